@@ -1,0 +1,121 @@
+"""Every exception this package raises on purpose.
+
+::
+
+    CxcEccvError
+    ├── DataError                 raw files and what is built from them
+    │   ├── SourceMissing         a raw file is neither in the mirror nor in the cache, and cannot be fetched
+    │   ├── HashMismatch          a raw file is not the one the catalog describes
+    │   ├── DownloadFailed        the official address did not deliver the file
+    │   └── MalformedSource       a raw file breaks its format; names file, place, found, expected
+    ├── RunError                  a model's embeddings, scores or rankings
+    │   ├── MalformedRun          unreadable, wrong dtype or shape, not finite, duplicated ids
+    │   ├── UnknownIds            the run names items outside the task
+    │   ├── MissingIds            the run lacks queries or gallery items of the task
+    │   └── RunTooShallow         a ranking ends before the metric can be computed
+    ├── UnknownName               no such task, metric, config or source; suggests the nearest
+    └── InvalidOption             an argument outside its range or at odds with another
+
+The command line prints any of these as one message and exits with status 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = [
+    "CxcEccvError",
+    "DataError",
+    "DownloadFailed",
+    "HashMismatch",
+    "InvalidOption",
+    "MalformedRun",
+    "MalformedSource",
+    "MissingIds",
+    "RunError",
+    "RunTooShallow",
+    "SourceMissing",
+    "UnknownIds",
+    "UnknownName",
+]
+
+
+class CxcEccvError(Exception):
+    """Root of the tree: catch this to catch everything the package raises on purpose."""
+
+
+class DataError(CxcEccvError):
+    """A raw file, or something built from raw files, is not usable."""
+
+
+class SourceMissing(DataError):
+    """A raw file is not on this machine and cannot be fetched."""
+
+
+class HashMismatch(DataError):
+    """A raw file's bytes are not those the catalog describes."""
+
+
+class DownloadFailed(DataError):
+    """The official address did not deliver the file."""
+
+
+class MalformedSource(DataError):
+    """A raw file breaks its format.
+
+    Args:
+        path: the file.
+        place: line, key or row inside it; empty when the whole file is meant.
+        found: what stands there.
+        expected: what should stand there.
+
+    Example:
+        >>> print(MalformedSource("sts_val.csv", "line 7", "score 7.2", "a number in [0, 5]"))
+        sts_val.csv, line 7: found score 7.2, expected a number in [0, 5]
+    """
+
+    def __init__(self, path: str | Path, place: str, found: object, expected: str) -> None:
+        self.path, self.place, self.found, self.expected = path, place, found, expected
+        where = f"{path}, {place}" if place else str(path)
+        super().__init__(f"{where}: found {found}, expected {expected}")
+
+
+class RunError(CxcEccvError):
+    """A model's embeddings, scores or rankings are not usable."""
+
+
+class MalformedRun(RunError):
+    """Unreadable, of the wrong type or shape, not finite, or with duplicated ids."""
+
+
+class UnknownIds(RunError):
+    """The run names items that the task does not know."""
+
+
+class MissingIds(RunError):
+    """The run lacks queries or gallery items that the task needs."""
+
+
+class RunTooShallow(RunError):
+    """A ranking ends before the metric can be computed from it."""
+
+
+class UnknownName(CxcEccvError):
+    """No such task, metric, config or source.
+
+    Example:
+        >>> print(UnknownName("config", "stss", ["sts", "sis", "sits"]))
+        unknown config 'stss'; did you mean 'sts'? Known: sts, sis, sits
+    """
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        names = list(known)
+        near = difflib.get_close_matches(str(name), names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+
+
+class InvalidOption(CxcEccvError):
+    """An argument is outside its range or at odds with another one."""
