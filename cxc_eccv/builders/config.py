@@ -1,0 +1,72 @@
+"""What one dataset config declares: its rows, features and the text of its card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import datasets
+import pyarrow as pa
+
+from cxc_eccv.sources.library import Library
+
+__all__ = ["BuildOptions", "DatasetConfig", "Rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Choices a user makes when building; they are part of every cache key.
+
+    Attributes:
+        policy: what becomes of contradicting sources: ``union``, ``strict`` or ``override``.
+        sts, sis, sits: lowest rating that makes a pair positive.
+    """
+
+    policy: str = "union"
+    sts: float = 3.0
+    sis: float = 2.5
+    sits: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one config and split.
+
+    Attributes:
+        table: columns in the order of the config's features.
+        left_out: rule to the number of rows it left out; shown in the build summary.
+    """
+
+    table: pa.Table
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetConfig:
+    """One dataset config. A new one is one file in ``builders/configs`` that defines ``CONFIG``.
+
+    Attributes:
+        name: config name, equal to its module's name.
+        title: a line for tables and headings.
+        description: what one row is and what it is for (Markdown).
+        collection: how the labels were collected (Markdown).
+        features: typed features in the portable forms ``[Value(...)]`` and ``[{...}]``.
+        fields: feature name to its meaning; one entry per feature.
+        splits: splits this config can have; those whose raw files are absent are left out and reported.
+        rows: (library, split, options) to the rows.
+        sources: names of the catalog entries' groups it draws on, for licences and citations.
+        defects: known defects of the data, one sentence each (Markdown).
+        example: Python lines that use it, after ``dataset = load_dataset(...)``.
+    """
+
+    name: str
+    title: str
+    description: str
+    collection: str
+    features: datasets.Features
+    fields: dict[str, str]
+    splits: tuple[str, ...]
+    rows: Callable[[Library, str, BuildOptions], Rows]
+    sources: tuple[str, ...]
+    defects: tuple[str, ...] = ()
+    example: str = "print(dataset[0])"

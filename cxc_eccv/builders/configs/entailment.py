@@ -1,0 +1,108 @@
+"""Config ``entailment``: does an image with its captions entail another caption?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from datasets import Features, Value
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.lookup import caption_texts, file_names, images_of, nullable, subset_lists
+from cxc_eccv.judgments.entailed import entailed_pairs
+from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.hypotheses import match_hypotheses
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, positions_of
+
+
+def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+    """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
+    thresholds = Thresholds(sts=options.sts, sis=options.sis, sits=options.sits)
+    pairs = entailed_pairs(library, split, policy=options.policy, thresholds=thresholds)
+    image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
+    own = images_of(library, split, caption_ids) == image_ids
+    keep = ~own
+    image_ids, caption_ids = image_ids[keep], caption_ids[keep]
+    columns = {
+        "image_id": image_ids,
+        "file_name": file_names(library, split, image_ids),
+        "premise": _premises(library, split).take(pa.array(pairs.queries[keep])),
+        "hypothesis_id": caption_ids,
+        "hypothesis": caption_texts(library, split, caption_ids),
+        "label": pa.array(pairs.positive[keep].astype(np.int8)),
+        "sources": subset_lists(pairs.judged[keep], pairs.sources),
+        "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
+        "rating": nullable(pairs.ratings[keep]),
+        "votes": _votes(library, split, image_ids, caption_ids),
+        "conflict": pairs.conflict[keep],
+    }
+    return Rows(pa.table(columns), pairs.left_out | {"pairs of an image with its own caption": int(own.sum())})
+
+
+def _premises(library: Library, split: str) -> pa.ListArray:
+    content = library.karpathy(split)
+    places = positions_of(content.caption_image_ids, content.image_ids)[0]
+    order = np.argsort(places, kind="stable")
+    sizes = np.bincount(places, minlength=content.image_ids.size)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), content.captions["text"].combine_chunks().take(pa.array(order)))
+
+
+def _votes(library: Library, split: str, image_ids: IntArray, caption_ids: IntArray) -> pa.Array:
+    pairs = library.entailment(split)
+    if pairs is None:
+        return pa.array([[]] * image_ids.size, pa.list_(pa.string()))
+    matched = match_hypotheses(library.karpathy(split), pairs)
+    keys = zip(matched.image_ids.tolist(), matched.caption_ids.tolist(), strict=True)
+    row_of = dict(zip(keys, matched.rows.tolist(), strict=True))
+    votes = pairs.table["votes"].to_pylist()
+    wanted = zip(image_ids.tolist(), caption_ids.tolist(), strict=True)
+    return pa.array([votes[row_of[key]] if key in row_of else [] for key in wanted], pa.list_(pa.string()))
+
+
+CONFIG = DatasetConfig(
+    name="entailment",
+    title="Entailment-corrected image-caption pairs",
+    description="One row per image and caption of another image: does the image, with its own five captions as "
+    "premise, entail the caption? `label` is 1 (entails) or 0.",
+    collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. Labels "
+    "come from a user's file in that layout (`entailment/entailment_test.jsonl` of the mirror folder) where there is "
+    "one, and are derived from judgments that exist: CxC SITS binarised at 3, as the paper does for graded sets, and "
+    "ECCV Caption positives of both directions.",
+    features=Features(
+        {
+            "image_id": Value("int64"),
+            "file_name": Value("string"),
+            "premise": [Value("string")],
+            "hypothesis_id": Value("int64"),
+            "hypothesis": Value("string"),
+            "label": Value("int8"),
+            "sources": [Value("string")],
+            "rules": [Value("string")],
+            "rating": Value("float64"),
+            "votes": [Value("string")],
+            "conflict": Value("bool"),
+        }
+    ),
+    fields={
+        "image_id": "COCO image id",
+        "file_name": "its file name",
+        "premise": "the image's own captions",
+        "hypothesis_id": "COCO id of the caption",
+        "hypothesis": "its text",
+        "label": "1: entailed, 0: not",
+        "sources": "which of `cxc`, `eccv`, `entailment` judged the pair",
+        "rules": "what makes it positive",
+        "rating": "CxC SITS rating, null where unrated",
+        "votes": "annotators' votes, where the user's file has them",
+        "conflict": "sources contradict each other",
+    },
+    splits=("validation", "test"),
+    rows=rows,
+    sources=("cxc", "eccv_caption", "entailment", "karpathy"),
+    defects=(
+        "Derived labels measure similarity, not strict entailment: a rating of 3 can stand for a partial match.",
+        "Validation has no ECCV Caption positives.",
+    ),
+    example='entailed = dataset.filter(lambda row: row["label"] == 1)\nprint(entailed[0]["hypothesis"])',
+)

@@ -1,0 +1,83 @@
+"""Config ``pairs``: image-caption pairs for training, with weak positives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from datasets import Features, Value
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.lookup import caption_texts, file_names, nested, subset_lists
+from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.merge import merge
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import positions_of
+
+
+def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+    """One row per caption, in Karpathy order."""
+    content = library.karpathy(split)
+    columns = {
+        "image_id": content.caption_image_ids,
+        "file_name": file_names(library, split, content.caption_image_ids),
+        "caption_id": content.caption_ids,
+        "caption": content.captions["text"],
+        "weak_positives": _weak_positives(library, split, options),
+    }
+    return Rows(pa.table(columns))
+
+
+def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.ListArray:
+    """Per caption: the captions of other images that are positives of its image."""
+    thresholds = Thresholds(sts=options.sts, sis=options.sis, sits=options.sits)
+    found = merge(library, split, "i2t", policy=options.policy, thresholds=thresholds)
+    content = library.karpathy(split)
+    own = content.caption_image_ids[found.items] == found.query_ids[found.queries]
+    keep = np.flatnonzero(found.positive & ~own)
+    images, items = found.queries[keep], found.items[keep]
+    sizes = np.bincount(images, minlength=found.query_ids.size)
+    starts = np.cumsum(sizes) - sizes
+    image_of = positions_of(content.caption_image_ids, found.query_ids)[0]
+    per_caption = sizes[image_of]
+    within = np.arange(per_caption.sum()) - np.repeat(np.cumsum(per_caption) - per_caption, per_caption)
+    chosen = np.repeat(starts[image_of], per_caption) + within
+    ids = content.caption_ids[items[chosen]]
+    columns = {
+        "caption_id": pa.array(ids),
+        "caption": caption_texts(library, split, ids),
+        "sources": subset_lists(found.said_positive[keep][chosen], found.sources),
+    }
+    return nested(np.repeat(np.arange(per_caption.size), per_caption), per_caption.size, columns)
+
+
+CONFIG = DatasetConfig(
+    name="pairs",
+    title="Training pairs: image, caption, and weak positives",
+    description="One row per caption with its image. `weak_positives` are captions of other images that some source "
+    "says describe this image too; a loss must not use them as negatives, and may use them as extra positives.",
+    collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
+    "where the split has them; the training splits have none, so their lists are empty until mined.",
+    features=Features(
+        {
+            "image_id": Value("int64"),
+            "file_name": Value("string"),
+            "caption_id": Value("int64"),
+            "caption": Value("string"),
+            "weak_positives": [
+                {"caption_id": Value("int64"), "caption": Value("string"), "sources": [Value("string")]}
+            ],
+        }
+    ),
+    fields={
+        "image_id": "COCO image id",
+        "file_name": "its file name",
+        "caption_id": "COCO caption id",
+        "caption": "its text",
+        "weak_positives": "captions of other images that describe this image too, and who says so",
+    },
+    splits=("train", "restval", "validation", "test"),
+    rows=rows,
+    sources=("karpathy", "cxc", "eccv_caption", "entailment"),
+    defects=("Only validation and test were re-annotated; training on them spoils every published comparison.",),
+    example='print(dataset[0]["caption"], len(dataset[0]["weak_positives"]))',
+)

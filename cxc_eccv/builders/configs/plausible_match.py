@@ -1,0 +1,73 @@
+"""Config ``plausible_match``: images whose category sets nearly agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from datasets import Features, Value
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.lookup import file_names
+from cxc_eccv.judgments.plausible import category_distances, with_categories
+from cxc_eccv.sources.library import Library
+
+ZETAS = (0, 1, 2)
+
+
+def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+    """One row per image with at least one category, in Karpathy order."""
+    image_ids, present = with_categories(library, split)
+    sets = library.categories(split)
+    _, category = np.nonzero(present)
+    distances = category_distances(present)
+    columns = {
+        "image_id": image_ids,
+        "file_name": file_names(library, split, image_ids),
+        "category_ids": _lists(present.sum(axis=1), sets.category_ids[category]),
+    }
+    for zeta in ZETAS:
+        matches = distances <= zeta
+        columns[f"matches_{zeta}"] = _lists(matches.sum(axis=1), image_ids[np.nonzero(matches)[1]])
+    without = sets.image_ids.size - image_ids.size
+    return Rows(pa.table(columns), {"images without any category": without} if without else {})
+
+
+def _lists(sizes: np.ndarray, values: np.ndarray) -> pa.ListArray:
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
+CONFIG = DatasetConfig(
+    name="plausible_match",
+    title="Plausible matches by object categories (PMRP)",
+    description="One row per image: its categories and the images whose category sets differ in at most zeta = 0, 1, "
+    "2 categories, itself included. A caption has its image's categories, so its plausible matches are those of its "
+    "image.",
+    collection="Computed from COCO's instance annotations as in PCME (Chun et al., 2021).",
+    features=Features(
+        {
+            "image_id": Value("int64"),
+            "file_name": Value("string"),
+            "category_ids": [Value("int64")],
+            "matches_0": [Value("int64")],
+            "matches_1": [Value("int64")],
+            "matches_2": [Value("int64")],
+        }
+    ),
+    fields={
+        "image_id": "COCO image id",
+        "file_name": "its file name",
+        "category_ids": "COCO category ids present",
+        "matches_0": "images with the same categories",
+        "matches_1": "images that differ in at most one category",
+        "matches_2": "images that differ in at most two categories",
+    },
+    splits=("train", "restval", "validation", "test"),
+    rows=rows,
+    sources=("coco_instances", "karpathy", "pcme"),
+    defects=(
+        "48 test and 52 validation images have no category; they and their captions are neither queries nor gallery.",
+        "Two metrics share the name PMRP: PCME's mean over zeta 0, 1, 2, and ECCV Caption's zeta 0 with R cut to 50.",
+    ),
+    example='print(len(dataset[0]["matches_0"]), len(dataset[0]["matches_2"]))',
+)

@@ -1,0 +1,124 @@
+"""Config ``retrieval``: the merged judgments of every query and direction, with provenance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from datasets import Features, Value
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.lookup import caption_texts, file_names, nested, nullable, subset_lists
+from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.merge import MergedPairs, merge
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import DIRECTIONS
+
+JUDGMENT = {
+    "id": Value("int64"),
+    "sources": [Value("string")],
+    "rules": [Value("string")],
+    "rating": Value("float64"),
+    "reverse_rating": Value("float64"),
+    "conflict": Value("bool"),
+    "invalid": Value("bool"),
+}
+
+
+def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+    """Queries of i2t, t2i, t2t and i2i in turn, each in Karpathy order."""
+    thresholds = Thresholds(sts=options.sts, sis=options.sis, sits=options.sits)
+    tables: list[pa.Table] = []
+    left_out: dict[str, int] = {}
+    for direction in DIRECTIONS:
+        pairs = merge(library, split, direction, policy=options.policy, thresholds=thresholds)
+        tables.append(_direction(library, split, direction, pairs))
+        left_out |= {f"{direction}: {rule}": number for rule, number in _left_out(pairs, options.policy).items()}
+    return Rows(pa.concat_tables(tables).combine_chunks(), left_out)
+
+
+def _left_out(pairs: MergedPairs, policy: str) -> dict[str, int]:
+    without = pairs.query_ids.size - np.unique(pairs.queries[pairs.positive]).size
+    denied = int((pairs.said_positive.any(axis=1) & ~pairs.positive).sum())
+    counts = pairs.left_out | {
+        "queries without a positive": without,
+        f"positives of one source that policy {policy!r} denies": denied,
+    }
+    return {rule: number for rule, number in counts.items() if number}
+
+
+def _direction(library: Library, split: str, direction: str, pairs: MergedPairs) -> pa.Table:
+    asked = np.unique(pairs.queries[pairs.positive])
+    query_ids = pairs.query_ids[asked]
+    by_image = direction[0] == "i"
+    nothing = pa.nulls(asked.size, pa.string())
+    columns = {
+        "query_id": query_ids,
+        "direction": [direction] * asked.size,
+        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
+        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
+        "query_invalid": np.isin(query_ids, library.invalid_ids("image" if by_image else "caption")),
+    }
+    invalid_ids = library.invalid_ids("image" if direction[2] == "i" else "caption")
+    for name, chosen in (("positives", pairs.positive), ("negatives", ~pairs.positive)):
+        keep = chosen & np.isin(pairs.queries, asked)
+        columns[name] = _judgments(pairs, keep, np.searchsorted(asked, pairs.queries[keep]), asked.size, invalid_ids)
+    return pa.table(columns)
+
+
+def _judgments(
+    pairs: MergedPairs, keep: np.ndarray, places: np.ndarray, n_rows: int, invalid_ids: np.ndarray
+) -> pa.ListArray:
+    ids = pairs.gallery_ids[pairs.items[keep]]
+    columns = {
+        "id": pa.array(ids),
+        "sources": subset_lists(pairs.judged[keep], pairs.sources),
+        "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
+        "rating": nullable(pairs.ratings[keep]),
+        "reverse_rating": nullable(pairs.reverse[keep]),
+        "conflict": pa.array(pairs.conflict[keep]),
+        "invalid": pa.array(np.isin(ids, invalid_ids)),
+    }
+    return nested(places, n_rows, columns)
+
+
+CONFIG = DatasetConfig(
+    name="retrieval",
+    title="Merged judgments of COCO, CxC, ECCV Caption and entailment labels, with provenance",
+    description="One row per query and direction (`i2t`, `t2i`, `t2t`, `i2i`) with everything that was judged: the "
+    "positives and the judged negatives, each with the sources that judged it, the rule that makes it positive, its "
+    "rating, and whether sources contradict each other. The gallery of a direction is all items of the split; in "
+    "`t2t` and `i2i` without the query.",
+    collection="Original COCO links (captions of one image for `t2t`), CxC ratings of at least 3 (SITS, STS) or 2.5 "
+    "(SIS, either order), ECCV Caption positives of the same direction, entailment labels where given. By default a "
+    "pair is positive if any source says so (`union`); `strict` needs that no source contradicts, `override` lets "
+    "the latest source decide.",
+    features=Features(
+        {
+            "query_id": Value("int64"),
+            "direction": Value("string"),
+            "query_caption": Value("string"),
+            "query_file_name": Value("string"),
+            "query_invalid": Value("bool"),
+            "positives": [JUDGMENT],
+            "negatives": [JUDGMENT],
+        }
+    ),
+    fields={
+        "query_id": "COCO image id or caption id",
+        "direction": "query modality to gallery modality",
+        "query_caption": "the query's text, for caption queries",
+        "query_file_name": "the query's file name, for image queries",
+        "query_invalid": "ECCV Caption lists the query as invalid",
+        "positives": "`id`, `sources` that judged the pair, `rules` that make it positive, CxC `rating` (and "
+        "`reverse_rating` of the other order, `i2i`), `conflict`, `invalid`",
+        "negatives": "the same for pairs that were judged and are not positive",
+    },
+    splits=("train", "restval", "validation", "test"),
+    rows=rows,
+    sources=("karpathy", "cxc", "eccv_caption", "entailment"),
+    defects=(
+        "Unjudged pairs are not negatives: most matches of a caption were never shown to anyone.",
+        "29 original links of test and 38 of validation are rated below 3 and marked as conflicts.",
+    ),
+    example='row = dataset[0]\nfor positive in row["positives"]:\n    print(positive["id"], positive["rules"])',
+)

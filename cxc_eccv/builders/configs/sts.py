@@ -1,0 +1,76 @@
+"""Config ``sts``: graded similarity of caption pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from datasets import Features, Value
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.sources.library import Library
+
+
+def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+    """One row per rated pair, in the order of the raw file."""
+    table = library.cxc("sts", split)
+    columns: dict[str, object] = {}
+    for number, side in (("1", "left_id"), ("2", "right_id")):
+        caption_ids = np.asarray(table[side])
+        image_ids = images_of(library, split, caption_ids)
+        columns |= {
+            f"caption{number}_id": caption_ids,
+            f"caption{number}": caption_texts(library, split, caption_ids),
+            f"image{number}_id": image_ids,
+            f"file_name{number}": file_names(library, split, image_ids),
+        }
+    ratings = np.asarray(table["rating"])
+    columns |= {
+        "rating": ratings,
+        "positive": ratings >= options.sts,
+        "sampling_method": table["sampling_method"],
+    }
+    return Rows(pa.table(columns))
+
+
+CONFIG = DatasetConfig(
+    name="sts",
+    title="Caption pairs with graded similarity (CxC STS)",
+    description="One row per pair of captions with a rating from 0 (unrelated) to 5 (same meaning).",
+    collection="Crisscrossed Captions (Parekh et al., 2021). `c2c_cocaption` pairs are captions of one image; "
+    "`c2c_isim` pairs are captions of two images that are similar by their captions' or images' embeddings. The "
+    "rating is the mean over annotators.",
+    features=Features(
+        {
+            "caption1_id": Value("int64"),
+            "caption1": Value("string"),
+            "image1_id": Value("int64"),
+            "file_name1": Value("string"),
+            "caption2_id": Value("int64"),
+            "caption2": Value("string"),
+            "image2_id": Value("int64"),
+            "file_name2": Value("string"),
+            "rating": Value("float64"),
+            "positive": Value("bool"),
+            "sampling_method": Value("string"),
+        }
+    ),
+    fields={
+        "caption1_id": "COCO id of the first caption",
+        "caption1": "its text",
+        "image1_id": "the image it was written for",
+        "file_name1": "that image's file name",
+        "caption2_id": "COCO id of the second caption",
+        "caption2": "its text",
+        "image2_id": "the image it was written for",
+        "file_name2": "that image's file name",
+        "rating": "mean rating, 0 to 5",
+        "positive": "rating of at least 3",
+        "sampling_method": "`c2c_cocaption` or `c2c_isim`",
+    },
+    splits=("validation", "test"),
+    rows=rows,
+    sources=("cxc", "karpathy"),
+    defects=("Every caption occurs one to three times on the left; seen from both sides it has 2 to 13 partners.",),
+    example='best = dataset.sort("rating", reverse=True)[0]\nprint(best["caption1"], "|", best["caption2"])',
+)

@@ -1,0 +1,60 @@
+"""Ids to the texts, file names and nested columns that dataset rows show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, positions_of
+
+__all__ = ["caption_texts", "file_names", "images_of", "nested", "nullable", "subset_lists"]
+
+
+def caption_texts(library: Library, split: str, ids: IntArray) -> pa.Array:
+    """The captions' raw texts; null for ids outside the split."""
+    return _looked_up(library.captions(split), "caption_id", "text", ids)
+
+
+def file_names(library: Library, split: str, ids: IntArray) -> pa.Array:
+    """The images' file names; null for ids outside the split."""
+    return _looked_up(library.images(split), "image_id", "file_name", ids)
+
+
+def images_of(library: Library, split: str, caption_ids: IntArray) -> IntArray:
+    """The image each caption was written for; every id must be of the split."""
+    content = library.karpathy(split)
+    return content.caption_image_ids[positions_of(caption_ids, content.caption_ids)[0]]
+
+
+def _looked_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array:
+    places, known = positions_of(ids, np.asarray(table[key]))
+    return table[value].combine_chunks().take(pa.array(places, mask=~known))
+
+
+def nested(rows: IntArray, n_rows: int, columns: dict[str, pa.Array]) -> pa.ListArray:
+    """One list of structs per row; ``rows`` (ascending) says which row each struct belongs to."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int32)
+    structs = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+    return pa.ListArray.from_arrays(pa.array(offsets), structs)
+
+
+def nullable(values: NDArray[np.float64]) -> pa.Array:
+    """Float column with null where a value is NaN."""
+    return pa.array(values, mask=np.isnan(values))
+
+
+def subset_lists(flags: NDArray[np.bool_], names: Sequence[str]) -> pa.Array:
+    """Per row, the names whose flag is set.
+
+    Example:
+        >>> subset_lists(np.array([[True, True], [False, True]]), ("coco", "cxc")).to_pylist()
+        [['coco', 'cxc'], ['cxc']]
+    """
+    n_names = len(names)
+    every = [[name for bit, name in enumerate(names) if code >> bit & 1] for code in range(2**n_names)]
+    codes = flags @ (1 << np.arange(n_names)) if n_names else np.zeros(flags.shape[0], dtype=np.int64)
+    return pa.array(every, pa.list_(pa.string())).take(pa.array(codes))

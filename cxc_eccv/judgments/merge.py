@@ -1,0 +1,171 @@
+"""One table of everything judged in a direction: sources, ratings, rule, conflict, and the policy's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.judgments.evidence import KIND, SOURCES, Evidence, Thresholds, gather, item_ids
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import FloatArray, IntArray, positions_of
+
+__all__ = ["POLICIES", "MergedPairs", "merge", "merge_evidence"]
+
+POLICIES = ("union", "strict", "override")
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedPairs:
+    """Every judged (query, item) pair of a direction once, by query and item in Karpathy order.
+
+    Attributes:
+        query_ids, gallery_ids: (Q,), (N,) all items of the direction.
+        queries, items: (P,) positions in ``query_ids`` and ``gallery_ids``.
+        sources: names of the S sources consulted that judge this direction.
+        judged, said_positive: (P, S) bool, whether each source judged the pair, and its verdict.
+        ratings: (P,) CxC rating of (query, item), or NaN; for image-image ``reverse`` is that of (item, query).
+        positive: (P,) bool, the verdict under the policy.
+        conflict: (P,) bool, sources contradict each other, or the two SIS ratings fall on different sides.
+        rules: what makes a source say positive, one text per source.
+        left_out: rule to the number of raw judgments that are in no row.
+    """
+
+    query_ids: IntArray
+    gallery_ids: IntArray
+    queries: IntArray
+    items: IntArray
+    sources: tuple[str, ...]
+    judged: BoolArray
+    said_positive: BoolArray
+    ratings: FloatArray
+    reverse: FloatArray
+    positive: BoolArray
+    conflict: BoolArray
+    rules: tuple[str, ...]
+    left_out: dict[str, int]
+
+
+def merge(
+    library: Library,
+    split: str,
+    direction: str,
+    *,
+    sources: Sequence[str] = SOURCES,
+    policy: str = "union",
+    thresholds: Thresholds | None = None,
+) -> MergedPairs:
+    """Merge what the sources say of a direction.
+
+    Args:
+        library: the raw sources.
+        split: ``train``, ``restval``, ``validation`` or ``test``.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment`` to consult.
+        policy: ``union``: positive where any source says so. ``strict``: where one says so and none
+            contradicts. ``override``: the latest source that judged the pair decides, in the order coco, cxc,
+            eccv, entailment.
+        thresholds: lowest CxC ratings that count as positive; the paper's by default.
+
+    Raises:
+        UnknownName: no such direction, source or policy.
+        InvalidOption: no source given.
+
+    Example:
+        >>> pairs = merge(Library("sample"), "test", "i2t", sources=("coco",))
+        >>> bool(pairs.positive.all()), pairs.rules
+        (True, ('coco: original link',))
+    """
+    if not sources:
+        raise InvalidOption(f"no source of judgments given; choose among {', '.join(SOURCES)}")
+    limits = thresholds or Thresholds()
+    # Oldest first, whatever the caller's order: `override` depends on it.
+    wanted = sorted(sources, key=lambda name: SOURCES.index(name) if name in SOURCES else -1)
+    found = [e for name in wanted if (e := gather(library, split, direction, name, limits)) is not None]
+    return merge_evidence(found, *item_ids(library, split, direction), direction, policy, limits)
+
+
+def merge_evidence(
+    found: Sequence[Evidence],
+    query_ids: IntArray,
+    gallery_ids: IntArray,
+    direction: str,
+    policy: str,
+    thresholds: Thresholds,
+) -> MergedPairs:
+    """Merge evidence, oldest source first; a source that appears twice says positive where either part does."""
+    if policy not in POLICIES:
+        raise UnknownName("policy", policy, POLICIES)
+    keys = [_keys(evidence, query_ids, gallery_ids) for evidence in found]
+    pairs = np.unique(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
+    names = tuple(dict.fromkeys(evidence.source for evidence in found))
+    judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
+    ratings, reverse = np.full((2, pairs.size), np.nan)
+    for evidence, key in zip(found, keys, strict=True):
+        rows, column = np.searchsorted(pairs, key), names.index(evidence.source)
+        judged[rows, column] = True
+        said_positive[rows, column] |= evidence.positive
+        if evidence.source == "cxc":
+            ratings[rows], reverse[rows] = evidence.ratings, evidence.reverse
+    return MergedPairs(
+        query_ids=query_ids,
+        gallery_ids=gallery_ids,
+        queries=pairs // max(gallery_ids.size, 1),
+        items=pairs % max(gallery_ids.size, 1),
+        sources=names,
+        judged=judged,
+        said_positive=said_positive,
+        ratings=ratings,
+        reverse=reverse,
+        positive=_verdict(policy, judged, said_positive),
+        conflict=_conflict(judged, said_positive, ratings, reverse, getattr(thresholds, KIND[direction])),
+        rules=tuple(_rule(name, direction, thresholds) for name in names),
+        left_out=_joined(found),
+    )
+
+
+def _keys(evidence: Evidence, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
+    return np.asarray(
+        positions_of(evidence.queries, query_ids)[0] * gallery_ids.size + positions_of(evidence.items, gallery_ids)[0]
+    )
+
+
+def _verdict(policy: str, judged: BoolArray, said_positive: BoolArray) -> BoolArray:
+    any_positive = said_positive.any(axis=1)
+    if policy == "union" or not judged.size:
+        return np.asarray(any_positive)
+    if policy == "strict":
+        return np.asarray(any_positive & ~(judged & ~said_positive).any(axis=1))
+    last = judged.shape[1] - 1 - np.argmax(judged[:, ::-1], axis=1)
+    return np.asarray(said_positive[np.arange(last.size), last])
+
+
+def _conflict(
+    judged: BoolArray, said_positive: BoolArray, ratings: FloatArray, reverse: FloatArray, threshold: float
+) -> BoolArray:
+    contradicted = said_positive.any(axis=1) & (judged & ~said_positive).any(axis=1)
+    both = ~np.isnan(ratings) & ~np.isnan(reverse)
+    return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
+
+
+def _rule(source: str, direction: str, thresholds: Thresholds) -> str:
+    kind = KIND[direction]
+    return {
+        "coco": "coco: original link" if direction != "t2t" else "coco: captions of one image",
+        "cxc": f"cxc: {kind} >= {getattr(thresholds, kind):g}",
+        "eccv": "eccv: verified positive",
+        "entailment": "entailment: label 1",
+    }[source]
+
+
+def _joined(found: Sequence[Evidence]) -> dict[str, int]:
+    left_out: dict[str, int] = {}
+    for evidence in found:
+        for rule, number in evidence.left_out.items():
+            left_out[rule] = left_out.get(rule, 0) + number
+    return left_out

@@ -1,0 +1,121 @@
+"""COCO instance annotations, and which of the 80 categories an image shows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pycocotools.coco import COCO
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.reading import read_json
+from cxc_eccv.types import IntArray, positions_of
+
+__all__ = ["CategorySets", "read_category_sets", "read_instances"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CategorySets:
+    """Category presence per image.
+
+    Attributes:
+        image_ids: (N,) int64.
+        category_ids: (C,) int64, COCO's own numbers (1-90 with gaps).
+        category_names: C names.
+        present: (N, C) bool.
+    """
+
+    image_ids: IntArray
+    category_ids: IntArray
+    category_names: tuple[str, ...]
+    present: NDArray[np.bool_]
+
+    @classmethod
+    def joined(cls, parts: Sequence[CategorySets]) -> CategorySets:
+        """Several files over the same categories as one table."""
+        first = parts[0]
+        ids = np.concatenate([part.image_ids for part in parts])
+        return cls(ids, first.category_ids, first.category_names, np.concatenate([part.present for part in parts]))
+
+    def of(self, image_ids: IntArray) -> CategorySets:
+        """The same table for these images, in this order.
+
+        Raises:
+            KeyError: an image that the annotations do not list.
+        """
+        rows, known = positions_of(image_ids, self.image_ids)
+        if not known.all():
+            raise KeyError(int(image_ids[~known][0]))
+        return CategorySets(np.asarray(image_ids), self.category_ids, self.category_names, self.present[rows])
+
+
+def read_instances(path: Path) -> pa.Table:
+    """Read full annotations.
+
+    Returns:
+        ``annotation_id``, ``image_id``, ``category_id`` int64, ``bbox`` (x, y, width, height in pixels),
+        ``area`` (square pixels) float64, ``iscrowd`` bool.
+
+    Raises:
+        MalformedSource: not a COCO annotation file, or annotations without boxes (category sets only).
+    """
+    records = _load(path).dataset["annotations"]
+    for number, record in enumerate(records):
+        missing = {"bbox", "area", "iscrowd"} - record.keys()
+        if missing:
+            raise MalformedSource(path, f"annotations[{number}]", f"no {sorted(missing)}", "a full annotation")
+    columns = {
+        "annotation_id": pa.array([r["id"] for r in records], pa.int64()),
+        "image_id": pa.array([r["image_id"] for r in records], pa.int64()),
+        "category_id": pa.array([r["category_id"] for r in records], pa.int64()),
+        "bbox": pa.array([r["bbox"] for r in records], pa.list_(pa.float64())),
+        "area": pa.array([r["area"] for r in records], pa.float64()),
+        "iscrowd": pa.array([bool(r["iscrowd"]) for r in records], pa.bool_()),
+    }
+    return pa.table(columns)
+
+
+def read_category_sets(path: Path) -> CategorySets:
+    """Which categories occur in which image; crowd regions count. Full annotations or category sets alike.
+
+    Raises:
+        MalformedSource: not a COCO annotation file, or an annotation of an unlisted image or category.
+    """
+    coco = _load(path)
+    image_ids = np.array(sorted(coco.getImgIds()), dtype=np.int64)
+    categories = coco.loadCats(sorted(coco.getCatIds()))
+    category_ids = np.array([category["id"] for category in categories], dtype=np.int64)
+    records = coco.dataset["annotations"]
+    rows, known_image = positions_of([r["image_id"] for r in records], image_ids)
+    columns, known_category = positions_of([r["category_id"] for r in records], category_ids)
+    for known, name in ((known_image, "image_id"), (known_category, "category_id")):
+        if not known.all():
+            first = int(np.flatnonzero(~known)[0])
+            raise MalformedSource(
+                path, f"annotations[{first}]", f"unlisted {name} {records[first][name]}", "a listed one"
+            )
+    present = np.zeros((image_ids.size, category_ids.size), dtype=bool)
+    present[rows, columns] = True
+    return CategorySets(image_ids, category_ids, tuple(category["name"] for category in categories), present)
+
+
+def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
+    data = read_json(path)
+    for key in ("images", "annotations", "categories"):
+        if not isinstance(data, dict) or not isinstance(data.get(key), list):
+            raise MalformedSource(path, "", f"no list under the key {key!r}", "the layout of instances_val2014.json")
+    coco = COCO()
+    coco.dataset = data
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # pycocotools reports its progress with print
+            coco.createIndex()
+    except KeyError as error:
+        raise MalformedSource(path, "", f"a record without {error}", "the layout of instances_val2014.json") from None
+    return coco

@@ -1,0 +1,147 @@
+"""Entailment pairs: an image with premise captions entails a hypothesis caption, or does not.
+
+Three layouts are read: this package's (CSV or JSONL with ``image``, ``premise``, ``hypothesis``, ``label`` and
+optionally ``image_id``, ``hypothesis_id``, ``votes``), SNLI-VE's JSONL and e-SNLI-VE's CSV.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.reading import read_csv, read_text
+
+__all__ = ["SCHEMA", "EntailmentPairs", "read_entailment"]
+
+SCHEMA = pa.schema(
+    [
+        ("image", pa.string()),
+        ("image_id", pa.int64()),
+        ("premise", pa.list_(pa.string())),
+        ("hypothesis", pa.string()),
+        ("hypothesis_id", pa.int64()),
+        ("label", pa.int8()),
+        ("gold_label", pa.string()),
+        ("votes", pa.list_(pa.string())),
+        ("pair_id", pa.string()),
+    ]
+)
+
+ALIASES = {
+    "image": ("image", "Flickr30kID", "Flickr30K_ID", "Flikr30kID", "file_name"),
+    "image_id": ("image_id",),
+    "premise": ("premise", "premises", "premise_captions", "sentence1"),
+    "hypothesis": ("hypothesis", "sentence2"),
+    "hypothesis_id": ("hypothesis_id",),
+    "label": ("label", "gold_label"),
+    "votes": ("votes", "annotator_labels"),
+    "pair_id": ("pair_id", "pairID"),
+}
+"""Column of this package to the names it goes by, ours first."""
+
+LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradiction": 0, "false": 0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntailmentPairs:
+    """Labelled pairs.
+
+    Attributes:
+        table: columns of ``SCHEMA``; ``label`` is 1 (entails) or 0; ``gold_label`` keeps the raw text.
+        left_out: rule to the number of rows it left out.
+    """
+
+    table: pa.Table
+    left_out: Mapping[str, int]
+
+
+def read_entailment(path: Path) -> EntailmentPairs:
+    """Read labelled pairs from CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not.
+
+    Rows whose annotators reached no majority (``gold_label`` ``-``) are left out and counted.
+
+    Raises:
+        MalformedSource: a missing column, an unknown label, an unreadable cell, a pair given twice.
+    """
+    rows: list[dict[str, Any]] = []
+    left_out: Counter[str] = Counter()
+    seen: dict[tuple[object, ...], str] = {}
+    for place, record in _records(path):
+        row = _row(path, place, record)
+        if row["gold_label"] == "-":
+            left_out["no majority among the annotators"] += 1
+            continue
+        identity = (row["pair_id"],) if row["pair_id"] else (row["image"], row["hypothesis"])
+        if identity in seen:
+            raise MalformedSource(path, place, f"pair {identity} again (first: {seen[identity]})", "every pair once")
+        seen[identity] = place
+        rows.append(row)
+    if not rows:
+        raise MalformedSource(path, "", "no labelled pair", "at least one")
+    return EntailmentPairs(pa.Table.from_pylist(rows, schema=SCHEMA), dict(left_out))
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if ".csv" in path.suffixes:
+        for number, record in enumerate(read_csv(path).to_pylist()):
+            # A CSV cell that holds a list is JSON.
+            yield f"row {number + 1}", {key: _cell(value) for key, value in record.items()}
+        return
+    for number, line in enumerate(read_text(path).splitlines()):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise MalformedSource(path, f"line {number + 1}", error.msg, "a JSON object") from None
+        if not isinstance(record, dict):
+            raise MalformedSource(path, f"line {number + 1}", type(record).__name__, "a JSON object")
+        yield f"line {number + 1}", record
+
+
+def _cell(value: str) -> object:
+    if value.startswith("["):
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            return value
+    return value
+
+
+def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, aliases in ALIASES.items():
+        present = [alias for alias in aliases if record.get(alias) not in (None, "")]
+        if not present and name in ("image", "hypothesis", "label"):
+            raise MalformedSource(path, place, f"columns {sorted(map(str, record))}", f"a value for {name!r}")
+        found[name] = record[present[0]] if present else None
+    gold = str(found["label"]).strip().lower()
+    if gold not in LABELS and gold != "-":
+        raise MalformedSource(path, place, f"label {found['label']!r}", f"one of {sorted(LABELS)} or '-'")
+    premise = found["premise"] or []
+    return found | {
+        "premise": [premise] if isinstance(premise, str) else premise,
+        "image": str(found["image"]),
+        "image_id": _whole(path, place, "image_id", found["image_id"]),
+        "hypothesis_id": _whole(path, place, "hypothesis_id", found["hypothesis_id"]),
+        "label": LABELS.get(gold),
+        "gold_label": gold,
+        "votes": [str(vote) for vote in found["votes"] or []],
+        "pair_id": None if found["pair_id"] is None else str(found["pair_id"]),
+    }
+
+
+def _whole(path: Path, place: str, name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(str(value))
+    except ValueError:
+        raise MalformedSource(path, place, f"{name} {value!r}", "a whole number") from None

@@ -1,0 +1,231 @@
+"""All raw sources of one data location, each fetched, verified, read and cross-checked once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.sources.catalog import Catalog
+from cxc_eccv.sources.coco_instances import CategorySets, read_category_sets
+from cxc_eccv.sources.cxc import KINDS, read_ratings
+from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
+from cxc_eccv.sources.entailment import EntailmentPairs, read_entailment
+from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of
+from cxc_eccv.sources.flickr30k import read_flickr30k
+from cxc_eccv.sources.karpathy import KarpathySplit, fold_restval, read_karpathy
+from cxc_eccv.sources.reading import read_ids
+from cxc_eccv.types import IntArray, positions_of
+
+__all__ = ["Library"]
+
+Content = TypeVar("Content")
+
+RAW_SPLIT = {"train": "train", "restval": "restval", "validation": "val", "test": "test"}
+
+
+class Library:
+    """The raw sources, read on demand and kept.
+
+    Args:
+        data_dir: local mirror folder; ``"sample"`` for the embedded sample; None for ``CXC_ECCV_DATA``, else the
+            download cache.
+        offline: never download; None follows ``CXC_ECCV_OFFLINE`` and ``HF_HUB_OFFLINE``.
+        allow_modified: use mirror files whose hash differs from the catalog's.
+        restval_in_train: fold ``restval`` into ``train``.
+        progress: show download bars.
+
+    Example:
+        >>> library = Library("sample")
+        >>> library.splits
+        ('train', 'restval', 'validation', 'test')
+        >>> library.captions("test").column_names
+        ['caption_id', 'image_id', 'text']
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        *,
+        offline: bool | None = None,
+        allow_modified: bool = False,
+        restval_in_train: bool = False,
+        progress: bool = True,
+    ) -> None:
+        self.data_dir, self.restval_in_train = data_dir, restval_in_train
+        self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
+        self._contents: dict[object, object] = {}
+        self._files: dict[str, str] = {}
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog in force: the mirror folder's own one, else the official one."""
+        return catalog_of(self.data_dir)
+
+    @property
+    def edition(self) -> str:
+        """``official``, ``sample``, or the name a mirror folder's own catalog gives."""
+        return self.catalog.edition
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Splits the Karpathy files at hand hold."""
+        return tuple(self._karpathy())
+
+    def karpathy(self, split: str) -> KarpathySplit:
+        """Images and captions of a COCO split.
+
+        Raises:
+            DataError: the raw files at hand do not hold this split.
+        """
+        splits = self._karpathy()
+        if split not in splits:
+            raise DataError(
+                f"split {split!r} is not in the Karpathy files at hand (they hold {', '.join(splits)}). "
+                "Put dataset_coco.json, which holds all splits, at coco/dataset_coco.json of the mirror folder."
+            )
+        return splits[split]
+
+    def images(self, split: str) -> pa.Table:
+        """``image_id``, ``file_name``, ``folder`` of a split, in Karpathy order."""
+        return self.karpathy(split).images
+
+    def captions(self, split: str) -> pa.Table:
+        """``caption_id``, ``image_id``, ``text`` of a split, in Karpathy order."""
+        return self.karpathy(split).captions
+
+    def flickr30k(self, split: str) -> KarpathySplit:
+        """Images and captions of a Flickr30k split."""
+        splits = self._once("flickr30k", lambda: read_flickr30k(self._split_files("flickr30k", "karpathy_f30k")))
+        if split not in splits:
+            raise DataError(f"split {split!r} is not in the Flickr30k files at hand (they hold {', '.join(splits)})")
+        return splits[split]
+
+    def cxc(self, kind: str, split: str) -> pa.Table:
+        """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.
+
+        Raises:
+            MalformedSource: among others, an id outside the split.
+        """
+        return self._once(("cxc", kind, split), lambda: self._checked_ratings(kind, split))
+
+    def eccv(self, labels: str, direction: str) -> pa.Table:
+        """One of the six files of ECCV Caption: ``query_id``, ``item_id``.
+
+        Args:
+            labels: ``eccv``, ``cxc`` or ``original``.
+            direction: ``i2t`` or ``t2i``.
+        """
+        return self._once(("eccv", labels, direction), lambda: self._checked_positives(labels, direction))
+
+    def fold_order(self) -> IntArray:
+        """(25,000,) caption ids in the order that COCO 1K's five folds are cut from."""
+        return self._once("fold_order", lambda: read_ids(self._path("coco_test_ids")))
+
+    def categories(self, split: str) -> CategorySets:
+        """Category presence of a split's images, in Karpathy order."""
+        return self._once(("categories", split), lambda: self._checked_categories(split))
+
+    def entailment(self, split: str) -> EntailmentPairs | None:
+        """The user's entailment labels of a split, or None: they were never released."""
+        name = f"entailment_{RAW_SPLIT[split]}"
+        if self._locate(name) is None:
+            return None
+        return self._once(name, lambda: read_entailment(self._path(name)))
+
+    def invalid_ids(self, kind: str) -> IntArray:
+        """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
+        table = self._once("invalid", invalid_items)
+        return np.array([row["id"] for row in table.to_pylist() if row["kind"] == kind], dtype=np.int64)
+
+    def files_used(self) -> dict[str, str]:
+        """Catalog name to sha256 of every raw file read so far."""
+        return dict(sorted(self._files.items()))
+
+    def fingerprint(self) -> str:
+        """Hex sha256 over names and hashes of the raw files read so far."""
+        lines = "".join(f"{name} {digest}\n" for name, digest in sorted(self._files.items()))
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def _once(self, key: object, read: Callable[[], Content]) -> Content:
+        if key not in self._contents:
+            self._contents[key] = read()
+        return self._contents[key]  # type: ignore[return-value] # the key determines the type
+
+    def _locate(self, name: str) -> Path | None:
+        return locate(name, self.data_dir, allow_modified=self._allow_modified)
+
+    def _path(self, name: str) -> Path:
+        path = fetch(
+            name,
+            self.data_dir,
+            offline=self._offline,
+            allow_modified=self._allow_modified,
+            progress=self._progress,
+        )
+        self._files[name] = sha256_of(path)
+        return path
+
+    def _split_files(self, whole: str, parts: str) -> list[Path]:
+        """The file with all splits where it is at hand, else one file per split, else the download."""
+        per_split = [f"{parts}_{raw}" for raw in RAW_SPLIT.values() if f"{parts}_{raw}" in self.catalog]
+        if self._locate(whole) is None:
+            found = [name for name in per_split if self._locate(name) is not None]
+            if found:
+                return [self._path(name) for name in found]
+        return [self._path(whole)]
+
+    def _karpathy(self) -> dict[str, KarpathySplit]:
+        splits = self._once("karpathy", lambda: read_karpathy(self._split_files("karpathy_coco", "karpathy")))
+        return self._once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
+
+    def _ids(self, modality: str, split: str) -> IntArray:
+        content = self.karpathy(split)
+        return content.caption_ids if modality == "caption" else content.image_ids
+
+    def _checked_ratings(self, kind: str, split: str) -> pa.Table:
+        path = self._path(f"{kind}_{RAW_SPLIT[split]}")
+        table = read_ratings(path, kind)
+        for side, (name, modality) in zip(("left_id", "right_id"), KINDS[kind], strict=True):
+            ids = np.asarray(table[side])
+            known = positions_of(ids, self._ids(modality, split))[1]
+            if not known.all():
+                row = int(np.flatnonzero(~known)[0])
+                expected = f"a {modality} of the {split} split"
+                raise MalformedSource(path, f"line {row + 2}, column {name!r}", f"unknown id {ids[row]}", expected)
+        return table
+
+    def _checked_positives(self, labels: str, direction: str) -> pa.Table:
+        names = ("image", "caption") if direction == "i2t" else ("caption", "image")
+        path = self._path(f"{labels}_{names[0]}_to_{names[1]}")
+        table = read_positives(path)
+        for column, modality in zip(("query_id", "item_id"), names, strict=True):
+            ids = np.asarray(table[column])
+            known = self._ids(modality, "test")
+            if column == "item_id" and modality == "caption":
+                known = np.concatenate([known, self.karpathy("test").cut_caption_ids, UNREACHABLE_CAPTIONS])
+            bad = ids[~positions_of(ids, np.unique(known))[1]]
+            if bad.size:
+                raise MalformedSource(
+                    path, column, f"unknown {modality} id {bad[0]}", f"a {modality} of the test split"
+                )
+        return table
+
+    def _checked_categories(self, split: str) -> CategorySets:
+        images = self.karpathy(split)
+        whole = [f"instances_{folder}" for folder in pc.unique(images.images["folder"]).to_pylist()]
+        derived = f"instances_karpathy_{RAW_SPLIT[split]}"
+        at_hand = all(self._locate(name) is not None for name in whole)
+        use_derived = not at_hand and derived in self.catalog and self._locate(derived) is not None
+        paths = [self._path(name) for name in ([derived] if use_derived else whole)]
+        try:
+            return CategorySets.joined([read_category_sets(path) for path in paths]).of(images.image_ids)
+        except KeyError as error:
+            files = ", ".join(map(str, paths))
+            raise MalformedSource(files, "images", f"no image {error}", f"every image of the {split} split") from None

@@ -1,0 +1,136 @@
+"""Published and computed totals of the real CxC files (arXiv 2004.15020)."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.merge import merge
+from cxc_eccv.judgments.qrels import coco_links, cxc_rated, merged_qrels
+from cxc_eccv.judgments.rated import rated_pairs
+
+# kind, split: rows per sampling method, mean score per method, positives at the paper's threshold
+TOTALS = {
+    ("sts", "validation"): ({"c2c_cocaption": 25_000, "c2c_isim": 19_009}, (2.992, 1.368), 14_783),
+    ("sts", "test"): ({"c2c_cocaption": 25_000, "c2c_isim": 19_045}, (3.141, 1.375), 16_184),
+    ("sis", "validation"): ({"i2i_csim": 42_767}, (2.726,), 28_222),
+    ("sis", "test"): ({"i2i_csim": 46_719}, (2.047,), 21_816),
+    ("sits", "validation"): ({"c2i_original": 25_000, "c2i_intrasim": 19_722}, (4.850, 3.241), 37_254),
+    ("sits", "test"): ({"c2i_original": 25_000, "c2i_intrasim": 19_833}, (4.891, 2.906), 35_585),
+}
+
+
+@pytest.mark.parametrize(("kind", "split"), TOTALS)
+def test_rows_means_and_positives(real, kind, split):
+    table = real.cxc(kind, split)
+    by_method, means, positives = TOTALS[kind, split]
+    method = np.array(table["sampling_method"].to_pylist())
+    rating = np.asarray(table["rating"])
+    assert {name: int((method == name).sum()) for name in by_method} == by_method
+    assert sum(by_method.values()) == table.num_rows
+    assert [round(float(rating[method == name].mean()), 3) for name in by_method] == list(means)
+    assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
+
+
+def test_all_files_together(real):
+    assert sum(real.cxc(kind, split).num_rows for kind, split in TOTALS) == 267_095
+
+
+def test_first_middle_and_last_row(real):
+    table = real.cxc("sts", "test")
+    assert table.slice(0, 1).to_pylist()[0] == {
+        "left_id": 411553,
+        "right_id": 5142,
+        "rating": 1.56,
+        "sampling_method": "c2c_isim",
+    }
+    lines = [real.cxc("sits", "validation").slice(row, 1).to_pylist()[0] for row in (0, 1)]
+    assert [(line["left_id"], line["right_id"], line["rating"]) for line in lines] == [
+        (648388, 431431, 1.8),
+        (346617, 302572, 4.99),
+    ]
+
+
+@pytest.mark.parametrize(("split", "original", "other"), [("validation", 24_962, 12_292), ("test", 24_971, 10_614)])
+def test_sits_positives_by_method(real, split, original, other):
+    table = real.cxc("sits", split)
+    method, rating = np.array(table["sampling_method"].to_pylist()), np.asarray(table["rating"])
+    assert int(((method == "c2i_original") & (rating >= 3)).sum()) == original
+    assert int(((method == "c2i_intrasim") & (rating >= 3)).sum()) == other
+
+
+@pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
+def test_sis_rates_many_pairs_in_both_orders(real, split, reversed_rows):
+    table = real.cxc("sis", split)
+    left, right = table["left_id"].to_pylist(), table["right_id"].to_pylist()
+    score = dict(zip(zip(left, right, strict=True), table["rating"].to_pylist(), strict=True))
+    differences = [abs(score[a, b] - score[b, a]) for a, b in score if (b, a) in score]
+    assert len(differences) == reversed_rows
+    assert 0.42 <= np.mean(differences) <= 0.445
+    assert max(differences) <= 2.3101
+    assert not {(a, b) for a, b in score if a == b}
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_pair_of_images_is_positive_if_either_rating_is(real, split):
+    table = real.cxc("sis", split)
+    rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
+    expected = {pair for a, b, rating in rows if rating >= 2.5 for pair in ((a, b), (b, a))}
+    pairs = merge(real, split, "i2i")
+    found = pairs.positive
+    queries, items = pairs.query_ids[pairs.queries[found]], pairs.gallery_ids[pairs.items[found]]
+    assert set(zip(queries.tolist(), items.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(("split", "most_partners"), [("validation", 13), ("test", 12)])
+def test_every_caption_is_rated_and_has_few_partners(real, split, most_partners):
+    table = real.cxc("sts", split)
+    left, left_counts = np.unique(np.asarray(table["left_id"]), return_counts=True)
+    assert left.size == 25_000
+    assert (left_counts.min(), left_counts.max()) == (1, 3)
+    pairs = rated_pairs(real, split, "sts")
+    _, partners = np.unique(pairs.query_ids, return_counts=True)
+    assert (partners.min(), partners.max()) == (2, most_partners)
+
+
+def test_sits_queries_are_images(real):
+    pairs = rated_pairs(real, "test", "sits")
+    assert np.unique(pairs.query_ids).size == 5_000
+    assert np.unique(pairs.item_ids).size == 25_000
+    assert np.unique(rated_pairs(real, "test", "sis").query_ids).size <= 5_000
+
+
+def test_rated_pairs_alone_drop_29_original_links(real):
+    rated = cxc_rated(real, "test", "t2i")
+    assert rated.query_ids.size == 24_972
+    assert rated.indices.size == 35_585
+    links = coco_links(real, "test", "t2i")
+    assert (links.query_ids.size, links.indices.size) == (25_000, 25_000)
+    pairs = merge(real, "test", "t2i", sources=("coco", "cxc"))
+    contradicted = pairs.conflict
+    assert int(contradicted.sum()) == 29
+    assert bool((pairs.ratings[contradicted] < 3).all())
+
+
+def test_union_adds_rated_pairs_to_the_links(real):
+    union = merged_qrels(real, "test", "i2t")
+    assert union.indices.size == 25_000 + 10_614
+    strict = merged_qrels(real, "test", "i2t", policy="strict")
+    override = merged_qrels(real, "test", "i2t", policy="override")
+    assert strict.indices.size == override.indices.size == 25_000 + 10_614 - 29
+
+
+def test_text_text_positives_are_cocaptions_and_rated_pairs(real):
+    table = real.cxc("sts", "test")
+    image = dict(
+        zip(real.captions("test")["caption_id"].to_pylist(), real.captions("test")["image_id"].to_pylist(), strict=True)
+    )
+    groups: dict[int, list[int]] = {}
+    for caption, owner in image.items():
+        groups.setdefault(owner, []).append(caption)
+    positives = {(a, b) for group in groups.values() for a in group for b in group if a != b}
+    rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
+    positives |= {pair for a, b, rating in rows if rating >= 3 for pair in ((a, b), (b, a))}
+    qrels = merged_qrels(real, "test", "t2t")
+    found = zip(qrels.query_ids[qrels.rows].tolist(), qrels.gallery_ids[qrels.indices].tolist(), strict=True)
+    assert set(found) == positives
+    assert qrels.without_self
