@@ -83,11 +83,15 @@ def merge(
     """
     if not sources:
         raise InvalidOption(f"no source of judgments given; choose among {', '.join(SOURCES)}")
+    for name in sources:
+        if name not in SOURCES:
+            raise UnknownName("source of judgments", name, SOURCES)
     limits = thresholds or Thresholds()
+    query_ids, gallery_ids = item_ids(library, split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
-    wanted = sorted(sources, key=lambda name: SOURCES.index(name) if name in SOURCES else -1)
+    wanted = [name for name in SOURCES if name in sources]
     found = [e for name in wanted if (e := gather(library, split, direction, name, limits)) is not None]
-    return merge_evidence(found, *item_ids(library, split, direction), direction, policy, limits)
+    return merge_evidence(found, query_ids, gallery_ids, direction, policy, limits)
 
 
 def merge_evidence(

@@ -1,0 +1,244 @@
+"""Merge rules on a world small enough to check by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.judgments.evidence import Thresholds, co_captions
+from cxc_eccv.judgments.hypotheses import match_hypotheses
+from cxc_eccv.judgments.merge import POLICIES, merge
+from cxc_eccv.judgments.plausible import category_distances
+from cxc_eccv.judgments.qrels import eccv_caption, merged_qrels
+from cxc_eccv.sources.library import Library
+
+
+
+def caption(number):
+    return f"COCO_val2014:sentid:{number}"
+
+
+def image(number):
+    return f"COCO_val2014_{number:012d}.jpg"
+
+
+class TinyWorld:
+    """Images 1, 2, 3 of the test split with captions 10 n + 1 and 10 n + 2; every judgment is written here."""
+
+    sts = ((11, 21, 4.0), (12, 31, 2.0))
+    sis = ((1, 2, 2.4), (2, 1, 2.6), (1, 3, 1.0))
+    sits = ((11, 1, 5.0), (12, 1, 2.9), (21, 1, 3.0), (31, 1, 1.0))
+    eccv_i2t = {1: (11, 31), 2: (21,)}
+    eccv_t2i = {21: (2, 1)}
+    entailment = ((1, 31, 0), (3, 11, 1), (3, None, 1))
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self) -> Library:
+        images = [
+            {
+                "filename": image(n),
+                "filepath": "val2014",
+                "cocoid": n,
+                "split": "test",
+                "sentences": [{"raw": f"text {10 * n + k}", "sentid": 10 * n + k} for k in (1, 2)],
+            }
+            for n in (1, 2, 3)
+        ]
+        for name in ("coco", "cxc", "eccv", "entailment"):
+            (self.folder / name).mkdir()
+        (self.folder / "coco/dataset_coco.json").write_text(json.dumps({"images": images}))
+        for kind, names in (("sts", (caption, caption)), ("sis", (image, image)), ("sits", (caption, image))):
+            self._ratings(kind, names)
+        for name, table in (("image_to_caption", self.eccv_i2t), ("caption_to_image", self.eccv_t2i)):
+            (self.folder / f"eccv/eccv_{name}.json").write_text(json.dumps({str(q): v for q, v in table.items()}))
+        lines = [
+            {"image": image(i), "image_id": i, "hypothesis": f"text {h}" if h else "text 12 ", "hypothesis_id": h, "label": v}
+            for i, h, v in self.entailment
+        ]
+        (self.folder / "entailment/entailment_test.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        return Library(self.folder, offline=True, allow_modified=True)
+
+    def _ratings(self, kind, names):
+        sides = {"sts": "caption1,caption2", "sis": "image1,image2", "sits": "caption,image"}[kind]
+        rows = [f"{names[0](a)},{names[1](b)},{score},m" for a, b, score in getattr(self, kind)]
+        text = "\n".join([f"{sides},agg_score,sampling_method", *rows])
+        (self.folder / f"cxc/{kind}_test.csv").write_text(text + "\n")
+
+
+@pytest.fixture
+def world(tmp_path):
+    return TinyWorld(tmp_path)
+
+
+def rows_of(pairs):
+    """{(query, item): (sources that judged, rules that say positive, positive, conflict)}."""
+    table = {}
+    for n, (query, item) in enumerate(zip(pairs.queries, pairs.items, strict=True)):
+        names = np.array(pairs.sources)
+        rules = np.array(pairs.rules)
+        table[int(pairs.query_ids[query]), int(pairs.gallery_ids[item])] = (
+            tuple(names[pairs.judged[n]]),
+            tuple(rules[pairs.said_positive[n]]),
+            bool(pairs.positive[n]),
+            bool(pairs.conflict[n]),
+        )
+    return table
+
+
+def test_provenance_of_every_image_to_text_pair(world):
+    table = rows_of(merge(world.write(), "test", "i2t"))
+    link, rated, verified = "coco: original link", "cxc: sits >= 3", "eccv: verified positive"
+    assert table == {
+        (1, 11): (("coco", "cxc", "eccv"), (link, rated, verified), True, False),
+        (1, 12): (("coco", "cxc"), (link,), True, True),
+        (1, 21): (("cxc",), (rated,), True, False),
+        (1, 31): (("cxc", "eccv", "entailment"), (verified,), True, True),
+        (2, 21): (("coco", "eccv"), (link, verified), True, False),
+        (2, 22): (("coco",), (link,), True, False),
+        (3, 11): (("entailment",), ("entailment: label 1",), True, False),
+        (3, 12): (("entailment",), ("entailment: label 1",), True, False),
+        (3, 31): (("coco",), (link,), True, False),
+        (3, 32): (("coco",), (link,), True, False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "denied"), [("union", set()), ("strict", {(1, 12), (1, 31)}), ("override", {(1, 12), (1, 31)})]
+)
+def test_policies(world, policy, denied):
+    table = rows_of(merge(world.write(), "test", "i2t", policy=policy))
+    assert {pair for pair, (_, _, positive, _) in table.items() if not positive} == denied
+
+
+def test_override_lets_the_latest_source_decide(world):
+    """ECCV says (1, 31) matches, CxC rated it 1.0: later ECCV wins unless an entailment label follows."""
+    library = world.write()
+    for sources, positive in ((("eccv", "cxc"), True), (("cxc", "eccv", "entailment"), False)):
+        table = rows_of(merge(library, "test", "i2t", sources=sources, policy="override"))
+        assert table[1, 31][2] is positive
+    assert not rows_of(merge(library, "test", "i2t", sources=("cxc", "eccv"), policy="strict"))[1, 31][2]
+
+
+def test_text_to_text_judges_both_orders(world):
+    table = rows_of(merge(world.write(), "test", "t2t"))
+    together, rated = "coco: captions of one image", "cxc: sts >= 3"
+    assert table[11, 21] == table[21, 11] == (("cxc",), (rated,), True, False)
+    assert table[12, 31] == (("cxc",), (), False, False)
+    assert table[11, 12] == (("coco",), (together,), True, False)
+    assert len(table) == 6 + 4
+
+
+def test_image_to_image_takes_either_rating(world):
+    pairs = merge(world.write(), "test", "i2i")
+    table = rows_of(pairs)
+    assert table[1, 2] == table[2, 1] == (("cxc",), ("cxc: sis >= 2.5",), True, True)
+    assert table[1, 3][2] is False
+    rating = {
+        (int(pairs.query_ids[q]), int(pairs.gallery_ids[i])): (forward, backward)
+        for q, i, forward, backward in zip(pairs.queries, pairs.items, pairs.ratings, pairs.reverse, strict=True)
+    }
+    assert rating[1, 2] == (2.4, 2.6)
+    assert rating[2, 1] == (2.6, 2.4)
+    assert rating[1, 3][0] == 1.0
+    assert np.isnan(rating[1, 3][1])
+    assert rating[3, 1][1] == 1.0
+
+
+def test_queries_without_a_positive_are_left_out(world):
+    qrels = merged_qrels(world.write(), "test", "i2i")
+    assert qrels.query_ids.tolist() == [1, 2]
+    assert qrels.gallery_ids.tolist() == [1, 2, 3]
+
+
+def test_thresholds_are_parameters(world):
+    library = world.write()
+    table = rows_of(merge(library, "test", "i2t", sources=("cxc",), thresholds=Thresholds(sits=2.9)))
+    assert table[1, 12] == (("cxc",), ("cxc: sits >= 2.9",), True, False)
+    with pytest.raises(InvalidOption, match=r"sis=0.*0 to 5"):
+        Thresholds(sis=0)
+
+
+def test_eccv_directions_keep_their_own_queries(world):
+    library = world.write()
+    assert eccv_caption(library, "i2t").query_ids.tolist() == [1, 2]
+    assert eccv_caption(library, "t2i").query_ids.tolist() == [21]
+
+
+def test_entailment_labels_are_matched_by_id_else_by_text(world):
+    library = world.write()
+    pairs = library.entailment("test")
+    matched = match_hypotheses(library.karpathy("test"), pairs)
+    found = zip(matched.image_ids.tolist(), matched.caption_ids.tolist(), strict=True)
+    assert set(found) == {(1, 31), (3, 11), (3, 12)}
+    assert matched.left_out == {}
+
+
+def test_unmatched_and_repeated_labels_are_counted(world):
+    world.entailment = ((9, 31, 1), (1, 99, 1), (3, 12, 1), (3, None, 0))
+    library = world.write()
+    left_out = merge(library, "test", "i2t", sources=("entailment",)).left_out
+    assert sorted(left_out.values()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"sts": ((11, 99, 1.0),)}, ["sts_test.csv", "line 2", "'caption2'", "unknown id 99", "caption of the test"]),
+        ({"sits": ((11, 9, 1.0),)}, ["sits_test.csv", "'image'", "unknown id 9", "image of the test"]),
+        ({"eccv_i2t": {9: (11,)}}, ["eccv_image_to_caption.json", "query_id", "unknown image id 9"]),
+        ({"eccv_i2t": {1: (99,)}}, ["eccv_image_to_caption.json", "item_id", "unknown caption id 99"]),
+    ],
+    ids="sts sits eccv-query eccv-item".split(),
+)
+def test_unknown_ids_are_refused(world, change, parts):
+    for name, value in change.items():
+        setattr(world, name, value)
+    library = world.write()
+    with pytest.raises(MalformedSource) as caught:
+        [merge(library, "test", direction) for direction in ("i2t", "t2t")]
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_documented_unreachable_captions_are_counted(world):
+    world.eccv_i2t = {1: (11, 144675)}
+    library = world.write()
+    assert eccv_caption(library, "i2t").unreachable.tolist() == [1]
+    assert merge(library, "test", "i2t").left_out == {"ECCV Caption positives outside the split's captions": 1}
+
+
+def test_wrong_names(world):
+    library = world.write()
+    for call in (
+        lambda: merge(library, "test", "x2t"),
+        lambda: merge(library, "test", "i2t", sources=("cocos",)),
+        lambda: merge(library, "test", "i2t", policy="unite"),
+    ):
+        with pytest.raises(UnknownName, match="did you mean|Known:"):
+            call()
+    with pytest.raises(InvalidOption, match="no source"):
+        merge(library, "test", "i2t", sources=())
+    with pytest.raises(DataError, match="they hold test"):
+        merge(library, "validation", "i2t")
+    with pytest.raises(SourceMissing, match="instances_val2014"):
+        library.categories("test")
+    assert POLICIES == ("union", "strict", "override")
+
+
+def test_co_captions_equal_the_double_loop():
+    groups = np.array([4, 4, 9, 4, 7, 9])
+    expected = {(a, b) for a in range(6) for b in range(6) if a != b and groups[a] == groups[b]}
+    left, right = co_captions(groups)
+    assert set(zip(left.tolist(), right.tolist(), strict=True)) == expected
+    assert left.size == len(expected)
+
+
+def test_category_distances_equal_set_differences():
+    present = np.random.default_rng(0).random((20, 80)) < 0.1
+    sets = [set(np.flatnonzero(row)) for row in present]
+    expected = [[len(a ^ b) for b in sets] for a in sets]
+    assert category_distances(present).tolist() == expected

@@ -1,0 +1,263 @@
+"""Readers: right files give typed tables, wrong ones an error that names file, place, found and expected."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import MalformedSource, UnknownName
+from cxc_eccv.sources.coco_instances import read_category_sets, read_instances
+from cxc_eccv.sources.cxc import read_annotators, read_ratings
+from cxc_eccv.sources.eccv import read_positives
+from cxc_eccv.sources.entailment import read_entailment
+from cxc_eccv.sources.karpathy import fold_restval, read_karpathy
+from cxc_eccv.sources.reading import read_ids
+
+HEADER = "caption1,caption2,agg_score,sampling_method\n"
+ROW = "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3.5,c2c_isim\n"
+
+
+def written(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refused(read, path, *parts):
+    with pytest.raises(MalformedSource) as caught:
+        read(path)
+    message = str(caught.value)
+    for part in (path.name, *parts):
+        assert str(part) in message
+
+
+def karpathy_image(image_id, split, sentence_ids, **changes):
+    sentences = [{"raw": f"caption {i}", "tokens": [], "imgid": 0, "sentid": i} for i in sentence_ids]
+    record = {"filename": f"COCO_val2014_{image_id:012d}.jpg", "filepath": "val2014", "cocoid": image_id}
+    return record | {"split": split, "sentids": list(sentence_ids), "sentences": sentences} | changes
+
+
+class TestRatings:
+    def test_typed_columns_in_file_order(self, tmp_path):
+        path = written(tmp_path, "sts_val.csv", HEADER + ROW + ROW.replace("sentid:1", "sentid:7").replace("3.5", "0"))
+        table = read_ratings(path, "sts")
+        assert table.to_pydict() == {
+            "left_id": [1, 7],
+            "right_id": [2, 2],
+            "rating": [3.5, 0.0],
+            "sampling_method": ["c2c_isim", "c2c_isim"],
+        }
+
+    @pytest.mark.parametrize(
+        ("content", "parts"),
+        [
+            ("", ["an empty file"]),
+            (HEADER, ["a header and no rows"]),
+            (HEADER.replace("agg_score", "score") + ROW, ["line 1", "a column 'agg_score'"]),
+            (HEADER + ROW.replace("3.5", "5.01"), ["line 2", "'agg_score'", "5.01", "[0, 5]"]),
+            (HEADER + ROW.replace("3.5", "-1"), ["line 2", "-1", "[0, 5]"]),
+            (HEADER + ROW.replace("3.5", "nan"), ["line 2", "nan", "[0, 5]"]),
+            (HEADER + ROW.replace("3.5", ""), ["line 2", "''", "[0, 5]"]),
+            (HEADER + ROW + ROW, ["line 3", "the pair (1, 2) a second time"]),
+            (HEADER + ROW.replace("sentid:2", "sentid:1"), ["line 2", "item 1 paired with itself"]),
+            (HEADER + ROW.replace("sentid:2", "2"), ["line 2, column 'caption2'", "COCO_val2014:sentid:190268"]),
+            (HEADER + ROW + "COCO_val2014:sentid:9,COCO", ["rows of 4 cells"]),
+            ((HEADER + ROW).encode() + b"\xff\xfe", ["line 3", "0xff", "UTF-8"]),
+        ],
+        ids="empty no-rows column high negative nan blank repeated self id cut utf8".split(),
+    )
+    def test_bad_files(self, tmp_path, content, parts):
+        refused(lambda path: read_ratings(path, "sts"), written(tmp_path, "sts_val.csv", content), *parts)
+
+    def test_unknown_kind(self, tmp_path):
+        with pytest.raises(UnknownName, match="did you mean 'sts'"):
+            read_ratings(tmp_path / "x.csv", "stss")
+
+    def test_annotators_keep_their_columns(self, tmp_path):
+        text = "caption1,caption2,score_1,score_2,note\n" + "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3,4.5,ok\n"
+        table = read_annotators(written(tmp_path, "sts_val_raw.csv", text), "sts")
+        assert table.to_pylist() == [{"left_id": 1, "right_id": 2, "score_1": 3.0, "score_2": 4.5, "note": "ok"}]
+
+
+class TestKarpathy:
+    def read(self, folder, *images):
+        return read_karpathy([written(folder, "dataset_coco.json", json.dumps({"images": list(images)}))])
+
+    def test_splits_limit_and_order(self, tmp_path):
+        splits = self.read(
+            tmp_path,
+            karpathy_image(30, "val", [1, 2, 3, 4, 5, 6]),
+            karpathy_image(10, "train", [7, 8]),
+            karpathy_image(20, "restval", [9]),
+        )
+        assert list(splits) == ["train", "restval", "validation"]
+        assert splits["validation"].caption_ids.tolist() == [1, 2, 3, 4, 5]
+        assert splits["validation"].cut_caption_ids.tolist() == [6]
+        folded = fold_restval(splits)
+        assert list(folded) == ["train", "validation"]
+        assert folded["train"].image_ids.tolist() == [10, 20]
+        assert folded["train"].caption_image_ids.tolist() == [10, 10, 20]
+
+    def test_text_is_kept_as_it_is(self, tmp_path):
+        image = karpathy_image(1, "test", [1])
+        image["sentences"][0]["raw"] = "A dog.\n runs \u00e9 "
+        assert self.read(tmp_path, image)["test"].captions["text"].to_pylist() == ["A dog.\n runs \u00e9 "]
+
+    def test_one_file_per_split_equals_one_file(self, tmp_path):
+        images = [karpathy_image(1, "val", [1, 2]), karpathy_image(2, "test", [3])]
+        whole = self.read(tmp_path, *images)
+        parts = [written(tmp_path, f"{n}.json", json.dumps({"images": [image]})) for n, image in enumerate(images)]
+        for name, split in read_karpathy(parts).items():
+            assert split.captions.equals(whole[name].captions)
+            assert split.images.equals(whole[name].images)
+
+    @pytest.mark.parametrize(
+        ("images", "parts"),
+        [
+            ([karpathy_image(1, "dev", [1])], ["images[0]", "split 'dev'"]),
+            ([karpathy_image(1, "val", [])], ["images[0]", "no sentences"]),
+            ([karpathy_image(1, "val", [1], cocoid="x")], ["images[0]", "image id 'x'"]),
+            ([karpathy_image(1, "val", [1]), karpathy_image(2, "test", [1])], ["caption 1 twice", "test and validation"]),
+            ([karpathy_image(1, "val", [1]), karpathy_image(1, "val", [2])], ["image 1 twice", "in split validation"]),
+            ([karpathy_image(1, "val", [1], sentences=[{"raw": "a"}])], ["images[0].sentences[0]", "a key 'sentid'"]),
+            ([{"split": "val"}], ["images[0]", "a key 'filename'"]),
+        ],
+        ids="split none image-id two-splits image-twice sentid filename".split(),
+    )
+    def test_bad_records(self, tmp_path, images, parts):
+        path = written(tmp_path, "dataset_coco.json", json.dumps({"images": images}))
+        refused(lambda p: read_karpathy([p]), path, *parts)
+
+    @pytest.mark.parametrize(
+        ("content", "parts"),
+        [
+            (b"", ["an empty file"]),
+            (b'{"images": [', ["line 1", "cut off", "valid JSON"]),
+            (b'{"images": [1,,2]}', ["column 15", "valid JSON"]),
+            (b'{"images": []}', ["no list under the key 'images'"]),
+            (b'[{"a": 1}]', ["the layout of dataset_coco.json"]),
+            (b'{"images": "\xff"}', ["UTF-8"]),
+        ],
+        ids="empty cut syntax no-images list utf8".split(),
+    )
+    def test_bad_json(self, tmp_path, content, parts):
+        refused(lambda p: read_karpathy([p]), written(tmp_path, "dataset_coco.json", content), *parts)
+
+
+class TestPositives:
+    def test_rows(self, tmp_path):
+        table = read_positives(written(tmp_path, "e.json", '{"5": [2, 1], "4": [2]}'))
+        assert table.to_pydict() == {"query_id": [5, 5, 4], "item_id": [2, 1, 2]}
+
+    @pytest.mark.parametrize(
+        ("content", "parts"),
+        [
+            ('{"5": [1], "5": [2]}', ["key '5'", "twice"]),
+            ('{"five": [1]}', ["key 'five'", "a whole number"]),
+            ('{"5": []}', ["key '5'", "at least one positive"]),
+            ('{"5": ["1"]}', ["key '5'", "'1'"]),
+            ('{"5": [true]}', ["key '5'", "True"]),
+            ('{"5": [1, 1]}', ["key '5'", "a positive twice"]),
+            ("[]", ["an object"]),
+        ],
+        ids="key-twice key no-positive text bool twice list".split(),
+    )
+    def test_bad_files(self, tmp_path, content, parts):
+        refused(read_positives, written(tmp_path, "e.json", content), *parts)
+
+
+class TestIds:
+    @pytest.mark.parametrize(
+        ("array", "part"),
+        [
+            (np.array([1.5]), "float64"),
+            (np.array([[1]]), "(1, 1)"),
+            (np.array([], dtype=np.int64), "(0,)"),
+            (np.array([3, 3]), "id 3 a second time"),
+        ],
+    )
+    def test_bad_arrays(self, tmp_path, array, part):
+        np.save(tmp_path / "ids.npy", array)
+        refused(read_ids, tmp_path / "ids.npy", part)
+
+    def test_pickled_objects_are_refused(self, tmp_path):
+        np.save(tmp_path / "ids.npy", np.array([{}], dtype=object), allow_pickle=True)
+        refused(read_ids, tmp_path / "ids.npy", "an npy file of integers")
+
+    def test_gzipped(self, tmp_path):
+        np.save(tmp_path / "ids.npy", np.array([4, 2]))
+        path = written(tmp_path, "ids.npy.gz", gzip.compress((tmp_path / "ids.npy").read_bytes()))
+        assert read_ids(path).tolist() == [4, 2]
+
+
+class TestInstances:
+    data = {
+        "images": [{"id": 7}, {"id": 3}],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 90, "name": "brush"}],
+        "annotations": [{"id": 1, "image_id": 3, "category_id": 90}, {"id": 2, "image_id": 3, "category_id": 90}],
+    }
+
+    def test_category_sets(self, tmp_path):
+        sets = read_category_sets(written(tmp_path, "i.json", json.dumps(self.data)))
+        assert sets.category_names == ("cat", "brush")
+        assert sets.of(np.array([3, 7])).present.tolist() == [[False, True], [False, False]]
+
+    def test_full_annotations(self, tmp_path):
+        full = {"bbox": [1, 2, 3, 4], "area": 6.0, "iscrowd": 1}
+        data = self.data | {"annotations": [self.data["annotations"][0] | full]}
+        table = read_instances(written(tmp_path, "i.json", json.dumps(data)))
+        assert table.to_pylist() == [{"annotation_id": 1, "image_id": 3, "category_id": 90, **full, "iscrowd": True}]
+
+    @pytest.mark.parametrize(
+        ("change", "parts"),
+        [
+            ({"categories": None}, ["the key 'categories'"]),
+            ({"annotations": [{"id": 1, "image_id": 4, "category_id": 1}]}, ["annotations[0]", "unlisted image_id 4"]),
+            ({"annotations": [{"id": 1, "image_id": 3, "category_id": 2}]}, ["annotations[0]", "category_id 2"]),
+            ({"annotations": [{"id": 1}]}, ["'image_id'"]),
+        ],
+        ids="categories image category keys".split(),
+    )
+    def test_bad_files(self, tmp_path, change, parts):
+        refused(read_category_sets, written(tmp_path, "i.json", json.dumps(self.data | change)), *parts)
+
+    def test_category_sets_are_no_full_annotations(self, tmp_path):
+        refused(read_instances, written(tmp_path, "i.json", json.dumps(self.data)), "annotations[0]", "bbox")
+
+
+class TestEntailment:
+    own = {"image": "a.jpg", "premise": ["x", "y"], "hypothesis": "z", "label": 1, "votes": [1, 1, 0]}
+
+    def test_own_layout_as_jsonl_and_csv(self, tmp_path):
+        lines = written(tmp_path, "p.jsonl", json.dumps(self.own) + "\n")
+        cells = 'image,premise,hypothesis,label,votes\na.jpg,"[""x"", ""y""]",z,1,"[1, 1, 0]"\n'
+        table = read_entailment(lines).table
+        assert table.equals(read_entailment(written(tmp_path, "p.csv", cells)).table)
+        row = table.to_pylist()[0]
+        assert (row["premise"], row["label"], row["votes"]) == (["x", "y"], 1, ["1", "1", "0"])
+
+    def test_snli_ve_columns(self, tmp_path):
+        lines = [
+            {"Flickr30K_ID": "9", "sentence1": "p", "sentence2": "h", "gold_label": gold, "pairID": gold}
+            for gold in ("entailment", "neutral", "contradiction", "-")
+        ]
+        pairs = read_entailment(written(tmp_path, "s.jsonl", "\n".join(map(json.dumps, lines))))
+        assert pairs.table["label"].to_pylist() == [1, 0, 0]
+        assert pairs.table["premise"].to_pylist() == [["p"]] * 3
+        assert pairs.left_out == {"no majority among the annotators": 1}
+
+    @pytest.mark.parametrize(
+        ("content", "parts"),
+        [
+            (json.dumps(own | {"label": "maybe"}), ["line 1", "'maybe'"]),
+            (json.dumps({"image": "a.jpg", "label": 1}), ["line 1", "a value for 'hypothesis'"]),
+            (json.dumps(own) + "\n" + json.dumps(own), ["line 2", "first: line 1"]),
+            ("{", ["line 1", "a JSON object"]),
+            (json.dumps(own | {"image_id": "x"}), ["line 1", "image_id 'x'"]),
+            (json.dumps(own | {"label": "-"}), ["no labelled pair"]),
+        ],
+        ids="label hypothesis twice json id nothing".split(),
+    )
+    def test_bad_files(self, tmp_path, content, parts):
+        refused(read_entailment, written(tmp_path, "p.jsonl", content), *parts)

@@ -1,0 +1,145 @@
+"""Captions of a scene: texts together with what they claim, so that their truth can be decided."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sample.scenes import OPPOSITE, Item, Scene
+
+__all__ = ["Statement", "describe", "mistaken", "sixth"]
+
+SYNONYMS = {
+    "left of": ("left of", "left of", "to the left of"),
+    "right of": ("right of", "right of", "to the right of"),
+    "above": ("above", "over"),
+    "below": ("below", "under"),
+    "large": ("large", "big"),
+    "small": ("small", "tiny"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A caption and its claims.
+
+    Attributes:
+        text: the caption as written.
+        items: what it mentions, with None for everything it leaves out.
+        first_to_second: where the first item stands as seen from the second, or None.
+        background: the background it names, or None.
+        is_empty: it claims that there is no item at all.
+    """
+
+    text: str
+    items: tuple[Item, ...]
+    first_to_second: str | None = None
+    background: str | None = None
+    is_empty: bool = False
+
+    def relation(self, one: int, other: int) -> str | None:
+        """Where item ``one`` stands as seen from item ``other``; None where the caption does not say."""
+        if self.first_to_second is None or {one, other} != {0, 1}:
+            return None
+        return self.first_to_second if one == 0 else OPPOSITE[self.first_to_second]
+
+
+def describe(scene: Scene, rng: random.Random) -> list[Statement]:
+    """Five true captions of different detail, in an order drawn by chance."""
+    if not scene.items:
+        return _of_nothing(scene)
+    first, second = sorted(rng.sample(range(len(scene.items)), 2))
+    templates = [_related, _inverted, _sized, _listed, rng.choice((_kinds, _colours, _grounded))]
+    statements = [template(scene, first, second, rng) for template in templates]
+    rng.shuffle(statements)
+    return statements
+
+
+def sixth(scene: Scene) -> Statement:
+    """The caption that a few images have beyond their five."""
+    one, other = _without_size(scene.items[0]), _without_size(scene.items[1])
+    return Statement(f"{_phrase(one)} next to {_phrase(other)}", (one, other))
+
+
+def mistaken(statement: Statement) -> Statement:
+    """The same caption with the colours of its two items exchanged, as a careless annotator would."""
+    one, other = statement.items[:2]
+    marked = statement.text.replace(str(one.colour), "\0").replace(str(other.colour), str(one.colour))
+    items = (replace(one, colour=other.colour), replace(other, colour=one.colour))
+    return replace(statement, text=marked.replace("\0", str(other.colour)), items=items)
+
+
+Template = Callable[[Scene, int, int, random.Random], Statement]
+
+
+def _related(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    one, other = _without_size(scene.items[first]), _without_size(scene.items[second])
+    relation = str(scene.relation(first, second))
+    text = f"{_phrase(one)} {rng.choice(SYNONYMS[relation])} {_phrase(other)}"
+    return Statement(_styled(text, rng), (one, other), relation)
+
+
+def _inverted(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    statement = _related(scene, second, first, rng)
+    if rng.random() < 0.2:
+        text = statement.text.rstrip(".")
+        return replace(statement, text=f"There is {text[0].lower()}{text[1:]}.")
+    return statement
+
+
+def _sized(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    items = (scene.items[first], scene.items[second])
+    text = " and ".join(_phrase(item, rng) for item in items)
+    return Statement(_styled(text, rng), items)
+
+
+def _listed(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    chosen = scene.items if len(scene.items) > 2 else (scene.items[first], scene.items[second])
+    items = tuple(_without_size(item) for item in chosen)
+    names = [f"{item.colour} {item.kind}" for item in items]
+    return Statement(f"{', '.join(names[:-1])} and {names[-1]}", items)
+
+
+def _kinds(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    items = (Item(scene.items[first].kind), Item(scene.items[second].kind))
+    return Statement(_styled(" and ".join(map(_phrase, items)), rng), items)
+
+
+def _colours(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    items = (Item(colour=scene.items[first].colour), Item(colour=scene.items[second].colour))
+    one, other = items[0].colour, items[1].colour
+    text = f"two {one} shapes" if one == other else f"one {one} and one {other} shape"
+    return Statement(_styled(text, rng), items)
+
+
+def _grounded(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+    item = _without_size(scene.items[first])
+    return Statement(_styled(f"{_phrase(item)} on {scene.background}", rng), (item,), None, scene.background)
+
+
+def _of_nothing(scene: Scene) -> list[Statement]:
+    ground = scene.background
+    texts = (
+        f"an empty {ground} picture",
+        "No shapes.",
+        f"Nothing but {ground}.",
+        f"plain {ground}",
+        "An empty picture.",
+    )
+    return [Statement(text, (), None, ground if ground in text else None, is_empty=True) for text in texts]
+
+
+def _phrase(item: Item, rng: random.Random | None = None) -> str:
+    size = rng.choice(SYNONYMS[item.size]) if rng and item.size else item.size
+    words = " ".join(word for word in (size, item.colour, item.kind) if word)
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+
+
+def _without_size(item: Item) -> Item:
+    return replace(item, size=None)
+
+
+def _styled(text: str, rng: random.Random) -> str:
+    # Annotators of COCO differ: some write sentences, some write phrases.
+    return f"{text[0].upper()}{text[1:]}." if rng.random() < 0.4 else text
