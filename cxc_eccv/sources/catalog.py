@@ -102,6 +102,10 @@ def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None)
         SourceMissing: no such file.
         MalformedSource: not TOML, an unknown or missing key, a hash that is not 64 hexadecimal digits, a path given
             twice, a reference to nothing; names file and key.
+
+    Example:
+        >>> len(load_catalog().entries), load_catalog().version
+        (39, '1.0.0')
     """
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():

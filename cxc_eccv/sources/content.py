@@ -59,7 +59,12 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of the file's content; computed once per process unless the file changes."""
+    """sha256 and size of the file's content; computed once per process unless the file changes.
+
+    Example:
+        >>> fingerprint(Path(__file__)).size == len(read_bytes(__file__))
+        True
+    """
     file = Path(path)
     status = file.stat()
     return _fingerprint(file.resolve(), status.st_size, status.st_mtime_ns)
@@ -90,6 +95,16 @@ def verify(path: Path, expected: Expected, remedy: str) -> None:
     Raises:
         HashMismatch: names file, found, expected and the remedy; says so when the file is cut short.
         MalformedSource: an incomplete or damaged gzip file.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = (pathlib.Path(folder) / "a.csv").write_bytes(b"1,2")
+        ...     try:
+        ...         verify(pathlib.Path(folder) / "a.csv", Expected(None, 40), "Fetch it again.")
+        ...     except HashMismatch as error:
+        ...         print(str(error).partition("a.csv ")[2])
+        is truncated: found 3 bytes, expected 40. Fetch it again.
     """
     if expected.sha256 is None and expected.size is None:
         return

@@ -9,10 +9,9 @@ hash turns out wrong.
 from __future__ import annotations
 
 import os
-import shutil
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -90,19 +89,30 @@ def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expect
 
 def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: Path, expected: Expected) -> None:
     bundle = _ensure(archive, cache, partial(_deliver, archive, progress))
-    member = entry.member or ""
+    try:
+        with part.open("wb") as sink:
+            for block in _member(bundle, entry.member or ""):
+                sink.write(block)
+            os.fsync(sink.fileno())
+    except Exception:
+        part.unlink(missing_ok=True)
+        raise
+    _verify_part(part, expected, f"It is the member {entry.member!r} of {bundle}.")
+
+
+def _member(bundle: Path, member: str) -> Iterator[bytes]:
+    """Blocks of a member; a damaged archive is deleted, so that the next try downloads it again."""
     try:
         with zipfile.ZipFile(bundle) as opened:
             if member not in opened.namelist():
                 raise MalformedSource(bundle, "", f"members {', '.join(opened.namelist())}", f"a member {member!r}")
-            with opened.open(member) as source, part.open("wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 20)
-                os.fsync(sink.fileno())
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        for leftover in (part, bundle, record_of(bundle)):
-            leftover.unlink(missing_ok=True)
+            with opened.open(member) as source:
+                while block := source.read(1 << 20):
+                    yield block
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        bundle.unlink(missing_ok=True)
+        record_of(bundle).unlink(missing_ok=True)
         raise DownloadFailed(f"the downloaded archive was damaged ({error}) and has been deleted; try again") from error
-    _verify_part(part, expected, f"It is the member {member!r} of {bundle}.")
 
 
 def _verify_part(part: Path, expected: Expected, remedy: str) -> None:

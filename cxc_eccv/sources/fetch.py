@@ -1,4 +1,8 @@
-"""From a catalog name to a verified local file: mirror folder first, then the cache, then a download."""
+"""From a catalog name to a verified local file: mirror folder first, then the cache, then a download.
+
+A mirror folder whose own catalog names another edition than ``official`` (the embedded sample, say) stands alone: what
+it lacks is not taken from elsewhere, so that editions never mix.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +42,6 @@ def fetch(
 ) -> Path:
     """A verified local copy of a raw file.
 
-    It is looked for in the mirror folder, then in the download cache, then downloaded into the cache. A mirror folder
-    whose own catalog names another edition than ``official`` (the embedded sample, say) stands alone: what it lacks is
-    not taken from elsewhere, so that editions never mix.
-
     Args:
         name: catalog name.
         data_dir: mirror folder, or ``sample``; None for ``CXC_ECCV_DATA``.
@@ -50,7 +50,7 @@ def fetch(
         progress: show a bar while downloading.
 
     Returns:
-        The file; it may be gzip-compressed (``*.gz``), which :func:`read_bytes` sees through.
+        The file, possibly gzip-compressed (``*.gz``): :func:`read_bytes` sees through that.
 
     Raises:
         UnknownName: no such name in the catalog.
@@ -70,13 +70,7 @@ def fetch(
     obstacle = _obstacle(entry, catalog, data_dir, offline)
     if obstacle:
         raise SourceMissing(_missing(entry, data_dir, obstacle))
-    from cxc_eccv.sources.download import download  # imported late: most runs need no network
-
-    archive = catalog.archives[entry.archive] if entry.archive else None
-    try:
-        return download(entry, archive, cache_folder(), progress=progress)
-    except DownloadFailed as error:
-        raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
+    return _downloaded(entry, catalog, data_dir, progress)
 
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
@@ -149,6 +143,16 @@ def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offli
         return "it has no official address: it is the user's own file"
     reason = offline_reason(offline)
     return f"downloads are off ({reason})" if reason else ""
+
+
+def _downloaded(entry: Entry, catalog: Catalog, data_dir: str | Path | None, progress: bool) -> Path:
+    from cxc_eccv.sources.download import download  # imported late: most runs need no network
+
+    archive = catalog.archives[entry.archive] if entry.archive else None
+    try:
+        return download(entry, archive, cache_folder(), progress=progress)
+    except DownloadFailed as error:
+        raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
 
 
 def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:

@@ -91,8 +91,6 @@ class _Answer:
         self.offset = sink.seek(0, os.SEEK_END)
 
     def __call__(self, response: requests.Response, **_options: object) -> None:
-        if response.is_redirect:
-            return
         if response.status_code == requests.codes.ok and self.offset:
             self._restart()
         elif not self._continues(response):
@@ -115,5 +113,6 @@ class _Answer:
         self.offset = 0
 
     def check_complete(self) -> None:
+        # urllib3 before 2.0 takes a body that ends early for a complete one.
         if self._end is not None and self._sink.tell() != self._end:
             raise requests.ConnectionError(f"the body ended after {self._sink.tell():,} of {self._end:,} bytes")

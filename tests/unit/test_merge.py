@@ -15,7 +15,6 @@ from cxc_eccv.judgments.qrels import eccv_caption, merged_qrels
 from cxc_eccv.sources.library import Library
 
 
-
 def caption(number):
     return f"COCO_val2014:sentid:{number}"
 
@@ -56,7 +55,13 @@ class TinyWorld:
         for name, table in (("image_to_caption", self.eccv_i2t), ("caption_to_image", self.eccv_t2i)):
             (self.folder / f"eccv/eccv_{name}.json").write_text(json.dumps({str(q): v for q, v in table.items()}))
         lines = [
-            {"image": image(i), "image_id": i, "hypothesis": f"text {h}" if h else "text 12 ", "hypothesis_id": h, "label": v}
+            {
+                "image": image(i),
+                "image_id": i,
+                "hypothesis": f"text {h}" if h else "text 12 ",
+                "hypothesis_id": h,
+                "label": v,
+            }
             for i, h, v in self.entailment
         ]
         (self.folder / "entailment/entailment_test.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -192,7 +197,7 @@ def test_unmatched_and_repeated_labels_are_counted(world):
         ({"eccv_i2t": {9: (11,)}}, ["eccv_image_to_caption.json", "query_id", "unknown image id 9"]),
         ({"eccv_i2t": {1: (99,)}}, ["eccv_image_to_caption.json", "item_id", "unknown caption id 99"]),
     ],
-    ids="sts sits eccv-query eccv-item".split(),
+    ids=["sts", "sits", "eccv-query", "eccv-item"],
 )
 def test_unknown_ids_are_refused(world, change, parts):
     for name, value in change.items():

@@ -65,7 +65,7 @@ class TestRatings:
             (HEADER + ROW + "COCO_val2014:sentid:9,COCO", ["rows of 4 cells"]),
             ((HEADER + ROW).encode() + b"\xff\xfe", ["line 3", "0xff", "UTF-8"]),
         ],
-        ids="empty no-rows column high negative nan blank repeated self id cut utf8".split(),
+        ids=["empty", "no-rows", "column", "high", "negative", "nan", "blank", "repeated", "self", "id", "cut", "utf8"],
     )
     def test_bad_files(self, tmp_path, content, parts):
         refused(lambda path: read_ratings(path, "sts"), written(tmp_path, "sts_val.csv", content), *parts)
@@ -118,12 +118,15 @@ class TestKarpathy:
             ([karpathy_image(1, "dev", [1])], ["images[0]", "split 'dev'"]),
             ([karpathy_image(1, "val", [])], ["images[0]", "no sentences"]),
             ([karpathy_image(1, "val", [1], cocoid="x")], ["images[0]", "image id 'x'"]),
-            ([karpathy_image(1, "val", [1]), karpathy_image(2, "test", [1])], ["caption 1 twice", "test and validation"]),
+            (
+                [karpathy_image(1, "val", [1]), karpathy_image(2, "test", [1])],
+                ["caption 1 twice", "test and validation"],
+            ),
             ([karpathy_image(1, "val", [1]), karpathy_image(1, "val", [2])], ["image 1 twice", "in split validation"]),
             ([karpathy_image(1, "val", [1], sentences=[{"raw": "a"}])], ["images[0].sentences[0]", "a key 'sentid'"]),
             ([{"split": "val"}], ["images[0]", "a key 'filename'"]),
         ],
-        ids="split none image-id two-splits image-twice sentid filename".split(),
+        ids=["split", "none", "image-id", "two-splits", "image-twice", "sentid", "filename"],
     )
     def test_bad_records(self, tmp_path, images, parts):
         path = written(tmp_path, "dataset_coco.json", json.dumps({"images": images}))
@@ -139,7 +142,7 @@ class TestKarpathy:
             (b'[{"a": 1}]', ["the layout of dataset_coco.json"]),
             (b'{"images": "\xff"}', ["UTF-8"]),
         ],
-        ids="empty cut syntax no-images list utf8".split(),
+        ids=["empty", "cut", "syntax", "no-images", "list", "utf8"],
     )
     def test_bad_json(self, tmp_path, content, parts):
         refused(lambda p: read_karpathy([p]), written(tmp_path, "dataset_coco.json", content), *parts)
@@ -161,7 +164,7 @@ class TestPositives:
             ('{"5": [1, 1]}', ["key '5'", "a positive twice"]),
             ("[]", ["an object"]),
         ],
-        ids="key-twice key no-positive text bool twice list".split(),
+        ids=["key-twice", "key", "no-positive", "text", "bool", "twice", "list"],
     )
     def test_bad_files(self, tmp_path, content, parts):
         refused(read_positives, written(tmp_path, "e.json", content), *parts)
@@ -191,21 +194,23 @@ class TestIds:
         assert read_ids(path).tolist() == [4, 2]
 
 
-class TestInstances:
-    data = {
-        "images": [{"id": 7}, {"id": 3}],
-        "categories": [{"id": 1, "name": "cat"}, {"id": 90, "name": "brush"}],
-        "annotations": [{"id": 1, "image_id": 3, "category_id": 90}, {"id": 2, "image_id": 3, "category_id": 90}],
-    }
+INSTANCES = {
+    "images": [{"id": 7}, {"id": 3}],
+    "categories": [{"id": 1, "name": "cat"}, {"id": 90, "name": "brush"}],
+    "annotations": [{"id": 1, "image_id": 3, "category_id": 90}, {"id": 2, "image_id": 3, "category_id": 90}],
+}
+OWN = {"image": "a.jpg", "premise": ["x", "y"], "hypothesis": "z", "label": 1, "votes": [1, 1, 0]}
 
+
+class TestInstances:
     def test_category_sets(self, tmp_path):
-        sets = read_category_sets(written(tmp_path, "i.json", json.dumps(self.data)))
+        sets = read_category_sets(written(tmp_path, "i.json", json.dumps(INSTANCES)))
         assert sets.category_names == ("cat", "brush")
         assert sets.of(np.array([3, 7])).present.tolist() == [[False, True], [False, False]]
 
     def test_full_annotations(self, tmp_path):
         full = {"bbox": [1, 2, 3, 4], "area": 6.0, "iscrowd": 1}
-        data = self.data | {"annotations": [self.data["annotations"][0] | full]}
+        data = INSTANCES | {"annotations": [INSTANCES["annotations"][0] | full]}
         table = read_instances(written(tmp_path, "i.json", json.dumps(data)))
         assert table.to_pylist() == [{"annotation_id": 1, "image_id": 3, "category_id": 90, **full, "iscrowd": True}]
 
@@ -217,20 +222,18 @@ class TestInstances:
             ({"annotations": [{"id": 1, "image_id": 3, "category_id": 2}]}, ["annotations[0]", "category_id 2"]),
             ({"annotations": [{"id": 1}]}, ["'image_id'"]),
         ],
-        ids="categories image category keys".split(),
+        ids=["categories", "image", "category", "keys"],
     )
     def test_bad_files(self, tmp_path, change, parts):
-        refused(read_category_sets, written(tmp_path, "i.json", json.dumps(self.data | change)), *parts)
+        refused(read_category_sets, written(tmp_path, "i.json", json.dumps(INSTANCES | change)), *parts)
 
     def test_category_sets_are_no_full_annotations(self, tmp_path):
-        refused(read_instances, written(tmp_path, "i.json", json.dumps(self.data)), "annotations[0]", "bbox")
+        refused(read_instances, written(tmp_path, "i.json", json.dumps(INSTANCES)), "annotations[0]", "bbox")
 
 
 class TestEntailment:
-    own = {"image": "a.jpg", "premise": ["x", "y"], "hypothesis": "z", "label": 1, "votes": [1, 1, 0]}
-
     def test_own_layout_as_jsonl_and_csv(self, tmp_path):
-        lines = written(tmp_path, "p.jsonl", json.dumps(self.own) + "\n")
+        lines = written(tmp_path, "p.jsonl", json.dumps(OWN) + "\n")
         cells = 'image,premise,hypothesis,label,votes\na.jpg,"[""x"", ""y""]",z,1,"[1, 1, 0]"\n'
         table = read_entailment(lines).table
         assert table.equals(read_entailment(written(tmp_path, "p.csv", cells)).table)
@@ -250,14 +253,14 @@ class TestEntailment:
     @pytest.mark.parametrize(
         ("content", "parts"),
         [
-            (json.dumps(own | {"label": "maybe"}), ["line 1", "'maybe'"]),
+            (json.dumps(OWN | {"label": "maybe"}), ["line 1", "'maybe'"]),
             (json.dumps({"image": "a.jpg", "label": 1}), ["line 1", "a value for 'hypothesis'"]),
-            (json.dumps(own) + "\n" + json.dumps(own), ["line 2", "first: line 1"]),
+            (json.dumps(OWN) + "\n" + json.dumps(OWN), ["line 2", "first: line 1"]),
             ("{", ["line 1", "a JSON object"]),
-            (json.dumps(own | {"image_id": "x"}), ["line 1", "image_id 'x'"]),
-            (json.dumps(own | {"label": "-"}), ["no labelled pair"]),
+            (json.dumps(OWN | {"image_id": "x"}), ["line 1", "image_id 'x'"]),
+            (json.dumps(OWN | {"label": "-"}), ["no labelled pair"]),
         ],
-        ids="label hypothesis twice json id nothing".split(),
+        ids=["label", "hypothesis", "twice", "json", "id", "nothing"],
     )
     def test_bad_files(self, tmp_path, content, parts):
         refused(read_entailment, written(tmp_path, "p.jsonl", content), *parts)

@@ -1,0 +1,211 @@
+"""The catalog's facts, its lookups, and what a malformed catalog gets."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cxc_eccv import __version__
+from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.sources.catalog import load_catalog
+
+ROOT = Path(__file__).parents[2]
+
+MINIMAL = """
+edition = "official"
+version = "1.0.0"
+[groups.g]
+title = "G"
+licence = "MIT"
+homepage = "https://example.org"
+citations = ["paper"]
+[archives.z]
+url = "https://example.org/z.zip"
+path = "archives/z.zip"
+[citations]
+paper = "@misc{paper}"
+[entries.a]
+group = "g"
+path = "g/a.csv"
+title = "A"
+url = "https://example.org/a.csv"
+[entries.b]
+group = "g"
+path = "g/b.csv"
+title = "B"
+archive = "z"
+member = "b.csv"
+derived_from = ["a"]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "catalog.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_group_has_its_files() -> None:
+    catalog = load_catalog()
+    sizes = {name: len(catalog.of_group(name)) for name in catalog.groups}
+    assert sizes == {
+        "karpathy": 3,
+        "cxc": 12,
+        "eccv_caption": 7,
+        "coco_instances": 6,
+        "pcme": 4,
+        "flickr30k": 3,
+        "esnlive": 2,
+        "entailment": 2,
+    }
+    assert (catalog.edition, catalog.version) == ("official", "1.0.0")
+
+
+def test_hosts_that_keep_versions_are_pinned_to_a_commit() -> None:
+    addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
+    assert len(addresses) == 25
+    assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
+
+
+def test_only_these_files_have_no_published_hash() -> None:
+    unknown = {entry.name for entry in load_catalog() if entry.sha256 is None}
+    raw = {f"{kind}_{split}_raw" for kind in ("sts", "sis", "sits") for split in ("val", "test")}
+    own = {"entailment_val", "entailment_test"}
+    assert unknown == raw | own | {"karpathy_coco", "flickr30k", "instances_train2014"}
+    assert {entry.name for entry in load_catalog() if entry.optional} == raw | own | {
+        "captions_val2014",
+        "instances_subset",
+    }
+
+
+def test_files_without_an_address_say_where_they_come_from() -> None:
+    for entry in load_catalog():
+        assert entry.url or entry.derived_from or entry.group == "entailment", entry.name
+
+
+def test_members_take_the_address_of_their_archive() -> None:
+    entry = load_catalog().entry("instances_val2014")
+    assert entry.url == "http://images.cocodataset.org/annotations/annotations_trainval2014.zip"
+    assert (entry.member, entry.size) == ("annotations/instances_val2014.json", 160_682_675)
+
+
+def test_terms_default_to_the_groups() -> None:
+    catalog = load_catalog()
+    assert catalog.entry("sts_val").licence == catalog.group("cxc").licence
+    assert catalog.entry("sts_val").citation == "parekh2021crisscrossed"
+    assert catalog.entry("captions_val2014").citation == "chen2015microsoft"
+
+
+def test_every_citation_is_bibtex_under_its_own_key() -> None:
+    for key, text in load_catalog().citations.items():
+        assert re.match(rf"@\w+\{{{key},\n", text)
+        assert text.count("{") == text.count("}")
+
+
+def test_bibtex_of_a_group_opens_with_its_own_paper() -> None:
+    text = load_catalog().bibtex("flickr30k")
+    assert text.startswith("@article{young2014image,")
+    assert "@inproceedings{karpathy2015deep," in text
+
+
+@pytest.mark.parametrize(("lookup", "name", "near"), [("entry", "sts_vall", "sts_val"), ("group", "cxcc", "cxc")])
+def test_an_unknown_name_suggests_the_nearest(lookup: str, name: str, near: str) -> None:
+    with pytest.raises(UnknownName, match=f"did you mean '{near}'"):
+        getattr(load_catalog(), lookup)(name)
+
+
+def test_a_catalog_is_read_again_when_the_file_changes(tmp_path: Path) -> None:
+    path = write(tmp_path, MINIMAL)
+    assert load_catalog(path).entry("a").sha256 is None
+    write(tmp_path, MINIMAL.replace('url = "https://example.org/a.csv"', f'sha256 = "{"0" * 64}"'))
+    assert load_catalog(path).entry("a").sha256 == "0" * 64
+
+
+def test_a_mirror_catalog_replaces_what_it_lists(tmp_path: Path) -> None:
+    base = load_catalog()
+    path = write(tmp_path, f'edition = "mine"\n[entries.sts_val]\nsha256 = "{"a" * 64}"\n')
+    catalog = load_catalog(path, base=base)
+    assert (catalog.edition, catalog.version) == ("mine", base.version)
+    mine, theirs = catalog.entry("sts_val"), base.entry("sts_val")
+    assert (mine.path, mine.group, mine.title, mine.licence) == (
+        theirs.path,
+        theirs.group,
+        theirs.title,
+        theirs.licence,
+    )
+    assert (mine.sha256, mine.size, mine.url) == ("a" * 64, None, None)
+    assert catalog.entry("sts_test") is base.entry("sts_test")
+    assert theirs.sha256 != mine.sha256
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('path = "g/a.csv"', 'path = "g/a.csv"\nsha265 = "00"', "entries.a: found the unknown key 'sha265'"),
+        ('path = "g/a.csv"', 'path = "g/a.csv"\nsha256 = "00"', "entries.a.sha256: found '00', expected 64"),
+        ('path = "g/a.csv"', f'path = "g/a.csv"\nsha256 = "{"A" * 64}"', "expected 64 lower-case hexadecimal digits"),
+        ('path = "g/a.csv"', 'path = "g/a.csv"\nsize = -1', "entries.a.size: found -1"),
+        ('path = "g/a.csv"', 'path = "g/a.csv"\nsize = true', "entries.a.size: found True"),
+        ('path = "g/a.csv"', 'path = "g/a.csv"\noptional = 1', "entries.a.optional: found 1"),
+        ('path = "g/a.csv"', 'path = "../a.csv"', "entries.a.path: found '../a.csv'"),
+        ('path = "g/a.csv"', 'path = "/a.csv"', "entries.a.path: found '/a.csv'"),
+        ('path = "g/a.csv"', 'path = "g/b.csv"', "entries.b.path: found 'g/b.csv', the path of entries.a too"),
+        ('path = "g/a.csv"', 'path = "archives/z.zip"', "archives.z.path: found 'archives/z.zip', the path of"),
+        ('path = "g/a.csv"\n', "", "entries.a: found no key 'path', expected one"),
+        ('title = "A"', 'title = " "', "entries.a.title: found ' ', expected text"),
+        ('url = "https://example.org/a.csv"', 'url = "ftp://example.org"', "expected an http"),
+        ('title = "A"\n', 'title = "A"\ngroup = "h"\n', "Cannot overwrite a value"),
+        ('[entries.a]\ngroup = "g"', '[entries.a]\ngroup = "h"', "entries.a.group: found 'h', expected one of g"),
+        ('member = "b.csv"\n', "", "entries.b: found one of archive and member"),
+        ('archive = "z"', 'archive = "y"', "entries.b.archive: found 'y', expected one of z"),
+        ('archive = "z"', 'archive = "z"\nurl = "https://x/b"', "entries.b: found both url and archive"),
+        ('derived_from = ["a"]', 'derived_from = ["c"]', "entries.b.derived_from: found 'c'"),
+        ('derived_from = ["a"]', "derived_from = []", "entries.b.derived_from: found"),
+        ('citations = ["paper"]', 'citations = ["papers"]', "groups.g.citations: found 'papers'"),
+        ('paper = "@misc{paper}"', "paper = 1", "citations.paper: found 1"),
+        ('edition = "official"\n', "", "edition: found nothing, expected text"),
+        ('version = "1.0.0"\n', "", "version: found ''"),
+        ('version = "1.0.0"\n', 'version = "1.0.0"\nentry = 1\n', "found the unknown key 'entry'"),
+        ('version = "1.0.0"\n', 'version = "1.0.0', "expected valid TOML"),
+        ("[entries.a]", "[[entries]]", "entries: found [{"),
+    ],
+)
+def test_a_malformed_catalog_names_file_key_and_fault(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert MINIMAL.count(old) == 1
+    path = write(tmp_path, MINIMAL.replace(old, new))
+    with pytest.raises(MalformedSource) as caught:
+        load_catalog(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("text", ["entries = 1\n", "[entries]\na = 1\n"])
+def test_entries_must_be_tables(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, f'edition = "e"\nversion = "1"\n{text}')
+    with pytest.raises(MalformedSource, match="expected a table"):
+        load_catalog(path)
+
+
+def test_a_catalog_that_is_not_text_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "catalog.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(MalformedSource, match="valid TOML"):
+        load_catalog(tmp_path / "catalog.toml")
+    with pytest.raises(SourceMissing, match="no catalog at"):
+        load_catalog(tmp_path / "absent.toml")
+
+
+def test_the_legal_files_name_every_source_and_this_version() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    catalog = load_catalog()
+    for group in catalog.groups.values():
+        assert group.homepage in notice, group.name
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation
+    for key in ("2004.15020", "2204.03359", "2101.05068", "2208.10126", "2209.03723", "1903.11393"):
+        assert f"arXiv:{key}" in citation
+        assert any(key in text for text in catalog.citations.values())
+    licence = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license"]
+    assert f"\nlicense: {licence}\n" in citation

@@ -1,0 +1,75 @@
+"""Reading through gzip, fingerprints, and what verification says."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cxc_eccv.errors import HashMismatch, MalformedSource
+from cxc_eccv.sources import content
+from cxc_eccv.sources.content import Expected, fingerprint, read_bytes, sha256_of, verify
+
+
+@given(st.binary(max_size=200))
+def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("twins")
+    plain, twin = folder / "a.csv", folder / "a.csv.gz"
+    plain.write_bytes(data)
+    twin.write_bytes(gzip.compress(data))
+    assert read_bytes(plain) == read_bytes(twin) == data
+    assert fingerprint(plain) == fingerprint(twin) == (hashlib.sha256(data).hexdigest(), len(data))
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:]])
+def test_a_damaged_gzip_file_is_malformed(tmp_path: Path, damage: object) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(damage(gzip.compress(bytes(range(256)) * 4)))
+    with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or damaged data"):
+        read_bytes(path)
+
+
+def test_text_named_gz_is_malformed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_text("plain")
+    with pytest.raises(MalformedSource, match="expected a complete gzip file"):
+        sha256_of(path)
+
+
+def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    blocks = content._blocks
+    monkeypatch.setattr(content, "_blocks", lambda path: reads.append(path) or blocks(path))
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"one")
+    assert [sha256_of(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
+    assert len(reads) == 1
+    path.write_bytes(b"three")
+    assert sha256_of(path) == hashlib.sha256(b"three").hexdigest()
+    assert len(reads) == 2
+
+
+def test_verification_checks_the_size_before_it_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"12345")
+    monkeypatch.setattr(content, "_blocks", lambda path: pytest.fail("hashed"))
+    with pytest.raises(HashMismatch, match=r"a\.csv is truncated: found 5 bytes, expected 1,000\. Do this\."):
+        verify(path, Expected("0" * 64, 1000), "Do this.")
+    with pytest.raises(HashMismatch, match=r"a\.csv is too long: found 5 bytes, expected 4\. Do this\."):
+        verify(path, Expected("0" * 64, 4), "Do this.")
+    verify(path, Expected(None), "")
+
+
+def test_verification_of_a_gzipped_twin_counts_original_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"12345"))
+    digest = hashlib.sha256(b"12345").hexdigest()
+    verify(path, Expected(digest, 5), "")
+    with pytest.raises(HashMismatch, match="truncated: found 5 bytes, expected 6"):
+        verify(path, Expected(digest, 6), "")
+    with pytest.raises(HashMismatch, match=f"found sha256 {digest}, expected {'0' * 64}. Do this."):
+        verify(path, Expected("0" * 64, 5), "Do this.")

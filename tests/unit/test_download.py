@@ -1,0 +1,380 @@
+"""Downloads against a local server that fails on purpose: faults, resuming, two processes, archives, pins."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
+from cxc_eccv.sources import transfer
+from cxc_eccv.sources.fetch import fetch, locate
+
+BODY = bytes(range(256)) * 4096
+HALF = len(BODY) // 2
+SHA256 = hashlib.sha256(BODY).hexdigest()
+ROOT = Path(__file__).parents[2]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers the n-th request by the n-th step of the script, the last step ever after."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.requests.append(self.headers.get("Range", ""))
+        script = self.server.script
+        script[min(len(self.server.requests), len(script)) - 1](self)
+
+    def answer(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    requests: list[str]
+    script: list[Callable[[Handler], None]]
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
+def whole(body: bytes = BODY) -> Callable[[Handler], None]:
+    return lambda handler: handler.answer(200, body)
+
+
+def ranged(body: bytes = BODY) -> Callable[[Handler], None]:
+    def step(handler: Handler) -> None:
+        start = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+        handler.answer(206, body[start:], Content_Range=f"bytes {start}-{len(body) - 1}/{len(body)}")
+
+    return step
+
+
+def status(code: int, **headers: str) -> Callable[[Handler], None]:
+    return lambda handler: handler.answer(code, b"no", **headers)
+
+
+def cut_short(handler: Handler) -> None:
+    handler.answer(200, BODY[:HALF], length=len(BODY))
+
+
+def hang_up(handler: Handler) -> None:
+    handler.connection.close()
+
+
+@dataclass
+class Site:
+    """A server and a mirror folder whose catalog sends ``sts_val`` there."""
+
+    server: Server
+    folder: Path
+    cache: Path
+    pauses: list[float] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    @property
+    def requests(self) -> list[str]:
+        return self.server.requests
+
+    @property
+    def target(self) -> Path:
+        return self.cache / "cxc" / "sts_val.csv"
+
+    @property
+    def part(self) -> Path:
+        return self.cache / "cxc" / "sts_val.csv.part"
+
+    def serve(self, *script: Callable[[Handler], None], known_hash: bool = True) -> None:
+        self.server.script = list(script)
+        digest = f'sha256 = "{SHA256}"\nsize = {len(BODY)}\n' if known_hash else ""
+        self.catalog(f'[entries.sts_val]\nurl = "{self.address}/sts_val.csv"\n{digest}')
+
+    def catalog(self, entries: str) -> None:
+        (self.folder / "catalog.toml").write_text(f'edition = "official"\n{entries}', encoding="utf-8")
+
+    def fetch(self, name: str = "sts_val") -> Path:
+        return fetch(name, self.folder, progress=False)
+
+    def put_part(self, data: bytes) -> None:
+        self.part.parent.mkdir(parents=True)
+        self.part.write_bytes(data)
+
+    def left(self) -> list[str]:
+        """Files of the cache, the locks aside."""
+        files = (path for path in self.cache.rglob("*") if path.is_file() and ".locks" not in path.parts)
+        return sorted(path.relative_to(self.cache).as_posix() for path in files)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    for name in ("CXC_ECCV_DATA", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Server(("127.0.0.1", 0), Handler)
+    server.requests, server.script = [], [status(404)]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    (tmp_path / "data").mkdir()
+    site = Site(server, tmp_path / "data", tmp_path / "cache")
+    monkeypatch.setattr(transfer.time, "sleep", site.pauses.append)
+    yield site
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_file_is_downloaded_once_and_verified(site: Site) -> None:
+    site.serve(whole())
+    assert site.fetch() == site.fetch() == locate("sts_val", site.folder) == site.target
+    assert site.target.read_bytes() == BODY
+    assert site.requests == [""]
+    assert site.left() == ["cxc/sts_val.csv"]
+
+
+def test_progress_goes_to_standard_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.serve(whole())
+    fetch("sts_val", site.folder)
+    shown = capsys.readouterr()
+    assert "100%" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("fault", [status(500), status(503), status(429), hang_up])
+def test_passing_faults_are_retried_with_growing_pauses(site: Site, fault: Callable[[Handler], None]) -> None:
+    site.serve(fault, fault, whole())
+    assert site.fetch().read_bytes() == BODY
+    assert len(site.requests) == 3
+    assert site.pauses == [1.0, 2.0]
+
+
+def test_the_server_may_ask_for_another_pause(site: Site) -> None:
+    site.serve(status(429, Retry_After="7"), status(503, Retry_After="86400"), whole())
+    site.fetch()
+    assert site.pauses == [7.0, 60.0]
+
+
+@pytest.mark.parametrize("code", [404, 403, 410])
+def test_a_refusal_is_final(site: Site, code: int) -> None:
+    site.serve(status(code))
+    with pytest.raises(DownloadFailed) as caught:
+        site.fetch()
+    for part in [str(code), f"{site.address}/sts_val.csv", SHA256, str(site.folder / "cxc/sts_val.csv"), "--data-dir"]:
+        assert part in str(caught.value)
+    assert (len(site.requests), site.pauses, site.left()) == (1, [], [])
+
+
+def test_lasting_faults_give_up(site: Site) -> None:
+    site.serve(status(502))
+    with pytest.raises(DownloadFailed, match="4 attempts to download it failed, the last with: 502 Server Error"):
+        site.fetch()
+    assert (len(site.requests), site.pauses) == (4, [1.0, 2.0, 4.0])
+
+
+def test_a_server_that_is_not_there_gives_up(site: Site) -> None:
+    site.serve()
+    site.catalog('[entries.sts_val]\nurl = "http://127.0.0.1:9/sts_val.csv"\n')
+    with pytest.raises(DownloadFailed, match="4 attempts to download it failed"):
+        site.fetch()
+    assert site.left() == []
+
+
+def test_a_body_cut_short_is_resumed(site: Site) -> None:
+    site.serve(cut_short, ranged())
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", f"bytes={HALF}-"]
+
+
+def test_a_body_cut_short_starts_again_where_no_hash_would_notice_a_wrong_continuation(site: Site) -> None:
+    site.serve(cut_short, whole(), known_hash=False)
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", ""]
+
+
+def test_a_body_cut_short_is_noticed_whatever_the_http_library(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    lenient = property(lambda self: False, lambda self, value: None)
+    monkeypatch.setattr(urllib3.response.HTTPResponse, "enforce_content_length", lenient, raising=False)
+    site.serve(cut_short, known_hash=False)
+    with pytest.raises(DownloadFailed, match="the body ended after 524,288 of 1,048,576 bytes"):
+        site.fetch()
+    assert site.left() == []
+
+
+def test_a_server_without_ranges_sends_all_of_it(site: Site) -> None:
+    site.serve(cut_short, whole())
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", f"bytes={HALF}-"]
+
+
+@pytest.mark.parametrize("fault", [status(416), status(206, Content_Range="bytes 7-8/9")])
+def test_a_range_the_server_cannot_serve_starts_again(site: Site, fault: Callable[[Handler], None]) -> None:
+    site.serve(cut_short, fault, whole())
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", f"bytes={HALF}-", ""]
+
+
+def test_a_complete_part_needs_no_request(site: Site) -> None:
+    site.serve(status(404))
+    site.put_part(BODY)
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == []
+
+
+@pytest.mark.parametrize("stale", [BODY[:HALF].replace(b"\x00", b"\x01"), BODY + b"more"])
+def test_a_part_of_another_version_is_given_up(site: Site, stale: bytes) -> None:
+    site.serve(lambda handler: (ranged() if len(site.requests) == 1 and len(stale) < len(BODY) else whole())(handler))
+    site.put_part(stale)
+    assert site.fetch().read_bytes() == BODY
+    assert site.left() == ["cxc/sts_val.csv"]
+
+
+def test_another_file_than_the_catalogs_is_refused(site: Site) -> None:
+    site.serve(whole(BODY[::-1]))
+    with pytest.raises(HashMismatch, match=f"expected {SHA256}. {site.address}/sts_val.csv delivered it"):
+        site.fetch()
+    assert (len(site.requests), site.left()) == (1, [])
+
+
+def test_redirects_are_followed(site: Site) -> None:
+    site.serve(status(302, Location="/elsewhere"), whole())
+    assert site.fetch().read_bytes() == BODY
+
+
+def test_a_cache_that_cannot_be_written_is_named(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.serve(whole())
+    blocked = site.folder / "catalog.toml" / "cache"
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(blocked))
+    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache is not usable"):
+        site.fetch()
+
+
+def start(site: Site) -> subprocess.Popen[bytes]:
+    code = f"from cxc_eccv.sources.fetch import fetch; print(fetch('sts_val', {str(site.folder)!r}, progress=False))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
+
+
+def test_a_killed_download_leaves_only_a_part_and_is_resumed(site: Site) -> None:
+    halted = threading.Event()
+
+    def stall(handler: Handler) -> None:
+        handler.answer(200, BODY[:HALF], length=len(BODY))
+        halted.wait(30)
+
+    site.serve(stall, ranged())
+    process = start(site)
+    deadline = time.monotonic() + 30
+    while not (site.part.is_file() and site.part.stat().st_size == HALF) and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
+    process.kill()
+    process.communicate()
+    halted.set()
+    assert site.left() == ["cxc/sts_val.csv.part"]
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", f"bytes={HALF}-"]
+    assert site.left() == ["cxc/sts_val.csv"]
+
+
+def test_two_processes_download_once(site: Site) -> None:
+    def slow(handler: Handler) -> None:
+        handler.answer(200, BODY[:HALF], length=len(BODY))
+        threading.Event().wait(1.0)
+        handler.wfile.write(BODY[HALF:])
+
+    site.serve(slow)
+    processes = [start(site), start(site)]
+    outputs = [process.communicate(timeout=60)[0].decode().strip() for process in processes]
+    assert outputs == [str(site.target)] * 2
+    assert [process.returncode for process in processes] == [0, 0]
+    assert site.requests == [""]
+    assert site.target.read_bytes() == BODY
+
+
+def test_a_file_without_published_hash_is_pinned_when_it_arrives(site: Site) -> None:
+    site.serve(whole(), known_hash=False)
+    site.fetch()
+    assert site.left() == ["cxc/sts_val.csv", "cxc/sts_val.csv.sha256"]
+    site.target.unlink()
+    site.serve(whole(BODY[::-1]), known_hash=False)
+    with pytest.raises(HashMismatch, match=f"expected {SHA256}"):
+        site.fetch()
+    assert site.left() == ["cxc/sts_val.csv.sha256"]
+
+
+def bundle(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(f"inner/{name}.json", data)
+    return buffer.getvalue()
+
+
+def serve_archive(site: Site, data: bytes, members: dict[str, bytes], sha256: str = "") -> None:
+    site.server.script = [whole(data)]
+    lines = [f'[archives.z]\nurl = "{site.address}/z.zip"\npath = "archives/z.zip"']
+    for name, content in members.items():
+        digest = sha256 or hashlib.sha256(content).hexdigest()
+        lines.append(
+            f'[entries.{name}]\ngroup = "cxc"\npath = "cxc/{name}.json"\ntitle = "{name}"\n'
+            f'archive = "z"\nmember = "inner/{name}.json"\nsha256 = "{digest}"'
+        )
+    site.catalog("\n".join(lines))
+
+
+def test_an_archive_is_downloaded_once_for_all_its_members(site: Site) -> None:
+    members = {"one": b"[1]", "two": BODY}
+    serve_archive(site, bundle(**members), members)
+    assert [site.fetch(name).read_bytes() for name in members] == [b"[1]", BODY]
+    assert site.requests == [""]
+    assert site.left() == ["archives/z.zip", "archives/z.zip.sha256", "cxc/one.json", "cxc/two.json"]
+
+
+def test_an_archive_without_the_member_says_what_it_holds(site: Site) -> None:
+    serve_archive(site, bundle(one=b"[1]"), {"two": b"[2]"})
+    with pytest.raises(MalformedSource, match=r"z\.zip: found members inner/one\.json, expected a member 'inner/two"):
+        site.fetch("two")
+    assert site.left() == ["archives/z.zip", "archives/z.zip.sha256"]
+
+
+def test_a_member_with_another_hash_is_refused(site: Site) -> None:
+    serve_archive(site, bundle(one=b"[1]"), {"one": b"[1]"}, sha256="0" * 64)
+    with pytest.raises(HashMismatch, match=r"It is the member 'inner/one\.json' of .*z\.zip"):
+        site.fetch("one")
+    assert site.left() == ["archives/z.zip", "archives/z.zip.sha256"]
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:200] + bytes([data[200] ^ 1]) + data[201:]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"<html>try later</html>", lambda data: data[:200] + data[201:], flipped]
+)
+def test_a_damaged_archive_is_deleted(site: Site, damage: Callable[[bytes], bytes]) -> None:
+    serve_archive(site, damage(bundle(two=os.urandom(1000))), {"two": BODY})
+    with pytest.raises(DownloadFailed, match="the downloaded archive was damaged"):
+        site.fetch("two")
+    assert site.left() == []
