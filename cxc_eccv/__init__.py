@@ -1,0 +1,55 @@
+"""Crisscrossed Captions, ECCV Caption and entailment labels as one dataset, with exact retrieval metrics.
+
+::
+
+    import cxc_eccv as ce
+
+    pairs = ce.load("sits", split="test")                    # a datasets.Dataset
+    report = ce.evaluate(ce.load_embeddings("clip.npz"))     # every task the file allows
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Library",
+    "attach_images",
+    "build_folder",
+    "evaluate",
+    "load",
+    "load_embeddings",
+    "save_embeddings",
+]
+
+HOMES = {
+    "Library": "cxc_eccv.sources.library",
+    "attach_images": "cxc_eccv.builders.images",
+    "build_folder": "cxc_eccv.builders.folder",
+    "evaluate": "cxc_eccv.evaluation",
+    "load": "cxc_eccv.builders.packaged",
+    "load_embeddings": "cxc_eccv.runs",
+    "save_embeddings": "cxc_eccv.runs",
+}
+"""Public name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
+
+if TYPE_CHECKING:
+    from cxc_eccv.builders.folder import build_folder
+    from cxc_eccv.builders.images import attach_images
+    from cxc_eccv.builders.packaged import load
+    from cxc_eccv.evaluation import evaluate
+    from cxc_eccv.runs import load_embeddings, save_embeddings
+    from cxc_eccv.sources.library import Library
+
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

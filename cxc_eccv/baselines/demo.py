@@ -1,0 +1,53 @@
+"""The whole path on the embedded sample: raw files, dataset folder, model, embeddings, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+
+from cxc_eccv.baselines.ridge import RidgeModel
+from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import load_embeddings, save_embeddings
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.location import mirror_folder
+from cxc_eccv.types import Embeddings, Report
+
+__all__ = ["run_demo"]
+
+
+def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
+    """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings.
+
+    Args:
+        folder: where ``dataset/`` and ``ridge.npz`` are written.
+        say: called with one line per step.
+
+    Returns:
+        The report on the sample's test split.
+    """
+    raw = mirror_folder("sample")
+    assert raw is not None  # noqa: S101 - the sample is part of the package
+    say("1. Building the embedded sample's dataset")
+    build_folder(folder / "dataset", data_dir="sample", images=raw / "coco" / "images", progress=False)
+    say("2. Training ridge regression from pixels to words on its train split")
+    cache = str(folder / "cache")
+    splits = datasets.load_dataset(str(folder / "dataset"), "captions", cache_dir=cache)
+    train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
+    captions = [[caption["text"] for caption in row] for row in train["captions"]]
+    model = RidgeModel.fit(list(train["image"]), captions)
+    say("3. Encoding the test split")
+    path = folder / "ridge.npz"
+    save_embeddings(path, **_embedded(model, splits["test"]))
+    say(f"4. Scoring {path.name}\n")
+    return evaluate(load_embeddings(path), library=Library("sample"))
+
+
+def _embedded(model: RidgeModel, test: datasets.Dataset) -> dict[str, Embeddings]:
+    captions = [caption for row in test["captions"] for caption in row]
+    return {
+        "images": Embeddings(test["image_id"][:], model.encode_images(list(test["image"]))),
+        "captions": Embeddings([c["id"] for c in captions], model.encode_captions([c["text"] for c in captions])),
+    }

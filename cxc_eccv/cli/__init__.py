@@ -1,0 +1,56 @@
+"""The command line: one file per command; a command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from cxc_eccv import __version__
+from cxc_eccv.cli.baseline import baseline
+from cxc_eccv.cli.build import build
+from cxc_eccv.cli.demo import demo
+from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.list import list_all
+from cxc_eccv.errors import CxcEccvError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="cxc-eccv",
+    help="Honest labels and exact metrics for MS-COCO image-caption retrieval.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(build)
+app.command()(evaluate)
+app.command()(baseline)
+app.command()(demo)
+app.command("list")(list_all)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cxc-eccv {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Honest labels and exact metrics for MS-COCO image-caption retrieval."""
+
+
+def main() -> None:
+    """Run the command line; an error of this package is one message and exit status 2."""
+    try:
+        app()
+    except CxcEccvError as error:
+        typer.echo(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("cxc-eccv: interrupted", err=True)
+        sys.exit(130)

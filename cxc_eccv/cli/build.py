@@ -1,0 +1,48 @@
+"""``cxc-eccv build``: raw files to a Hub-ready dataset folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+
+__all__ = ["build"]
+
+
+def build(
+    output: Annotated[Path, typer.Option(help="Folder to write; a previous build there is replaced as a whole.")],
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the JPEG files, to embed them in `captions`.")
+    ] = None,
+    configs: Annotated[
+        list[str] | None, typer.Option(help="Configs, comma-separated or repeated. Default: all.")
+    ] = None,
+    splits: Annotated[list[str] | None, typer.Option(help="Splits, likewise. Default: all at hand.")] = None,
+    num_proc: Annotated[int, typer.Option(min=1, help="Processes; splits are built side by side.")] = 1,
+    policy: Annotated[str, typer.Option(help="Contradicting sources: union, strict or override.")] = "union",
+    restval_in_train: Annotated[bool, typer.Option(help="Fold restval into train.")] = False,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Build the dataset folder that datasets.load_dataset reads.
+
+    Examples:
+      cxc-eccv build --output cxc_eccv_data
+      cxc-eccv build --output DIR --images val2014 --configs captions,sits --splits test
+    """
+    from cxc_eccv.builders.config import BuildOptions
+    from cxc_eccv.builders.folder import build_folder
+
+    summary = build_folder(
+        output,
+        configs=names(configs),
+        splits=[split_name(split) for split in names(splits) or []] or None,
+        data_dir=data_dir,
+        images=images,
+        num_proc=num_proc,
+        options=BuildOptions(policy=policy, restval_in_train=restval_in_train, allow_modified=allow_modified),
+    )
+    typer.echo(str(summary))
