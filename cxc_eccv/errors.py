@@ -24,6 +24,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "CxcEccvError",
@@ -44,6 +45,17 @@ __all__ = [
 
 class CxcEccvError(Exception):
     """Root of the tree: catch this to catch everything the package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error that comes from another process is made again from its text alone, which the
+        # constructors of some do not take.
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class DataError(CxcEccvError):

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import datasets
+import numpy as np
 
 from cxc_eccv.baselines.ridge import RidgeModel
 from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.runs import load_embeddings, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.types import Embeddings, Report
@@ -33,21 +34,30 @@ def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     say("1. Building the embedded sample's dataset")
     build_folder(folder / "dataset", data_dir="sample", images=raw / "coco" / "images", progress=False)
     say("2. Training ridge regression from pixels to words on its train split")
-    cache = str(folder / "cache")
-    splits = datasets.load_dataset(str(folder / "dataset"), "captions", cache_dir=cache)
+    splits = _loaded(folder)
     train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
     captions = [[caption["text"] for caption in row] for row in train["captions"]]
     model = RidgeModel.fit(list(train["image"]), captions)
     say("3. Encoding the test split")
     path = folder / "ridge.npz"
-    save_embeddings(path, **_embedded(model, splits["test"]))
+    save_embeddings(path, _encoded(model, splits["test"]))
     say(f"4. Scoring {path.name}\n")
-    return evaluate(load_embeddings(path), library=Library("sample"))
+    return evaluate(load_embeddings(path), data_dir=Library("sample"))
 
 
-def _embedded(model: RidgeModel, test: datasets.Dataset) -> dict[str, Embeddings]:
+def _loaded(folder: Path) -> datasets.DatasetDict:
+    """What any training code would do; quiet, as it takes no time."""
+    were_off = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        return datasets.load_dataset(str(folder / "dataset"), "captions", cache_dir=str(folder / "cache"))
+    finally:
+        if not were_off:
+            datasets.enable_progress_bars()
+
+
+def _encoded(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:
     captions = [caption for row in test["captions"] for caption in row]
-    return {
-        "images": Embeddings(test["image_id"][:], model.encode_images(list(test["image"]))),
-        "captions": Embeddings([c["id"] for c in captions], model.encode_captions([c["text"] for c in captions])),
-    }
+    images = Embeddings(np.array(test["image_id"]), model.encode_images(list(test["image"])))
+    texts = model.encode_captions([caption["text"] for caption in captions])
+    return EmbeddingsRun(images, Embeddings(np.array([caption["id"] for caption in captions]), texts))

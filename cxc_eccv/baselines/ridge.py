@@ -54,7 +54,7 @@ def bag_of_words(texts: Sequence[str], vocabulary: dict[str, int]) -> FloatArray
         for term in _terms(text):
             if term in vocabulary:
                 counts[row, vocabulary[term]] += 1
-    return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-12)
+    return np.asarray(counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-12))
 
 
 def _terms(text: str) -> list[str]:

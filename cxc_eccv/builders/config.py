@@ -20,12 +20,16 @@ class BuildOptions:
     Attributes:
         policy: what becomes of contradicting sources: ``union``, ``strict`` or ``override``.
         sts, sis, sits: lowest rating that makes a pair positive.
+        restval_in_train: fold Karpathy's ``restval`` into ``train``.
+        allow_modified: use raw files whose hash is not the catalog's.
     """
 
     policy: str = "union"
     sts: float = 3.0
     sis: float = 2.5
     sits: float = 3.0
+    restval_in_train: bool = False
+    allow_modified: bool = False
 
 
 @dataclass(frozen=True, slots=True)

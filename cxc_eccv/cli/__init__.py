@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 
@@ -37,6 +38,10 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_warning(message: Warning | str, *_place: object, **_stream: object) -> None:
+    typer.echo(f"cxc-eccv: warning: {message}", err=True)
+
+
 @app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
@@ -46,6 +51,7 @@ def options(
 
 def main() -> None:
     """Run the command line; an error of this package is one message and exit status 2."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except CxcEccvError as error:

@@ -23,6 +23,10 @@ def build(
     splits: Annotated[list[str] | None, typer.Option(help="Splits, likewise. Default: all at hand.")] = None,
     num_proc: Annotated[int, typer.Option(min=1, help="Processes; splits are built side by side.")] = 1,
     policy: Annotated[str, typer.Option(help="Contradicting sources: union, strict or override.")] = "union",
+    sts: Annotated[float, typer.Option(help="Lowest STS rating of a positive caption pair.")] = 3.0,
+    sis: Annotated[float, typer.Option(help="Lowest SIS rating of a positive image pair, in either order.")] = 2.5,
+    sits: Annotated[float, typer.Option(help="Lowest SITS rating of a positive image-caption pair.")] = 3.0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that no build made.")] = False,
     restval_in_train: Annotated[bool, typer.Option(help="Fold restval into train.")] = False,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
@@ -43,6 +47,7 @@ def build(
         data_dir=data_dir,
         images=images,
         num_proc=num_proc,
-        options=BuildOptions(policy=policy, restval_in_train=restval_in_train, allow_modified=allow_modified),
+        options=BuildOptions(policy, sts, sis, sits, restval_in_train, allow_modified),
+        overwrite=overwrite,
     )
     typer.echo(str(summary))

@@ -43,7 +43,7 @@ def evaluate(
         names(tasks) or "all",
         metrics=names(metrics),
         split=split_name(split),
-        library=Library(data_dir, allow_modified=allow_modified),
+        data_dir=Library(data_dir, allow_modified=allow_modified),
         seed=seed,
     )
     print_report(report)

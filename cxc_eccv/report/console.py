@@ -1,9 +1,8 @@
-"""Report to a console table: one block per task, a row per direction, a column per metric."""
+"""Report to console tables: one per task, a row per metric, a column per direction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,38 +14,69 @@ __all__ = ["print_report", "render"]
 PLAIN_NUMBERS = ("median_rank", "mean_rank", "rsum")
 """Metrics that are no fractions and are not shown in percent."""
 
+NAMES = {"map_at_r": "mAP@R", "r_precision": "R-Precision", "rsum": "RSUM", "mrr": "MRR"}
+PIPED_WIDTH = 100
+
 
 def print_report(report: Report, console: Console | None = None) -> None:
     """Print the tables, then what was skipped and what the numbers were computed from."""
-    (console or Console()).print(render(report))
+    shown = console or Console()
+    if not shown.is_terminal:
+        shown = Console(file=shown.file, width=PIPED_WIDTH)
+    shown.print(render(report))
 
 
 def render(report: Report) -> RenderableType:
-    """The report as a rich renderable."""
+    """The report as a rich renderable.
+
+    Example:
+        >>> result = Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52)
+        >>> Console(width=60).print(render(Report((result,), {}, {})))
+        coco_5k, percent with 95% interval
+        <BLANKLINE>
+                                i2t
+         ───────────────────────────
+          R@1       50.0 [48.0, 52.0]
+          queries               5,000
+          ties                      0
+        <BLANKLINE>
+    """
     tasks = dict.fromkeys(result.task for result in report.results)
-    blocks: list[RenderableType] = [_table(task, [r for r in report.results if r.task == task]) for task in tasks]
+    blocks: list[RenderableType] = []
+    for task in tasks:
+        blocks += [_title(task, report), _table([result for result in report.results if result.task == task])]
     if not blocks:
         blocks.append(Text("No task could be computed.", style="bold"))
-    blocks += [Text(f"skipped {name}: {reason}", style="dim") for name, reason in report.skipped.items()]
-    return Group(*blocks)
+    return Group(*blocks, *_skipped(report))
 
 
-def _table(task: str, results: list[Result]) -> Table:
-    table = Table(title=f"{task}, in percent unless a rank", title_justify="left", title_style="bold")
-    table.add_column("direction")
-    metrics = list(dict.fromkeys(result.metric for result in results))
-    for metric in metrics:
-        table.add_column(metric.replace("recall_at_", "R@").replace("_", " "), justify="right")
-    table.add_column("queries", justify="right")
-    table.add_column("ties", justify="right")
-    for direction in dict.fromkeys(result.direction for result in results):
-        row = {result.metric: result for result in results if result.direction == direction}
-        cells = [_cell(row[metric]) if metric in row else "" for metric in metrics]
-        table.add_row(direction or "all", *cells, *_counts(row.values()))
+def _title(task: str, report: Report) -> Text:
+    confidence = report.provenance.get("confidence", 0.95)
+    interval = f" with {100 * confidence:g}% interval" if confidence else ""
+    return Text.assemble((task, "bold"), (f", percent{interval}", "dim"))
+
+
+def _table(results: list[Result]) -> Table:
+    directions = list(dict.fromkeys(result.direction for result in results))
+    cells = {(result.metric, result.direction): result for result in results}
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+    table.add_column("", no_wrap=True)
+    for direction in directions:
+        table.add_column(direction or "whole", justify="right", no_wrap=True)
+    for metric in dict.fromkeys(result.metric for result in results):
+        found = [cells.get((metric, direction)) for direction in directions]
+        table.add_row(_label(metric), *[_value(result) if result else "" for result in found])
+    for label, field in (("queries", "n_queries"), ("ties", "ties")):
+        largest = [max(getattr(r, field) for r in results if r.direction == direction) for direction in directions]
+        table.add_row(label, *[f"{number:,}" for number in largest], style="dim")
     return table
 
 
-def _cell(result: Result) -> str:
+def _label(metric: str) -> str:
+    return NAMES.get(metric, metric.replace("recall_at_", "R@").replace("_at_", "@").replace("_", " "))
+
+
+def _value(result: Result) -> str:
     scale = 1 if result.metric.startswith(PLAIN_NUMBERS) else 100
     text = f"{scale * result.value:.1f}"
     if result.low is None or result.high is None:
@@ -54,6 +84,8 @@ def _cell(result: Result) -> str:
     return f"{text} [{scale * result.low:.1f}, {scale * result.high:.1f}]"
 
 
-def _counts(results: Iterable[Result]) -> tuple[str, str]:
-    rows = list(results)
-    return f"{max(r.n_queries for r in rows):,}", f"{max(r.ties for r in rows):,}"
+def _skipped(report: Report) -> list[Text]:
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in report.skipped.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [Text(f"skipped {', '.join(names)}: {reason}", style="dim") for reason, names in by_reason.items()]

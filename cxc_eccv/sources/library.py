@@ -135,7 +135,7 @@ class Library:
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
         name = f"entailment_{RAW_SPLIT[split]}"
-        if self._locate(name) is None:
+        if name not in self.catalog or self._locate(name) is None:
             return None
         return self._once(name, lambda: read_entailment(self._path(name)))
 

@@ -20,8 +20,8 @@ TOTALS = {
 
 
 @pytest.mark.parametrize(("kind", "split"), TOTALS)
-def test_rows_means_and_positives(real, kind, split):
-    table = real.cxc(kind, split)
+def test_rows_means_and_positives(real_library, kind, split):
+    table = real_library.cxc(kind, split)
     by_method, means, positives = TOTALS[kind, split]
     method = np.array(table["sampling_method"].to_pylist())
     rating = np.asarray(table["rating"])
@@ -31,19 +31,19 @@ def test_rows_means_and_positives(real, kind, split):
     assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
 
 
-def test_all_files_together(real):
-    assert sum(real.cxc(kind, split).num_rows for kind, split in TOTALS) == 267_095
+def test_all_files_together(real_library):
+    assert sum(real_library.cxc(kind, split).num_rows for kind, split in TOTALS) == 267_095
 
 
-def test_first_middle_and_last_row(real):
-    table = real.cxc("sts", "test")
+def test_first_middle_and_last_row(real_library):
+    table = real_library.cxc("sts", "test")
     assert table.slice(0, 1).to_pylist()[0] == {
         "left_id": 411553,
         "right_id": 5142,
         "rating": 1.56,
         "sampling_method": "c2c_isim",
     }
-    lines = [real.cxc("sits", "validation").slice(row, 1).to_pylist()[0] for row in (0, 1)]
+    lines = [real_library.cxc("sits", "validation").slice(row, 1).to_pylist()[0] for row in (0, 1)]
     assert [(line["left_id"], line["right_id"], line["rating"]) for line in lines] == [
         (648388, 431431, 1.8),
         (346617, 302572, 4.99),
@@ -51,16 +51,16 @@ def test_first_middle_and_last_row(real):
 
 
 @pytest.mark.parametrize(("split", "original", "other"), [("validation", 24_962, 12_292), ("test", 24_971, 10_614)])
-def test_sits_positives_by_method(real, split, original, other):
-    table = real.cxc("sits", split)
+def test_sits_positives_by_method(real_library, split, original, other):
+    table = real_library.cxc("sits", split)
     method, rating = np.array(table["sampling_method"].to_pylist()), np.asarray(table["rating"])
     assert int(((method == "c2i_original") & (rating >= 3)).sum()) == original
     assert int(((method == "c2i_intrasim") & (rating >= 3)).sum()) == other
 
 
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
-def test_sis_rates_many_pairs_in_both_orders(real, split, reversed_rows):
-    table = real.cxc("sis", split)
+def test_sis_rates_many_pairs_in_both_orders(real_library, split, reversed_rows):
+    table = real_library.cxc("sis", split)
     left, right = table["left_id"].to_pylist(), table["right_id"].to_pylist()
     score = dict(zip(zip(left, right, strict=True), table["rating"].to_pylist(), strict=True))
     differences = [abs(score[a, b] - score[b, a]) for a, b in score if (b, a) in score]
@@ -71,58 +71,62 @@ def test_sis_rates_many_pairs_in_both_orders(real, split, reversed_rows):
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_a_pair_of_images_is_positive_if_either_rating_is(real, split):
-    table = real.cxc("sis", split)
+def test_a_pair_of_images_is_positive_if_either_rating_is(real_library, split):
+    table = real_library.cxc("sis", split)
     rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
     expected = {pair for a, b, rating in rows if rating >= 2.5 for pair in ((a, b), (b, a))}
-    pairs = merge(real, split, "i2i")
+    pairs = merge(real_library, split, "i2i")
     found = pairs.positive
     queries, items = pairs.query_ids[pairs.queries[found]], pairs.gallery_ids[pairs.items[found]]
     assert set(zip(queries.tolist(), items.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize(("split", "most_partners"), [("validation", 13), ("test", 12)])
-def test_every_caption_is_rated_and_has_few_partners(real, split, most_partners):
-    table = real.cxc("sts", split)
+def test_every_caption_is_rated_and_has_few_partners(real_library, split, most_partners):
+    table = real_library.cxc("sts", split)
     left, left_counts = np.unique(np.asarray(table["left_id"]), return_counts=True)
     assert left.size == 25_000
     assert (left_counts.min(), left_counts.max()) == (1, 3)
-    pairs = rated_pairs(real, split, "sts")
+    pairs = rated_pairs(real_library, split, "sts")
     _, partners = np.unique(pairs.query_ids, return_counts=True)
     assert (partners.min(), partners.max()) == (2, most_partners)
 
 
-def test_sits_queries_are_images(real):
-    pairs = rated_pairs(real, "test", "sits")
+def test_sits_queries_are_images(real_library):
+    pairs = rated_pairs(real_library, "test", "sits")
     assert np.unique(pairs.query_ids).size == 5_000
     assert np.unique(pairs.item_ids).size == 25_000
-    assert np.unique(rated_pairs(real, "test", "sis").query_ids).size <= 5_000
+    assert np.unique(rated_pairs(real_library, "test", "sis").query_ids).size <= 5_000
 
 
-def test_rated_pairs_alone_drop_29_original_links(real):
-    rated = cxc_rated(real, "test", "t2i")
+def test_rated_pairs_alone_drop_29_original_links(real_library):
+    rated = cxc_rated(real_library, "test", "t2i")
     assert rated.query_ids.size == 24_972
     assert rated.indices.size == 35_585
-    links = coco_links(real, "test", "t2i")
+    links = coco_links(real_library, "test", "t2i")
     assert (links.query_ids.size, links.indices.size) == (25_000, 25_000)
-    pairs = merge(real, "test", "t2i", sources=("coco", "cxc"))
+    pairs = merge(real_library, "test", "t2i", sources=("coco", "cxc"))
     contradicted = pairs.conflict
     assert int(contradicted.sum()) == 29
     assert bool((pairs.ratings[contradicted] < 3).all())
 
 
-def test_union_adds_rated_pairs_to_the_links(real):
-    union = merged_qrels(real, "test", "i2t")
+def test_union_adds_rated_pairs_to_the_links(real_library):
+    union = merged_qrels(real_library, "test", "i2t")
     assert union.indices.size == 25_000 + 10_614
-    strict = merged_qrels(real, "test", "i2t", policy="strict")
-    override = merged_qrels(real, "test", "i2t", policy="override")
+    strict = merged_qrels(real_library, "test", "i2t", policy="strict")
+    override = merged_qrels(real_library, "test", "i2t", policy="override")
     assert strict.indices.size == override.indices.size == 25_000 + 10_614 - 29
 
 
-def test_text_text_positives_are_cocaptions_and_rated_pairs(real):
-    table = real.cxc("sts", "test")
+def test_text_text_positives_are_cocaptions_and_rated_pairs(real_library):
+    table = real_library.cxc("sts", "test")
     image = dict(
-        zip(real.captions("test")["caption_id"].to_pylist(), real.captions("test")["image_id"].to_pylist(), strict=True)
+        zip(
+            real_library.captions("test")["caption_id"].to_pylist(),
+            real_library.captions("test")["image_id"].to_pylist(),
+            strict=True,
+        )
     )
     groups: dict[int, list[int]] = {}
     for caption, owner in image.items():
@@ -130,7 +134,7 @@ def test_text_text_positives_are_cocaptions_and_rated_pairs(real):
     positives = {(a, b) for group in groups.values() for a in group for b in group if a != b}
     rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
     positives |= {pair for a, b, rating in rows if rating >= 3 for pair in ((a, b), (b, a))}
-    qrels = merged_qrels(real, "test", "t2t")
+    qrels = merged_qrels(real_library, "test", "t2t")
     found = zip(qrels.query_ids[qrels.rows].tolist(), qrels.gallery_ids[qrels.indices].tolist(), strict=True)
     assert set(found) == positives
     assert qrels.without_self

@@ -14,29 +14,29 @@ from cxc_eccv.sources.pcme import read_id_list
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_images_and_captions(real, split):
-    content = real.karpathy(split)
+def test_images_and_captions(real_library, split):
+    content = real_library.karpathy(split)
     assert (content.images.num_rows, content.captions.num_rows) == (5_000, 25_000)
     assert set(Counter(content.caption_image_ids.tolist()).values()) == {5}
 
 
-def test_first_image_and_its_captions(real):
-    content = real.karpathy("test")
+def test_first_image_and_its_captions(real_library):
+    content = real_library.karpathy("test")
     assert content.images["file_name"][0].as_py() == "COCO_val2014_000000391895.jpg"
     assert content.caption_ids[:5].tolist() == [770337, 771687, 772707, 776154, 781998]
     # The trailing blank is COCO's.
     assert content.captions["text"][0].as_py() == "A man with a red helmet on a small moped on a dirt road. "
 
 
-def test_line_breaks_are_kept(real):
-    texts = real.captions("test")["text"].to_pylist()
+def test_line_breaks_are_kept(real_library):
+    texts = real_library.captions("test")["text"].to_pylist()
     assert sum("\n" in text for text in texts) > 0
 
 
-def test_identical_captions_of_different_images(real):
+def test_identical_captions_of_different_images(real_library):
     groups: dict[str, set[int]] = {}
     members: Counter[str] = Counter()
-    for row in real.captions("test").to_pylist():
+    for row in real_library.captions("test").to_pylist():
         groups.setdefault(row["text"], set()).add(row["image_id"])
         members[row["text"]] += 1
     shared = [text for text, images in groups.items() if len(images) > 1]
@@ -47,37 +47,41 @@ def test_identical_captions_of_different_images(real):
     ("name", "size"),
     [("train", 413_915), ("restval", 152_520), ("dev", 25_000), ("test", 25_000)],
 )
-def test_pcme_id_lists(real, name, size):
+def test_pcme_id_lists(real_library, name, size):
     ids = np.asarray(read_id_list(fetch(f"pcme_coco_{name}_ids"))["caption_id"])
     assert ids.size == size
     if name in ("dev", "test"):
         split = "validation" if name == "dev" else "test"
-        np.testing.assert_array_equal(ids, real.karpathy(split).caption_ids)
+        np.testing.assert_array_equal(ids, real_library.karpathy(split).caption_ids)
 
 
 @pytest.mark.parametrize(("split", "without"), [("validation", 52), ("test", 48)])
-def test_images_without_category(real, split, without):
-    sets = real.categories(split)
+def test_images_without_category(real_library, split, without):
+    sets = real_library.categories(split)
     assert sets.present.shape == (5_000, 80)
     assert int((~sets.present.any(axis=1)).sum()) == without
 
 
 @pytest.mark.parametrize(("direction", "largest"), [("i2t", (560, 4_720, 13_385)), ("t2i", (112, 944, 2_677))])
-def test_plausible_matches(real, direction, largest):
+def test_plausible_matches(real_library, direction, largest):
     for zeta, expected in enumerate(largest):
-        qrels = plausible_matches(real, "test", direction, zeta)
+        qrels = plausible_matches(real_library, "test", direction, zeta)
         assert int(qrels.n_positives.max()) == expected
         assert qrels.query_ids.size == (4_952 if direction == "i2t" else 4_952 * 5)
 
 
-def test_plausible_matches_equal_a_slow_loop(real):
-    sets = real.categories("test")
+def test_plausible_matches_equal_a_slow_loop(real_library):
+    sets = real_library.categories("test")
     vectors = {int(i): frozenset(np.flatnonzero(row)) for i, row in zip(sets.image_ids, sets.present, strict=True)}
     owner = dict(
-        zip(real.karpathy("test").caption_ids.tolist(), real.karpathy("test").caption_image_ids.tolist(), strict=True)
+        zip(
+            real_library.karpathy("test").caption_ids.tolist(),
+            real_library.karpathy("test").caption_image_ids.tolist(),
+            strict=True,
+        )
     )
     for zeta in (0, 1, 2, 3):
-        qrels = plausible_matches(real, "test", "i2t", zeta)
+        qrels = plausible_matches(real_library, "test", "i2t", zeta)
         for row in (0, 17, 4_951):
             query = int(qrels.query_ids[row])
             expected = [c for c in owner if vectors[owner[c]] and len(vectors[owner[c]] ^ vectors[query]) <= zeta]
@@ -85,7 +89,7 @@ def test_plausible_matches_equal_a_slow_loop(real):
             assert positives.tolist() == expected
 
 
-def test_full_annotations_agree_with_the_category_sets(real):
+def test_full_annotations_agree_with_the_category_sets(real_library):
     path = fetch("instances_subset")
     instances = read_instances(path)
     assert (instances.num_rows, len(set(instances["image_id"].to_pylist()))) == (
@@ -94,13 +98,13 @@ def test_full_annotations_agree_with_the_category_sets(real):
     )  # one of its 63 images shows no instance
     full = read_category_sets(path)
     for split in ("validation", "test"):
-        derived = real.categories(split)
+        derived = real_library.categories(split)
         here = np.intersect1d(full.image_ids, derived.image_ids)
         np.testing.assert_array_equal(full.of(here).present, derived.of(here).present)
 
 
-def test_flickr30k(real):
-    sizes = {split: real.flickr30k(split) for split in ("validation", "test")}
+def test_flickr30k(real_library):
+    sizes = {split: real_library.flickr30k(split) for split in ("validation", "test")}
     assert {s: (c.images.num_rows, c.captions.num_rows) for s, c in sizes.items()} == {
         "validation": (1_014, 5_070),
         "test": (1_000, 5_000),
@@ -109,20 +113,20 @@ def test_flickr30k(real):
 
 
 @pytest.mark.parametrize(("name", "rows"), [("dev", 14_339), ("test", 14_740)])
-def test_esnlive(real, name, rows):
+def test_esnlive(real_library, name, rows):
     pairs = read_entailment(fetch(f"esnlive_{name}"))
     assert pairs.table.num_rows + sum(pairs.left_out.values()) == rows
     assert len(set(pairs.table["image"].to_pylist())) == 1_000
     labels = Counter(zip(pairs.table["gold_label"].to_pylist(), pairs.table["label"].to_pylist(), strict=True))
-    assert {key for key in labels} == {("entailment", 1), ("neutral", 0), ("contradiction", 0)}
+    assert set(labels) == {("entailment", 1), ("neutral", 0), ("contradiction", 0)}
 
 
-def test_derived_entailment_pairs_match_the_papers_count(real):
+def test_derived_entailment_pairs_match_the_papers_count(real_library):
     """The multi-modal entailment paper trains on 39.5k CxC pairs: SITS pairs other than original links."""
     total = 0
     for split in ("validation", "test"):
-        pairs = entailed_pairs(real, split)
-        content = real.karpathy(split)
+        pairs = entailed_pairs(real_library, split)
+        content = real_library.karpathy(split)
         own = content.caption_image_ids[pairs.items] == pairs.query_ids[pairs.queries]
         total += int((pairs.judged[:, pairs.sources.index("cxc")] & ~own).sum())
     assert total == 19_722 + 19_833

@@ -29,7 +29,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     columns = {
         "image_id": content.images["image_id"],
         "file_name": content.images["file_name"],
-        "coco_url": [f"{COCO_URL}/{folder}/{name}" for folder, name in zip(folders, names, strict=True)],
+        "coco_url": _addresses(library.edition, folders, names),
         "split": [split] * len(names),
         "captions": nested(places[order], len(names), captions),
         "categories": _category_names(library, split),
@@ -39,6 +39,12 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     if content.cut_caption_ids.size:
         left_out["captions beyond the fifth of an image"] = int(content.cut_caption_ids.size)
     return Rows(pa.table(columns), left_out)
+
+
+def _addresses(edition: str, folders: list[str], names: list[str]) -> pa.Array:
+    """Images of another edition, such as the embedded sample, are not at COCO."""
+    at_coco = [f"{COCO_URL}/{folder}/{name}" for folder, name in zip(folders, names, strict=True)]
+    return pa.array(at_coco if edition == "official" else [None] * len(names), pa.string())
 
 
 def _category_names(library: Library, split: str) -> pa.Array:
@@ -70,7 +76,7 @@ CONFIG = DatasetConfig(
     fields={
         "image_id": "COCO image id",
         "file_name": "COCO 2014 file name",
-        "coco_url": "address of the image at COCO",
+        "coco_url": "address of the image at COCO; null in the embedded sample",
         "split": "`train`, `restval`, `validation` or `test`",
         "captions": "caption id, text, and whether ECCV Caption lists it as invalid",
         "categories": "names of the object categories present; empty where COCO has no instance",

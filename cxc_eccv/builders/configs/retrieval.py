@@ -53,7 +53,7 @@ def _direction(library: Library, split: str, direction: str, pairs: MergedPairs)
     nothing = pa.nulls(asked.size, pa.string())
     columns = {
         "query_id": query_ids,
-        "direction": [direction] * asked.size,
+        "direction": pa.array([direction] * asked.size, pa.string()),
         "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
         "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
         "query_invalid": np.isin(query_ids, library.invalid_ids("image" if by_image else "caption")),

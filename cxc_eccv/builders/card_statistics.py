@@ -1,0 +1,114 @@
+"""Statistics of a config's rows, as plain JSON values: what a card tells about each split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.types import FloatArray
+
+__all__ = ["GROUP_COLUMNS", "split_statistics"]
+
+GROUP_COLUMNS = ("direction", "sampling_method")
+"""Columns whose values are told apart: averaging over them would mix unlike things."""
+
+MOST_VALUES = 12
+"""A column with more distinct values than this is free text or an id."""
+
+MOST_BINS = 10
+
+
+def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -> dict[str, Any]:
+    """Rows per group, and per column what its type allows to say.
+
+    A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
+    and a histogram with bins one unit wide; a flag how often it is true; a short string or small integer how often
+    each value occurs. Ids and free text are left out, and so is a column that only repeats the split.
+
+    Args:
+        table: rows of one split, one chunk or several.
+        split: its name.
+        left_out: rule to the number of rows it left out; passed on.
+
+    Returns:
+        ``{"rows": int, "num_bytes": int, "left_out": {...}, "groups": {group: {"rows": int, "columns": {...}}}}``; the
+        group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
+
+    Example:
+        >>> table = pa.table({"direction": ["i2t", "i2t", "t2i"], "positives": [[1], [1, 2, 3], [4]]})
+        >>> split_statistics(table, "test", {})["groups"]["i2t"]
+        {'rows': 2, 'columns': {'positives': {'items': 4, 'min': 1, 'median': 2.0, 'max': 3}}}
+    """
+    light = _light_columns(table, split)
+    groups = {
+        group: {"rows": n_rows, "columns": dict(_columns(rows, table.schema))}
+        for group, n_rows, rows in _groups(light, table.num_rows)
+    }
+    return {"rows": table.num_rows, "num_bytes": table.nbytes, "left_out": dict(left_out), "groups": groups}
+
+
+def _light_columns(table: pa.Table, split: str) -> pa.Table:
+    """The columns there is something to say about; a list stands as its length."""
+    columns = {}
+    for field in table.schema:
+        if pa.types.is_list(field.type):
+            columns[field.name] = pc.list_value_length(table[field.name])
+        elif pa.types.is_floating(field.type) or pa.types.is_boolean(field.type):
+            columns[field.name] = table[field.name]
+        elif pa.types.is_string(field.type) or pa.types.is_int8(field.type):
+            values = pc.unique(table[field.name]).to_pylist()
+            if values != [split] and 0 < len(values) <= MOST_VALUES:
+                columns[field.name] = table[field.name]
+    return pa.table(columns)
+
+
+def _groups(light: pa.Table, n_rows: int) -> Iterator[tuple[str, int, pa.Table]]:
+    by = next((name for name in GROUP_COLUMNS if name in light.column_names), None)
+    if by is None:
+        yield "", n_rows, light
+        return
+    for value in sorted(pc.unique(light[by]).to_pylist()):
+        rows = light.filter(pc.equal(light[by], value))
+        yield value, rows.num_rows, rows.drop_columns([by])
+
+
+def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in rows.column_names:
+        known = rows[name].drop_null()
+        if len(known) == 0:
+            continue
+        kind = schema.field(name).type
+        if pa.types.is_list(kind):
+            yield name, _list_sizes(known)
+        elif pa.types.is_floating(kind):
+            yield name, _numbers(known.to_numpy())
+        elif pa.types.is_boolean(kind):
+            yield name, {"true": pc.sum(known).as_py()}
+        else:
+            counts = {str(item["values"]): item["counts"] for item in pc.value_counts(known).to_pylist()}
+            yield name, {"values": dict(sorted(counts.items()))}
+
+
+def _list_sizes(lengths: pa.ChunkedArray) -> dict[str, Any]:
+    sizes = lengths.to_numpy()
+    return {
+        "items": int(sizes.sum()),
+        "min": int(sizes.min()),
+        "median": float(np.median(sizes)),
+        "max": int(sizes.max()),
+    }
+
+
+def _numbers(values: FloatArray) -> dict[str, Any]:
+    low, high = float(values.min()), float(values.max())
+    found = {"known": values.size, "mean": round(float(values.mean()), 6), "min": round(low, 6), "max": round(high, 6)}
+    first, last = int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
+    if last - first > MOST_BINS:
+        return found
+    counts, edges = np.histogram(values, bins=np.arange(first, last + 1))
+    bins = {f"{edge} to {edge + 1}": int(count) for edge, count in zip(edges[:-1].tolist(), counts, strict=True)}
+    return found | {"histogram": bins}

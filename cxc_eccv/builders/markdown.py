@@ -1,0 +1,42 @@
+"""Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["cell", "table"]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table; numbers are aligned right and grouped by thousands.
+
+    Example:
+        >>> print(table(["split", "rows"], [["test", 44045]]))
+        | split | rows |
+        |---|---:|
+        | test | 44,045 |
+    """
+    lines = [list(row) for row in rows]
+    numeric = [
+        bool(lines) and all(isinstance(line[column], int | float | None) for line in lines)
+        for column in range(len(header))
+    ]
+    rule = "|".join("---:" if right else "---" for right in numeric)
+    body = ["| " + " | ".join(cell(value) for value in line) + " |" for line in lines]
+    return "\n".join(["| " + " | ".join(header) + " |", f"|{rule}|", *body])
+
+
+def cell(value: object) -> str:
+    r"""One cell's text; a bar is escaped, None is empty.
+
+    Example:
+        >>> cell(1234567), cell(2.5), cell(None), cell("a|b")
+        ('1,234,567', '2.5', '', 'a\\|b')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+    return str(value).replace("|", "\\|").replace("\n", " ")

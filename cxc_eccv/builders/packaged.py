@@ -1,0 +1,214 @@
+"""The configs as a ``datasets`` builder, for use from Python and from ``loading_scripts``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+
+from cxc_eccv.builders.cache_key import cache_key
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig
+from cxc_eccv.builders.discovery import DEFAULT_CONFIG, dataset_configs, select_configs
+from cxc_eccv.builders.images import attach_images
+from cxc_eccv.builders.provenance import open_library
+from cxc_eccv.builders.shards import conform, row_groups
+from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.library import Library
+
+__all__ = ["CxcEccv", "CxcEccvConfig", "load"]
+
+DATA_VERSION = load_catalog().version
+
+
+@dataclass
+class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is untyped
+    """A config and the user's choices.
+
+    Attributes:
+        options: conflict policy and rating thresholds, among others.
+    """
+
+    options: BuildOptions = field(default_factory=BuildOptions)
+
+    def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
+        """Name of the cache folder: it differs whenever the raw files, the options or the code do.
+
+        Raises:
+            InvalidOption: other features than the declared ones were asked for.
+        """
+        if custom_features is not None:
+            raise InvalidOption(f"the features of config {self.name!r} are fixed; cast the loaded dataset instead")
+        return f"{self.name}-{cache_key(dataset_configs()[self.name], self.data_dir, self.options)[:16]}"
+
+
+class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is untyped
+    """Builder of every config.
+
+    Caches are told apart by content: an edited raw file, another option or another release of this package never
+    meets an old cache, and no two configs share one.
+
+    Args:
+        cache_dir: cache folder; None for that of ``datasets``.
+        dataset_name: name of the cache's subfolder.
+        config_name: config; ``captions`` by default.
+        **arguments: ``data_dir`` (mirror folder, or ``sample``), ``options`` (:class:`BuildOptions`), and whatever else
+            ``datasets.DatasetBuilder`` takes.
+
+    Example:
+        >>> import tempfile
+        >>> builder = CxcEccv(tempfile.mkdtemp(), config_name="sts", data_dir="sample")
+        >>> list(builder.as_streaming_dataset("test").features)[:2]
+        ['caption1_id', 'caption1']
+    """
+
+    BUILDER_CONFIG_CLASS = CxcEccvConfig
+    BUILDER_CONFIGS = [  # noqa: RUF012 - the name and kind that datasets looks for
+        CxcEccvConfig(name=config.name, version=datasets.Version(DATA_VERSION), description=config.title)
+        for config in dataset_configs().values()
+    ]
+    DEFAULT_CONFIG_NAME = DEFAULT_CONFIG
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        dataset_name: str | None = None,
+        config_name: str | None = None,
+        **arguments: Any,  # noqa: ANN401 - forwarded
+    ) -> None:
+        self._library: Library | None = None
+        self._tables: dict[str, pa.Table] = {}
+        super().__init__(cache_dir, dataset_name or "cxc_eccv", config_name or DEFAULT_CONFIG, **arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy in another process reads the raw files itself.
+        return {**self.__dict__, "_library": None, "_tables": {}}
+
+    def splits_at_hand(self) -> list[str]:
+        """Splits that the config can have and the raw files hold."""
+        return [split for split in self._declared.splits if split in self._opened.splits]
+
+    @property
+    def _declared(self) -> DatasetConfig:
+        return dataset_configs()[self.config.name]
+
+    @property
+    def _opened(self) -> Library:
+        if self._library is None:
+            self._library = open_library(self.config.data_dir, self.config.options)
+        return self._library
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(description=self._declared.description, features=self._declared.features)
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        splits = self.splits_at_hand()
+        if not dl_manager.is_streaming:
+            splits = self._splits_with_rows(splits)
+        return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits]
+
+    def _splits_with_rows(self, splits: list[str]) -> list[str]:
+        reasons = {}
+        for split in splits:
+            try:
+                self._tables[split] = self._table(split)
+            except SourceMissing as error:
+                reasons[split] = str(error)
+                continue
+            if self._tables[split].num_rows == 0:
+                reasons[split] = "no row"
+        kept = [split for split in splits if split not in reasons]
+        if not kept:
+            raise SourceMissing(
+                "\n".join(f"{self.config.name}/{split}: {reason}" for split, reason in reasons.items())
+                or f"the raw files at hand hold none of the splits {', '.join(self._declared.splits)}"
+            )
+        for split, reason in reasons.items():
+            warnings.warn(f"split {split!r} of config {self.config.name!r} is left out: {reason}", stacklevel=2)
+        return kept
+
+    def _table(self, split: str) -> pa.Table:
+        rows = self._declared.rows(self._opened, split, self.config.options)
+        return conform(rows.table, self._declared.features, f"{self.config.name}/{split}")
+
+    def _generate_tables(self, split: str) -> Iterator[tuple[int, pa.Table]]:
+        table = self._tables.pop(split) if split in self._tables else self._table(split)
+        yield from enumerate(row_groups(table))
+
+
+def load(
+    name: str = DEFAULT_CONFIG,
+    split: str | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    streaming: bool = False,
+    images: str | Path | None = None,
+    missing_images: str = "error",
+    options: BuildOptions = BuildOptions(),  # noqa: B008 - frozen
+    cache_dir: str | Path | None = None,
+) -> datasets.Dataset | datasets.DatasetDict | datasets.IterableDataset | datasets.IterableDatasetDict:
+    """Load a config from the raw files, through the cache of ``datasets``.
+
+    Args:
+        name: config.
+        split: ``train``, ``restval``, ``validation`` (or ``val``), ``test``, a sum or slice of them as in
+            ``datasets`` (``test[:10%]``); None for all at hand.
+        data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
+        streaming: make the rows while iterating, without a cache.
+        images: folder with images; adds image columns as :func:`attach_images` does.
+        missing_images: what becomes of a row without its image: ``error``, ``null`` or ``drop``.
+        options: conflict policy and rating thresholds.
+        cache_dir: cache folder; None for that of ``datasets``.
+
+    Returns:
+        A dataset, or a dictionary of them where ``split`` is None; iterable ones where ``streaming``.
+
+    Raises:
+        UnknownName: no such config or split.
+        SourceMissing: its raw files, or an image, are not at hand.
+        InvalidOption: a slice of a split was to be streamed.
+
+    Example:
+        >>> import tempfile
+        >>> dataset = load("sits", split="test", data_dir="sample", cache_dir=tempfile.mkdtemp())
+        >>> dataset.column_names[:2], 0 <= dataset[0]["rating"] <= 5
+        (['caption_id', 'caption'], True)
+    """
+    select_configs([name])
+    builder = CxcEccv(
+        None if cache_dir is None else str(cache_dir),
+        config_name=name,
+        data_dir=None if data_dir is None else str(data_dir),
+        options=options,
+    )
+    wanted = None if split is None else _known(split, builder.splits_at_hand())
+    if streaming:
+        dataset = _streamed(builder, wanted)
+    else:
+        builder.download_and_prepare()
+        dataset = builder.as_dataset(wanted)
+    return dataset if images is None else attach_images(dataset, images, missing=missing_images)
+
+
+def _streamed(builder: CxcEccv, split: str | None) -> datasets.IterableDataset | datasets.IterableDatasetDict:
+    try:
+        return builder.as_streaming_dataset(split)
+    except ValueError as error:
+        raise InvalidOption(f"split {split!r} cannot be streamed ({error}). Name one split, or load all.") from None
+
+
+def _known(split: str, known: list[str]) -> str:
+    """``split`` with ``val`` spelled out, every name in it checked."""
+    parts = []
+    for part in str(split).split("+"):
+        name, bracket, rest = part.strip().partition("[")
+        name = "validation" if name == "val" else name
+        if name not in [*known, "all"]:
+            raise UnknownName("split", name, known)
+        parts.append(name + bracket + rest)
+    return "+".join(parts)

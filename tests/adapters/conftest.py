@@ -1,0 +1,52 @@
+"""Python environments with other releases of ``datasets``, and clean processes to run them in."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cxc_eccv.sources.location import mirror_folder
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory):
+    """Gives the Python of a new environment with the named packages; made once per set of packages."""
+    made = {}
+
+    def make(*packages):
+        if packages not in made:
+            folder = tmp_path_factory.mktemp("environment")
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+            made[packages] = folder / "bin" / "python"
+            install = [made[packages], "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+            subprocess.run(install, check=True)
+        return made[packages]
+
+    return make
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs code in a process that shares neither caches nor settings with this one, and gives its output."""
+
+    def run(code, *arguments, python=sys.executable, with_package=False):
+        settings = {"PATH": os.environ["PATH"], "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
+        if with_package:
+            settings["PYTHONPATH"] = str(ROOT)
+        command = [python, "-c", code, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def sample_copy(tmp_path):
+    """A copy of the embedded sample that a test may edit."""
+    return Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))

@@ -1,0 +1,111 @@
+"""The loading script: a script for datasets < 4, an importable class from 4 on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.discovery import dataset_configs
+
+SCRIPT = Path(__file__).parents[2] / "loading_scripts" / "cxc_eccv"
+
+IMPORT = """
+import importlib.util, json, sys
+import datasets
+datasets.disable_progress_bars()
+specification = importlib.util.spec_from_file_location("script", sys.argv[1] + "/cxc_eccv.py")
+script = importlib.util.module_from_spec(specification)
+sys.modules["script"] = script
+specification.loader.exec_module(script)
+told = {}
+for name in script.CxcEccv.builder_configs:
+    builder = script.CxcEccv(config_name=name, data_dir="sample")
+    builder.download_and_prepare()
+    told[name] = {split: list(rows) for split, rows in builder.as_dataset().items()}
+print(json.dumps(told))
+"""
+
+LOAD = """
+import json, sys
+import datasets
+datasets.disable_progress_bars()
+arguments = {"trust_remote_code": True, "data_dir": "sample"}
+told = {}
+for name in datasets.get_dataset_config_names(sys.argv[1], trust_remote_code=True):
+    loaded = datasets.load_dataset(sys.argv[1], name, **arguments)
+    told[name] = {split: list(rows) for split, rows in loaded.items()}
+    streamed = datasets.load_dataset(sys.argv[1], name, split="test", streaming=True, **arguments)
+    assert list(streamed) == told[name]["test"]
+assert datasets.load_dataset(sys.argv[1], split="test", **arguments)[0] == told["captions"]["test"][0]
+print(json.dumps(told))
+"""
+
+EDIT = """
+import sys
+from pathlib import Path
+import datasets
+from cxc_eccv.builders.config import BuildOptions
+datasets.disable_progress_bars()
+mirror = Path(sys.argv[2])
+file = mirror / "cxc" / "sts_test.csv"
+def first_rating():
+    options = BuildOptions(allow_modified=True)
+    arguments = {"trust_remote_code": True, "data_dir": str(mirror), "options": options}
+    return datasets.load_dataset(sys.argv[1], "sts", split="test", **arguments)[0]["rating"]
+before = first_rating()
+lines = file.read_text().splitlines(keepends=True)
+fields = lines[1].split(",")
+assert float(fields[2]) == before
+fields[2] = "1.25"
+file.write_text("".join([lines[0], ",".join(fields), *lines[2:]]))
+assert before != 1.25 and first_rating() == 1.25
+"""
+
+REQUIRED = ("pillow", "pooch", "pycocotools", "scipy")
+"""What the package needs beside ``datasets`` to read the sample."""
+
+
+@pytest.fixture(scope="module")
+def declared(sample_library):
+    told = {}
+    for name, config in dataset_configs().items():
+        tables = {
+            split: config.rows(sample_library, split, BuildOptions()).table
+            for split in config.splits
+            if split in sample_library.splits
+        }
+        told[name] = {split: table.to_pylist() for split, table in tables.items() if table.num_rows}
+    return told
+
+
+def test_the_class_is_importable(run_python, declared):
+    assert json.loads(run_python(IMPORT, SCRIPT, with_package=True)) == declared
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_class_is_importable_with_datasets_4_0(run_python, environment, declared):
+    python = environment("datasets==4.0.0", *REQUIRED)
+    assert json.loads(run_python(IMPORT, SCRIPT, python=python, with_package=True)) == declared
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_script_loads_with_datasets_3_6(run_python, environment, declared):
+    python = environment("datasets==3.6.0", *REQUIRED)
+    assert json.loads(run_python(LOAD, SCRIPT, python=python, with_package=True)) == declared
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_script_never_serves_an_edited_source_stale(run_python, environment, sample_copy):
+    python = environment("datasets==3.6.0", *REQUIRED)
+    run_python(EDIT, SCRIPT, sample_copy, python=python, with_package=True)
+
+
+def test_the_script_is_thin_and_imports_one_name_per_line():
+    text = (SCRIPT / "cxc_eccv.py").read_text(encoding="utf-8")
+    imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
+    assert imports == ["from cxc_eccv.builders import packaged"]
+    assert len(text.splitlines()) < 30

@@ -1,0 +1,111 @@
+"""The command line as a user meets it: in a process of its own, offline, on the embedded sample."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from cxc_eccv import __version__
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.types import Embeddings
+
+
+def run(*arguments, status=0):
+    """Standard output; fails unless the exit status is the expected one and no traceback is shown."""
+    environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from cxc_eccv.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment | {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1"},
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+@pytest.fixture
+def embeddings(sample_library, tmp_path):
+    """A file in which every caption stands near its image."""
+    generator = np.random.default_rng(0)
+    content = sample_library.karpathy("test")
+    images = generator.standard_normal((content.image_ids.size, 16))
+    place = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids)
+    captions = images[np.argsort(content.image_ids)][place]
+    captions += 0.3 * generator.standard_normal(captions.shape)
+    path = tmp_path / "model.npz"
+    save_embeddings(
+        path, EmbeddingsRun(Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions))
+    )
+    return path
+
+
+def test_help_names_every_command_and_is_quick():
+    start = time.perf_counter()
+    text = run("--help")
+    assert time.perf_counter() - start < 5  # a bound against importing datasets or torch; the benchmark has figures
+    for command in ("build", "evaluate", "baseline", "demo", "list"):
+        assert command in text
+        assert "cxc-eccv" in run(command, "--help")
+    assert run("--version").strip() == f"cxc-eccv {__version__}"
+
+
+def test_demo_runs_the_whole_path(tmp_path):
+    text = run("demo", "--output", tmp_path / "demo")
+    assert "eccv_caption" in text
+    scores = json.loads((tmp_path / "demo" / "report.json").read_text())["scores"]
+    assert scores["coco_5k/i2t/recall_at_10"] > 0.6
+    assert scores["coco_5k/t2i/recall_at_1"] > 10 / 60
+    assert (tmp_path / "demo" / "dataset" / "README.md").is_file()
+
+
+def test_build_then_load(tmp_path):
+    text = run(
+        "build", "--output", tmp_path / "built", "--configs", "sits,sts", "--splits", "val", "--data-dir", "sample"
+    )
+    assert "sits/validation" in text
+    assert sorted(path.parent.name for path in (tmp_path / "built").rglob("*.parquet")) == ["sits", "sts"]
+
+
+def test_evaluate_writes_the_report(embeddings, tmp_path):
+    text = run("evaluate", embeddings, "--data-dir", "sample", "--output", tmp_path / "out")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["schema"] == 1
+    assert report["scores"]["coco_5k/i2t/recall_at_1"] > 0.9
+    assert "cxc/t2t/median_rank" in report["scores"]
+    assert report["provenance"]["data"]["edition"] == "sample"
+    assert "skipped coco_1k" in text
+    assert {row["task"] for row in report["results"]} == {"coco_5k", "cxc", "cxc_rated", "eccv_caption"}
+
+
+def test_list_shows_every_kind_and_its_state():
+    text = run("list", "--data-dir", "sample")
+    for word in ("karpathy_coco", "in mirror", "plausible_match", "eccv_caption", "map_at_r"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("evaluate", "absent.npz"), ["absent.npz"]),
+        (("evaluate", "FILE", "--tasks", "coco5k"), ["unknown task 'coco5k'", "did you mean 'coco_5k'"]),
+        (("evaluate", "FILE", "--split", "tset"), ["unknown split 'tset'", "did you mean 'test'"]),
+        (("build", "--output", "x", "--configs", "stss", "--data-dir", "sample"), ["did you mean 'sts'"]),
+        (("build", "--output", "x", "--data-dir", "no_such_folder"), ["no_such_folder"]),
+        (("build", "--output", "x", "--configs", "sts"), ["--data-dir", "CXC_ECCV_DATA"]),
+        (("baseline", "bows"), ["did you mean 'bow'"]),
+    ],
+    ids=["no-file", "task", "split", "config", "folder", "no-data", "baseline"],
+)
+def test_an_error_is_one_message_and_status_2(arguments, parts, embeddings, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    data = ("--data-dir", "sample") if arguments[0] == "evaluate" else ()
+    message = run(*[embeddings if argument == "FILE" else argument for argument in arguments], *data, status=2)
+    for part in parts:
+        assert part in message

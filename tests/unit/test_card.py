@@ -1,0 +1,195 @@
+"""Cards: valid front matter, statistics that a slow loop confirms, and committed files that are up to date."""
+
+import json
+import shutil
+import statistics as slow
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from datasets.info import DatasetInfosDict
+from datasets.utils.metadata import MetadataConfigs
+from huggingface_hub import DatasetCard
+
+from cxc_eccv.builders.card import config_card
+from cxc_eccv.builders.card_statistics import split_statistics
+from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.discovery import dataset_configs, select_configs
+from cxc_eccv.builders.markdown import cell
+from cxc_eccv.errors import UnknownName
+from cxc_eccv.sources.catalog import load_catalog
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "dataset_cards"
+NAMES = list(dataset_configs())
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return json.loads((COMMITTED / "statistics.json").read_text(encoding="utf-8"))
+
+
+def generate(*arguments, folder=COMMITTED, **environment):
+    command = [sys.executable, str(ROOT / "tools" / "generate_dataset_cards.py"), "--folder", str(folder), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT), **environment}
+    )
+
+
+def columns(config, split, group=""):
+    return config[split]["groups"][group]["columns"]
+
+
+def test_captions_come_first_then_the_alphabet():
+    assert NAMES[0] == "captions"
+    assert NAMES[1:] == sorted(NAMES[1:])
+    with pytest.raises(UnknownName, match="did you mean 'retrieval'"):
+        select_configs(["retreival"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_card_has_valid_front_matter(name, committed):
+    card = DatasetCard.load(COMMITTED / f"{name}.md")
+    infos = DatasetInfosDict.from_dataset_card_data(card.data)
+    files = MetadataConfigs.from_dataset_card_data(card.data)
+    assert list(infos) == list(files) == [name]
+    assert infos[name].features == dataset_configs()[name].features
+    rows = {split: info.num_examples for split, info in infos[name].splits.items()}
+    assert rows == {split: found["rows"] for split, found in committed["configs"][name].items()}
+    assert files.get_default_config_name() == name
+    assert card.data.license == "other"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_tells_everything_declared(name):
+    config, text = dataset_configs()[name], (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
+    for part in (config.description, config.collection, config.example, *config.fields.values(), *config.defects):
+        assert part in text or cell(part) in text
+    catalog = load_catalog()
+    for group in config.sources:
+        assert catalog.group(group).licence in text
+        assert all(f"{{{key}," in text for key in catalog.group(group).citations)
+
+
+def test_the_committed_statistics_are_the_published_totals(committed):
+    configs = committed["configs"]
+    positives = {"sts": (14_783, 16_184), "sits": (37_254, 35_585)}
+    for name, totals in positives.items():
+        for split, total in zip(("validation", "test"), totals, strict=True):
+            groups = configs[name][split]["groups"].values()
+            assert sum(group["columns"]["positive"]["true"] for group in groups) == total
+    assert round(columns(configs["sts"], "validation", "c2c_cocaption")["rating"]["mean"], 3) == 2.992
+    assert round(columns(configs["sits"], "test", "c2i_intrasim")["rating"]["mean"], 3) == 2.906
+    assert columns(configs["eccv_caption"], "test", "i2t")["positives"] == {
+        "items": 22_550,
+        "min": 6,
+        "median": 17.0,
+        "max": 48,
+    }
+    assert columns(configs["plausible_match"], "test")["matches_1"]["max"] == 944
+    assert configs["plausible_match"]["validation"]["left_out"] == {"images without any category": 52}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_statistics_agree_with_a_slow_loop(name, sample_library):
+    config = dataset_configs()[name]
+    for split in set(config.splits) & set(sample_library.splits):
+        rows = config.rows(sample_library, split, BuildOptions())
+        found = split_statistics(rows.table, split, rows.left_out)
+        assert found["rows"] == rows.table.num_rows
+        assert found["left_out"] == rows.left_out
+        by = next((column for column in ("direction", "sampling_method") if column in config.features), None)
+        everything = rows.table.to_pylist()
+        assert list(found["groups"]) == sorted({row[by] if by else "" for row in everything})
+        for group, part in found["groups"].items():
+            members = [row for row in everything if not by or row[by] == group]
+            assert part["rows"] == len(members)
+            for column, told in part["columns"].items():
+                values = [row[column] for row in members if row[column] is not None]
+                assert told == told_slowly(values, told)
+
+
+def told_slowly(values, told):
+    if "items" in told:
+        sizes = [len(value) for value in values]
+        return {"items": sum(sizes), "min": min(sizes), "median": slow.median(sizes), "max": max(sizes)}
+    if "true" in told:
+        return {"true": sum(values)}
+    if "values" in told:
+        return {"values": dict(sorted(Counter(map(str, values)).items()))}
+    bins = dict.fromkeys(told["histogram"], 0)
+    last = max(int(name.split()[0]) for name in bins)
+    for value in values:
+        start = min(int(value), last)
+        bins[f"{start} to {start + 1}"] += 1
+    mean = pytest.approx(sum(values) / len(values), abs=1e-6)
+    return {"known": len(values), "mean": mean, "min": min(values), "max": max(values), "histogram": bins}
+
+
+def test_statistics_of_odd_columns():
+    table = pa.table({"split": ["test"] * 3, "id": [1, 2, 3], "text": ["a", "b", None], "far": [0.0, 50.0, None]})
+    found = split_statistics(table, "test", {})["groups"][""]["columns"]
+    assert found == {
+        "text": {"values": {"a": 1, "b": 1}},
+        "far": {"known": 2, "mean": 25.0, "min": 0.0, "max": 50.0},
+    }
+
+
+def test_a_config_without_statistics_says_so():
+    nothing = {"edition": "official", "data_version": "1", "fingerprint": "0", "configs": {}}
+    card = config_card(dataset_configs()["sts"], nothing, load_catalog())
+    assert "None were computed" in card.text
+    assert DatasetInfosDict.from_dataset_card_data(card.data)["sts"].features == dataset_configs()["sts"].features
+
+
+def test_the_committed_cards_are_up_to_date_without_the_data():
+    checked = generate("--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_committed_statistics_are_those_of_the_data(real_library):
+    checked = generate("--check", CXC_ECCV_DATA=str(real_library.data_dir))
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_stale_and_foreign_cards_are_found_and_mended(tmp_path):
+    folder = tmp_path / "cards"
+    shutil.copytree(COMMITTED, folder)
+    (folder / "sts.md").write_text("edited by hand")
+    (folder / "gone.md").write_text("a config that is no more")
+    checked = generate("--check", folder=folder)
+    assert checked.returncode == 1
+    assert "sts.md, gone.md" in checked.stderr
+    assert generate(folder=folder).returncode == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        path.name: path.read_bytes() for path in COMMITTED.iterdir()
+    }
+
+
+def test_cards_are_never_computed_from_another_edition():
+    refused = generate("--check", CXC_ECCV_DATA="sample")
+    assert refused.returncode == 2
+    assert "CXC_ECCV_DATA holds 'sample'" in refused.stderr
+
+
+def test_cards_need_statistics(tmp_path):
+    refused = generate(folder=tmp_path)
+    assert refused.returncode == 2
+    assert "Set CXC_ECCV_DATA" in refused.stderr
+
+
+def test_every_field_type_has_a_name():
+    for name in NAMES:
+        types = {line.split("|")[2].strip() for line in fields_of(name)}
+        assert not types & {"list", "value", "dict", "features"}, (name, types)
+
+
+def fields_of(name):
+    text = (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
+    table = text.partition("| field | type | meaning |")[2].partition("\n\n")[0]
+    lines = table.splitlines()[2:]
+    assert len(lines) == len(dataset_configs()[name].features)
+    return lines

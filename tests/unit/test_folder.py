@@ -1,0 +1,281 @@
+"""A built folder: complete, repeatable, honest about what it left out, never half written."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import Features, Value
+from datasets.info import DatasetInfosDict
+from datasets.utils.metadata import MetadataConfigs
+from huggingface_hub import DatasetCard
+from PIL import Image
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def build(output, **options):
+    return build_folder(output, **{"data_dir": "sample", "progress": False} | options)
+
+
+def captions_rows(library, split, options):
+    images = library.images(split)
+    return Rows(images.select(["image_id", "file_name"]), {"images of the moon": 3})
+
+
+def ratings_rows(library, split, options):
+    if split == "validation":
+        raise SourceMissing("secret/place/ratings.csv is not here")
+    if split == "train":
+        return Rows(pa.table({"rating": pa.array([], pa.float64())}))
+    return Rows(pa.table({"rating": [0.5, options.sts, 5.0]}))
+
+
+def declare(name, features, rows, splits):
+    fields = {feature: f"meaning of {feature}" for feature in features}
+    return DatasetConfig(name, f"Tiny {name}", "What.", "How.", Features(features), fields, splits, rows, ("karpathy",))
+
+
+CAPTIONS = declare(
+    "captions", {"image_id": Value("int64"), "file_name": Value("string")}, captions_rows, ("validation", "test")
+)
+RATINGS = declare("ratings", {"rating": Value("float64")}, ratings_rows, ("train", "validation", "test"))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    output = tmp_path_factory.mktemp("built") / "data"
+    return output, build(output)
+
+
+def test_every_declared_row_is_in_the_files(built, sample_library):
+    output, summary = built
+    places = {(part.config.name, part.split) for part in summary.splits}
+    for name, config in dataset_configs().items():
+        for split in set(config.splits) & set(sample_library.splits):
+            expected = config.rows(sample_library, split, BuildOptions()).table.to_pylist()
+            files = sorted((output / name).glob(f"{split}-*.parquet"))
+            found = [row for file in files for row in pq.read_table(file).to_pylist()]
+            assert found == expected, (name, split)
+            assert ((name, split) in places) == bool(expected)
+
+
+def test_the_card_describes_the_files(built):
+    output, summary = built
+    card = DatasetCard.load(output / "README.md")
+    files = MetadataConfigs.from_dataset_card_data(card.data)
+    infos = DatasetInfosDict.from_dataset_card_data(card.data)
+    assert files.get_default_config_name() == "captions"
+    assert list(infos) == list(files) == list(summary.configs)
+    for name, parts in summary.configs.items():
+        assert infos[name].features == dataset_configs()[name].features
+        assert [item["split"] for item in files[name]["data_files"]] == [part.split for part in parts]
+        for part in parts:
+            written = [pq.ParquetFile(output / name / file) for file in part.shards.files]
+            assert infos[name].splits[part.split].num_examples == sum(file.metadata.num_rows for file in written)
+            assert infos[name].splits[part.split].num_bytes == part.shards.num_bytes > 0
+        assert infos[name].download_size == sum(path.stat().st_size for path in (output / name).iterdir())
+    for (*place, rule), number in summary.left_out.items():
+        assert f"| {place[0]} | {place[1]} | {rule} | {number:,} |" in card.text
+    assert summary.provenance.fingerprint in card.text
+
+
+def test_the_manifest_holds_the_hash_of_every_file_and_source(built, sample_library):
+    output, summary = built
+    manifest = json.loads((output / "manifest.json").read_text())
+    written = contents(output)
+    del written["manifest.json"]
+    assert {name: record["sha256"] for name, record in manifest["files"].items()} == {
+        name: hashlib.sha256(content).hexdigest() for name, content in written.items()
+    }
+    assert manifest["sources"]["sts_test"] == sample_library.catalog.entry("sts_test").sha256
+    assert manifest["sources"] == dict(summary.files_used)
+    assert manifest["edition"] == "sample"
+    assert manifest["options"]["policy"] == "union"
+
+
+@pytest.mark.parametrize("num_proc", [1, 2])
+def test_building_twice_gives_the_same_bytes(built, tmp_path, num_proc):
+    output, summary = built
+    again = build(tmp_path / "other name", num_proc=num_proc)
+    assert contents(tmp_path / "other name") == contents(output)
+    assert again.not_built == summary.not_built
+    assert again.provenance == summary.provenance
+
+
+def test_what_cannot_be_built_is_reported_without_local_paths(tmp_path):
+    summary = build(tmp_path / "data", configs=[CAPTIONS, RATINGS])
+    assert [(part.split, part.reason) for part in summary.not_built] == [
+        ("train", "no row"),
+        ("validation", "its raw files are not at hand"),
+    ]
+    assert summary.not_built[1].missing == "secret/place/ratings.csv is not here"
+    text = (tmp_path / "data" / "README.md").read_text()
+    assert "| ratings | validation | its raw files are not at hand |" in text
+    assert "| captions | test | images of the moon | 3 |" in text
+    assert "secret" not in text
+    assert "not built (no row): ratings/train" in str(summary)
+
+
+def test_splits_that_the_raw_files_lack_are_reported(tmp_path):
+    summary = build(tmp_path / "data", configs=["captions"], options=BuildOptions(restval_in_train=True))
+    assert [(part.split, part.reason) for part in summary.not_built] == [("restval", "it is folded into train")]
+
+
+def test_options_reach_the_rows_and_the_card(tmp_path):
+    build(tmp_path / "data", configs=[RATINGS], splits=["test"], options=BuildOptions(sts=4.0))
+    (file,) = (tmp_path / "data" / "ratings").iterdir()
+    assert pq.read_table(file)["rating"].to_pylist() == [0.5, 4.0, 5.0]
+    assert "STS 4.0" in (tmp_path / "data" / "README.md").read_text()
+
+
+def test_only_what_is_asked_for_is_built(tmp_path):
+    build(tmp_path / "data", configs=["sts", "sis"], splits=["val"])
+    assert sorted(contents(tmp_path / "data")) == [
+        "README.md",
+        "manifest.json",
+        "sis/validation-00000-of-00001.parquet",
+        "sts/validation-00000-of-00001.parquet",
+    ]
+    card = DatasetCard.load(tmp_path / "data" / "README.md")
+    assert MetadataConfigs.from_dataset_card_data(card.data).get_default_config_name() == "sts"
+
+
+WRONG = {
+    "config": ({"configs": ["stss"]}, UnknownName, "did you mean 'sts'"),
+    "split": ({"splits": ["tset"]}, UnknownName, "did you mean 'test'"),
+    "processes": ({"num_proc": 0}, InvalidOption, "num_proc=0"),
+    "images without captions": ({"configs": ["sts"], "images": "."}, InvalidOption, "config 'captions'"),
+    "no folder of images": ({"images": "no/such/folder"}, InvalidOption, "not a folder"),
+    "no row of a named config": ({"configs": ["eccv_caption"], "splits": ["train"]}, InvalidOption, "it can have test"),
+    "no raw file of a named config": ({"configs": [RATINGS], "splits": ["validation"]}, SourceMissing, "secret/place"),
+    "folded split": (
+        {"splits": ["restval"], "options": BuildOptions(restval_in_train=True)},
+        DataError,
+        "it is folded into train. At hand are train, validation, test",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_request_is_refused_and_leaves_nothing(tmp_path, case):
+    options, error, message = WRONG[case]
+    with pytest.raises(error, match=message):
+        build(tmp_path / "data", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_break_their_declaration_are_refused(tmp_path):
+    broken = declare("captions", {"image_id": Value("int64")}, captions_rows, ("test",))
+    with pytest.raises(DataError, match="captions/test: the rows have the columns"):
+        build(tmp_path / "data", configs=[broken])
+
+
+@pytest.fixture
+def photographs(tmp_path, sample_library):
+    folder = tmp_path / "photographs" / "val2014"
+    folder.mkdir(parents=True)
+    names = sample_library.images("test")["file_name"].to_pylist()
+    for number, name in enumerate(names[1:]):
+        Image.new("RGB", (16, 16), (number, 0, 255 - number)).save(folder / name, quality=95)
+    return folder.parent
+
+
+def test_images_are_embedded_and_missing_ones_counted(tmp_path, photographs, sample_library):
+    names = sample_library.images("test")["file_name"].to_pylist()
+    summary = build(tmp_path / "data", configs=[CAPTIONS], splits=["test"], images=photographs)
+    (part,) = summary.splits
+    assert (part.images_found, part.images_missing) == (len(names) - 1, 1)
+    rows = datasets.load_dataset(str(tmp_path / "data"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert rows.features["image"] == datasets.Image()
+    assert rows[0]["image"] is None
+    assert rows[5]["image"].size == (16, 16)
+    raw = rows.cast_column("image", datasets.Image(decode=False))[5]["image"]
+    assert raw == {"bytes": (photographs / "val2014" / names[5]).read_bytes(), "path": names[5]}
+    text = (tmp_path / "data" / "README.md").read_text()
+    assert f"| captions | test | {len(names) - 1} | 1 |" in text
+    assert f"{len(names) - 1} of {len(names)} images" in str(summary)
+    assert str(tmp_path) not in text + (tmp_path / "data" / "manifest.json").read_text()
+
+
+def test_a_folder_without_any_of_the_images_is_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceMissing, match=r"none of the 120 images was found in .*empty"):
+        build(tmp_path / "data", configs=[CAPTIONS], images=tmp_path / "empty")
+
+
+def test_a_broken_image_leaves_the_previous_build(tmp_path, photographs):
+    build(tmp_path / "data", configs=["sts"])
+    before = contents(tmp_path / "data")
+    next(photographs.rglob("*.jpg")).write_bytes(b"\xff\xd8 half a photograph")
+    with pytest.raises(MalformedSource, match=r"\.jpg: found"):
+        build(tmp_path / "data", configs=[CAPTIONS], images=photographs)
+    assert contents(tmp_path / "data") == before
+
+
+def test_foreign_files_are_kept_unless_told(tmp_path):
+    build(tmp_path / "data", configs=["sts"])
+    (tmp_path / "data" / "thesis.tex").write_text("...")
+    with pytest.raises(InvalidOption, match=r"it holds thesis\.tex"):
+        build(tmp_path / "data", configs=["sis"])
+    assert (tmp_path / "data" / "sts").is_dir()
+    build(tmp_path / "data", configs=["sis"], overwrite=True)
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["README.md", "manifest.json", "sis"]
+
+
+SLOW_BUILD = """
+import sys, time
+from cxc_eccv.builders import split_build
+from cxc_eccv.builders.folder import build_folder
+write = split_build.write_shards
+def slow(*arguments):
+    written = write(*arguments)
+    print("written", flush=True)
+    time.sleep(60)
+    return written
+split_build.write_shards = slow
+build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
+"""
+
+
+def test_a_killed_build_leaves_the_previous_one(tmp_path):
+    build(tmp_path / "data", configs=["sts"])
+    before = contents(tmp_path / "data")
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_BUILD, str(tmp_path / "data")], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"written\n"
+        with pytest.raises(DataError, match="another process is building"):
+            build(tmp_path / "data", configs=["sis"])
+        os.kill(process.pid, signal.SIGKILL)
+    assert contents(tmp_path / "data") == before
+    build(tmp_path / "data", configs=["sis"])
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert "sis/test-00000-of-00001.parquet" in contents(tmp_path / "data")
+
+
+def test_the_real_data_is_built_whole_in_a_minute(tmp_path, real_library):
+    start = time.perf_counter()
+    summary = build(tmp_path / "data", splits=["val", "test"], data_dir=real_library.data_dir)
+    assert time.perf_counter() - start < 60
+    n_rows = {(part.config.name, part.split): part.shards.num_rows for part in summary.splits}
+    assert (n_rows[("sts", "validation")], n_rows[("sts", "test")]) == (44_009, 44_045)
+    assert (n_rows[("sis", "validation")], n_rows[("sis", "test")]) == (42_767, 46_719)
+    assert (n_rows[("sits", "validation")], n_rows[("sits", "test")]) == (44_722, 44_833)
+    assert n_rows[("eccv_caption", "test")] == 1_261 + 1_332
+    assert (n_rows[("captions", "validation")], n_rows[("captions", "test")]) == (5_000, 5_000)
+    assert summary.left_out[("plausible_match", "test", "images without any category")] == 48

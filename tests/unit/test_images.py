@@ -1,0 +1,143 @@
+"""Images by file name: found, embedded, attached; missing and broken ones are told."""
+
+import warnings
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from cxc_eccv.builders.image_files import ImageFolder, embed_images
+from cxc_eccv.builders.images import attach_images
+from cxc_eccv.builders.shards import portable_schema
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+
+RED, BLUE = [True, False, False], [False, False, True]
+
+
+def draw(path, colour):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (32, 24), colour).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    draw(tmp_path / "images" / "red.png", "red")
+    draw(tmp_path / "images" / "val2014" / "blue.jpg", "blue")
+    return tmp_path / "images"
+
+
+def colour(image):
+    return (np.asarray(image.convert("RGB"))[0, 0] > 127).tolist()
+
+
+def test_files_are_found_at_any_depth_and_through_links(folder, tmp_path):
+    draw(tmp_path / "elsewhere" / "green.png", "green")
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "loop").symlink_to(folder)
+    files = ImageFolder(folder)
+    assert files.find("red.png") == folder / "red.png"
+    assert files.find("blue.jpg") == folder / "val2014" / "blue.jpg"
+    assert files.find("green.png") == folder / "linked" / "green.png"
+    assert files.find("RED.png") is None
+
+
+def test_two_files_of_one_name_need_a_choice(folder):
+    draw(folder / "thumbnails" / "blue.jpg", "white")
+    with pytest.raises(DataError, match=r"blue\.jpg is in .*thumbnails and in .*val2014"):
+        ImageFolder(folder).find("blue.jpg")
+    draw(folder / "blue.jpg", "black")
+    assert ImageFolder(folder).find("blue.jpg") == folder / "blue.jpg"
+
+
+def test_embedded_bytes_are_those_of_the_files(folder):
+    features = datasets.Features({"file_name": datasets.Value("string"), "image": datasets.Image()})
+    names = ["red.png", "absent.png", "blue.jpg"] * 50
+    groups = list(embed_images(pa.table({"file_name": names}), ImageFolder(folder), portable_schema(features)))
+    assert [group.num_rows for group in groups] == [100, 50]
+    embedded = pa.concat_tables(groups)["image"].to_pylist()
+    content = (folder / "val2014" / "blue.jpg").read_bytes()
+    assert embedded[2] == embedded[149] == {"bytes": content, "path": "blue.jpg"}
+    assert embedded[1] is None
+
+
+@pytest.mark.parametrize("keep", [0, 100, -40])
+def test_a_broken_file_is_named(folder, keep):
+    path = folder / "val2014" / "blue.jpg"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(MalformedSource, match=r"blue\.jpg: found .*, expected a complete image"):
+        ImageFolder(folder).read("blue.jpg")
+
+
+def test_an_absent_folder_is_named(tmp_path):
+    with pytest.raises(InvalidOption, match="absent is not a folder"):
+        ImageFolder(tmp_path / "absent")
+
+
+def test_attached_images_are_those_of_their_rows(folder):
+    dataset = datasets.Dataset.from_dict({"file_name": ["blue.jpg", "red.png"], "id": [1, 2]})
+    attached = attach_images(dataset, folder)
+    assert attached.features["image"] == datasets.Image()
+    assert [colour(row["image"]) for row in attached] == [BLUE, RED]
+    assert attached["id"][:] == [1, 2]
+
+
+def test_every_column_of_file_names_gets_an_image(folder):
+    columns = {"file_name1": ["red.png"], "file_name2": ["blue.jpg"], "query_file_name": [None]}
+    features = datasets.Features(dict.fromkeys(columns, datasets.Value("string")))
+    dataset = datasets.Dataset.from_dict(columns, features=features)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        row = attach_images(dataset, folder, column="photo")[0]
+    assert (colour(row["photo1"]), colour(row["photo2"]), row["query_photo"]) == (RED, BLUE, None)
+
+
+@pytest.fixture
+def gappy():
+    return datasets.Dataset.from_dict({"file_name": ["red.png", "gone.png", "blue.jpg", "lost.png"]})
+
+
+def test_a_missing_file_is_an_error_that_names_it(folder, gappy):
+    with pytest.raises(SourceMissing, match=r"2 of 4 rows have no image below .*images, first gone\.png"):
+        attach_images(gappy, folder)
+
+
+@pytest.mark.parametrize(("missing", "expected"), [("null", [True, False, True, False]), ("drop", [True, True])])
+def test_missing_files_can_be_null_or_dropped_and_are_counted(folder, gappy, missing, expected):
+    with pytest.warns(UserWarning, match="2 of 4 rows"):
+        attached = attach_images(gappy, folder, missing=missing)
+    assert [row["image"] is not None for row in attached] == expected
+
+
+def test_splits_are_attached_one_by_one(folder):
+    part = datasets.Dataset.from_dict({"file_name": ["red.png"]})
+    attached = attach_images(datasets.DatasetDict(validation=part, test=part), folder)
+    assert isinstance(attached, datasets.DatasetDict)
+    assert colour(attached["test"][0]["image"]) == RED
+
+
+@pytest.mark.parametrize(("missing", "expected"), [("null", [True, False, True, False]), ("drop", [True, True])])
+def test_a_streamed_dataset_tells_every_missing_file(folder, gappy, missing, expected):
+    attached = attach_images(gappy.to_iterable_dataset(), folder, missing=missing)
+    assert attached.features["image"] == datasets.Image()
+    with pytest.warns(UserWarning, match="no image") as told:
+        assert [row["image"] is not None for row in attached] == expected
+    assert [str(one.message).split()[2] for one in told] == ["gone.png", "lost.png"]
+
+
+def test_a_streamed_dataset_raises_at_the_missing_row(folder, gappy):
+    stream = iter(attach_images(gappy.to_iterable_dataset(), folder))
+    assert colour(next(stream)["image"]) == RED
+    with pytest.raises(SourceMissing, match=r"no image gone\.png"):
+        next(stream)
+
+
+def test_what_cannot_be_attached_is_refused(folder, gappy):
+    with pytest.raises(InvalidOption, match="missing='ignore': choose one of error, null, drop"):
+        attach_images(gappy, folder, missing="ignore")
+    with pytest.raises(InvalidOption, match="no column of file names, only id"):
+        attach_images(datasets.Dataset.from_dict({"id": [1]}), folder)
+    taken = datasets.Dataset.from_dict({"file_name": ["red.png"], "image": ["?"]})
+    with pytest.raises(InvalidOption, match="already has a column 'image'"):
+        attach_images(taken, folder)

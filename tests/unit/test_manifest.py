@@ -1,0 +1,56 @@
+"""The manifest names every file, and keeps foreign files from being replaced."""
+
+import hashlib
+import json
+
+import pytest
+
+from cxc_eccv.builders.manifest import require_replaceable, write_manifest
+from cxc_eccv.errors import InvalidOption
+
+
+@pytest.fixture
+def built(tmp_path):
+    folder = tmp_path / "built"
+    (folder / "sts").mkdir(parents=True)
+    (folder / "sts" / "test.parquet").write_bytes(b"rows")
+    (folder / "README.md").write_text("card")
+    write_manifest(folder, {"edition": "sample"}, {})
+    return folder
+
+
+def test_every_file_is_listed_with_its_hash(built):
+    manifest = json.loads((built / "manifest.json").read_text())
+    assert manifest["edition"] == "sample"
+    assert manifest["files"] == {
+        "README.md": {"bytes": 4, "sha256": hashlib.sha256(b"card").hexdigest()},
+        "sts/test.parquet": {"bytes": 4, "sha256": hashlib.sha256(b"rows").hexdigest()},
+    }
+
+
+def test_a_build_may_be_replaced_and_so_may_nothing(built, tmp_path):
+    require_replaceable(built)
+    require_replaceable(tmp_path / "absent")
+    (tmp_path / "empty").mkdir()
+    require_replaceable(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "sts/mine.parquet"])
+def test_a_foreign_file_in_a_build_is_named(built, name):
+    (built / name).parent.mkdir(exist_ok=True)
+    (built / name).write_text("mine")
+    with pytest.raises(InvalidOption, match=f"it holds {name}"):
+        require_replaceable(built)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])
+def test_another_manifest_does_not_make_a_folder_ours(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InvalidOption, match=r"it holds manifest\.json"):
+        require_replaceable(tmp_path)
+
+
+def test_a_file_is_refused(tmp_path):
+    (tmp_path / "data").touch()
+    with pytest.raises(InvalidOption, match="is a file"):
+        require_replaceable(tmp_path / "data")

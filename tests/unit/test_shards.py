@@ -1,0 +1,76 @@
+"""Parquet shards: the rows come back, files and row groups are bounded, the bytes repeat."""
+
+import json
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import Features, Value
+
+from cxc_eccv.builders import shards
+from cxc_eccv.errors import DataError
+
+FEATURES = Features({"id": Value("int64"), "captions": [{"id": Value("int64"), "text": Value("string")}]})
+
+
+def rows(n_rows):
+    captions = [[{"id": number, "text": "x" * 50}] * (number % 3) for number in range(n_rows)]
+    return pa.table({"id": range(n_rows), "captions": pa.array(captions, FEATURES.arrow_schema.field("captions").type)})
+
+
+def write(folder, table, split="test", **options):
+    folder.mkdir()
+    return shards.write_shards(shards.row_groups(table), folder, split, **options)
+
+
+def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "ROW_GROUP_BYTES", 2_000)
+    table = shards.conform(rows(500), FEATURES, "demo/test")
+    written = write(tmp_path / "a", table, shard_bytes=9_000)
+    n_files = len(written.files)
+    assert n_files > 3
+    assert written.files == tuple(f"test-{n:05d}-of-{n_files:05d}.parquet" for n in range(n_files))
+    parts = [pq.ParquetFile(tmp_path / "a" / name) for name in written.files]
+    assert pa.concat_tables([part.read() for part in parts]).equals(table)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(written.files)
+    assert written.num_rows == 500
+    assert written.file_bytes == sum(path.stat().st_size for path in (tmp_path / "a").iterdir())
+    for part in parts:
+        assert part.read().nbytes <= 9_000
+        assert all(part.read_row_group(group).nbytes <= 3_000 for group in range(part.num_row_groups))
+
+
+def test_a_group_larger_than_a_file_gets_its_own(tmp_path):
+    group = pa.table({"n": range(100)})
+    tmp_path.joinpath("a").mkdir()
+    assert len(shards.write_shards([group, group], tmp_path / "a", "test", shard_bytes=10).files) == 2
+
+
+def test_chunks_of_the_input_do_not_show(tmp_path):
+    table = rows(300)
+    chunked = pa.concat_tables([table.slice(0, 7), table.slice(7, 200), table.slice(207)])
+    for name, given in (("a", table), ("b", chunked)):
+        write(tmp_path / name, shards.conform(given, FEATURES, name))
+    one, other = (next((tmp_path / name).iterdir()).read_bytes() for name in "ab")
+    assert one == other
+
+
+def test_wrong_columns_and_values_are_refused_by_name():
+    with pytest.raises(DataError, match=r"demo/test: the rows have the columns \['captions', 'id'\]"):
+        shards.conform(rows(2).select(["captions", "id"]), FEATURES, "demo/test")
+    table = pa.table({"id": ["seven"], "captions": rows(1)["captions"]})
+    with pytest.raises(DataError, match="demo/test: the rows do not fit the features"):
+        shards.conform(table, FEATURES, "demo/test")
+
+
+def test_the_schema_gives_the_features_back():
+    pair = datasets.List(Value("int64"), length=2)
+    features = Features(FEATURES | {"image": datasets.Image(), "pair": pair, "lists": [[Value("string")]]})
+    assert Features.from_arrow_schema(shards.portable_schema(features)) == features
+
+
+def test_the_schema_speaks_no_word_that_older_releases_lack():
+    described = json.loads(shards.portable_schema(FEATURES).metadata[b"huggingface"])["info"]["features"]
+    plain = {"dtype": "int64", "_type": "Value"}
+    assert described == {"id": plain, "captions": [{"id": plain, "text": {"dtype": "string", "_type": "Value"}}]}

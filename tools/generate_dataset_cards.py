@@ -1,0 +1,101 @@
+"""Writes ``dataset_cards/<config>.md`` from the declared configs and the statistics in ``statistics.json``.
+
+    python tools/generate_dataset_cards.py            # write
+    python tools/generate_dataset_cards.py --check    # fail where a file is not what it would be
+
+Where ``CXC_ECCV_DATA`` names the real data, the statistics are computed anew, and written or checked too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.builders.build_checks import SPLITS
+from cxc_eccv.builders.card import config_card
+from cxc_eccv.builders.card_statistics import split_statistics
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig
+from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.provenance import provenance_of
+from cxc_eccv.builders.shards import conform
+from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
+from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
+from cxc_eccv.sources.library import Library
+
+FOLDER = Path(__file__).parents[1] / "dataset_cards"
+
+
+def main() -> None:
+    """Write or check the cards."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file differs")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the cards are")
+    arguments = parser.parse_args()
+    try:
+        wanted = expected_files(arguments.folder)
+    except CxcEccvError as error:
+        parser.exit(2, f"{error}\n")
+    stale = [name for name, text in wanted.items() if _read(arguments.folder / name) != text]
+    extra = sorted(path.name for path in arguments.folder.glob("*.md") if path.name not in wanted)
+    if arguments.check:
+        if stale or extra:
+            command = "python tools/generate_dataset_cards.py"
+            parser.exit(1, f"not up to date in {arguments.folder}: {', '.join(stale + extra)}; run {command}\n")
+        return
+    arguments.folder.mkdir(exist_ok=True)
+    for name in extra:
+        (arguments.folder / name).unlink()
+    for name in stale:
+        (arguments.folder / name).write_text(wanted[name], encoding="utf-8")
+    print(f"{len(wanted)} files, {len(stale)} changed, {len(extra)} removed")
+
+
+def expected_files(folder: Path) -> dict[str, str]:
+    """File name to the text it should have."""
+    text = _read(folder / "statistics.json")
+    if os.environ.get("CXC_ECCV_DATA"):
+        text = json.dumps(compute_statistics(Library(offline=True)), indent=1, ensure_ascii=False) + "\n"
+    if not text:
+        raise SourceMissing(f"{folder / 'statistics.json'} is absent. Set CXC_ECCV_DATA to compute it.")
+    statistics, catalog = json.loads(text), load_catalog()
+    cards = {f"{name}.md": str(config_card(config, statistics, catalog)) for name, config in dataset_configs().items()}
+    return {"statistics.json": text, **cards}
+
+
+def compute_statistics(library: Library) -> dict[str, Any]:
+    """Statistics of every config and split of the official data at hand, and what it was.
+
+    Raises:
+        InvalidOption: the data is another edition.
+    """
+    if library.edition != OFFICIAL:
+        raise InvalidOption(f"cards describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
+    configs = {name: dict(_splits(config, library)) for name, config in dataset_configs().items()}
+    provenance = provenance_of(library, library.files_used())
+    return {
+        "edition": provenance.edition,
+        "data_version": provenance.data_version,
+        "fingerprint": provenance.fingerprint,
+        "configs": configs,
+    }
+
+
+def _splits(config: DatasetConfig, library: Library) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for split in SPLITS:
+        if split not in config.splits or split not in library.splits:
+            continue
+        rows = config.rows(library, split, BuildOptions())
+        table = conform(rows.table, config.features, f"{config.name}/{split}")
+        yield split, split_statistics(table, split, rows.left_out)
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+if __name__ == "__main__":
+    main()
