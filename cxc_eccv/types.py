@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,9 @@ __all__ = [
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
+DENSE_SPAN = 64
+"""Ids that span at most this many times their number are looked up in a table, others by bisection."""
+
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 """Query modality to gallery modality: image or text."""
 
@@ -35,6 +38,10 @@ def _frozen_ints(values: ArrayLike) -> IntArray:
     array = np.ascontiguousarray(values, dtype=np.int64)
     array.flags.writeable = False
     return array
+
+
+def _all_unique(ids: IntArray) -> bool:
+    return not np.any(np.diff(np.sort(ids)) == 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +85,7 @@ class Judgments:
             object.__setattr__(self, name, _frozen_ints(getattr(self, name)))
         for name in ("query_ids", "gallery_ids"):
             ids = getattr(self, name)
-            if np.unique(ids).size != ids.size:
+            if not _all_unique(ids):
                 raise DataError(f"Judgments.{name} holds duplicated ids")
         empty = np.flatnonzero(self.n_positives == 0)
         if empty.size:
@@ -112,7 +119,7 @@ class Judgments:
         columns, reachable = positions_of(pair_items, gallery)
         unreachable = np.bincount(rows[~reachable], minlength=queries.size)
         rows, columns = rows[reachable], columns[reachable]
-        order = np.lexsort((columns, rows))
+        order = np.argsort(rows * gallery.size + columns)
         rows, columns = rows[order], columns[order]
         if np.any((np.diff(rows) == 0) & (np.diff(columns) == 0)):
             raise DataError("the same (query, positive) pair is given twice")
@@ -141,9 +148,14 @@ def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np
     values = np.asarray(wanted, dtype=np.int64)
     if ids.size == 0:
         return np.zeros(values.shape, dtype=np.int64), np.zeros(values.shape, dtype=bool)
-    order = np.argsort(ids, kind="stable")
-    slot = np.minimum(np.searchsorted(ids, values, sorter=order), ids.size - 1)
-    places = order[slot]
+    low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    if span <= DENSE_SPAN * ids.size:
+        table = np.zeros(span, dtype=np.int64)
+        table[ids - low] = np.arange(ids.size)
+        places = table[np.clip(values - low, 0, span - 1)]
+    else:
+        order = np.argsort(ids, kind="stable")
+        places = order[np.minimum(np.searchsorted(ids, values, sorter=order), ids.size - 1)]
     return places, ids[places] == values
 
 
@@ -167,7 +179,7 @@ class Embeddings:
         object.__setattr__(self, "vectors", np.ascontiguousarray(self.vectors, dtype=np.float32))
         if self.vectors.ndim != 2 or self.ids.shape != self.vectors.shape[:1] or not self.vectors.size:
             raise MalformedRun(f"ids {self.ids.shape} and vectors {self.vectors.shape}: need (N,) and (N, D), N > 0")
-        if np.unique(self.ids).size != self.ids.size:
+        if not _all_unique(self.ids):
             values, counts = np.unique(self.ids, return_counts=True)
             raise MalformedRun(f"id {values[counts > 1][0]} occurs {counts.max()} times; every item needs one vector")
         bad = ~np.isfinite(self.vectors).all(axis=1)
@@ -214,6 +226,20 @@ class PositiveRanks:
     n_positives: IntArray
     n_gallery: IntArray
     ties: IntArray
+
+    @classmethod
+    def of(cls, ranks: Sequence[Sequence[int]], n_positives: ArrayLike = (), n_gallery: int = 100) -> PositiveRanks:
+        """Ranks written by hand, one ascending list per query; R is the list's length unless given.
+
+        Example:
+            >>> PositiveRanks.of([[2, 9], [1]]).best.tolist()
+            [2, 1]
+        """
+        sizes, given = np.array([len(row) for row in ranks], dtype=np.int64), _frozen_ints(n_positives)
+        flat = np.array([rank for row in ranks for rank in row], dtype=np.int64)
+        queries, gallery = np.arange(sizes.size), np.full(sizes.size, n_gallery)
+        counts = given if given.size else sizes
+        return cls(queries, np.append(0, np.cumsum(sizes)), flat, counts, gallery, np.zeros_like(sizes))
 
     @property
     def best(self) -> IntArray:

@@ -29,12 +29,12 @@ class TinyWorld:
     sts = ((11, 21, 4.0), (12, 31, 2.0))
     sis = ((1, 2, 2.4), (2, 1, 2.6), (1, 3, 1.0))
     sits = ((11, 1, 5.0), (12, 1, 2.9), (21, 1, 3.0), (31, 1, 1.0))
-    eccv_i2t = {1: (11, 31), 2: (21,)}
-    eccv_t2i = {21: (2, 1)}
     entailment = ((1, 31, 0), (3, 11, 1), (3, None, 1))
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.eccv_i2t = {1: (11, 31), 2: (21,)}
+        self.eccv_t2i = {21: (2, 1)}
 
     def write(self) -> Library:
         images = [
@@ -223,7 +223,7 @@ def test_wrong_names(world):
         lambda: merge(library, "test", "i2t", sources=("cocos",)),
         lambda: merge(library, "test", "i2t", policy="unite"),
     ):
-        with pytest.raises(UnknownName, match="did you mean|Known:"):
+        with pytest.raises(UnknownName, match=r"did you mean|Known:"):
             call()
     with pytest.raises(InvalidOption, match="no source"):
         merge(library, "test", "i2t", sources=())

@@ -1,0 +1,45 @@
+"""The bag-of-words baseline: TF-IDF text-text retrieval on Crisscrossed Captions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.baselines.bag_of_words import TfIdf
+from cxc_eccv.evaluation.report_of_ranks import report_of_ranks
+from cxc_eccv.ranking.from_scores import ranks_from_scores
+from cxc_eccv.registry import task
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, Report
+
+__all__ = ["evaluate_bow"]
+
+
+def evaluate_bow(library: Library, split: str = "test") -> Report:
+    """Rank the captions of a split against each other by TF-IDF cosine; document frequencies are validation's.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+
+    Returns:
+        The report of task ``cxc``, direction ``t2t``.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):  # texts of the same words tie
+        ...     report = evaluate_bow(Library("sample"))
+        >>> 0 < report.scores["cxc/t2t/recall_at_10"] <= 1
+        True
+    """
+    model = TfIdf.fit(library.captions("validation")["text"].to_pylist())
+    content = library.karpathy(split)
+    vectors = model.encode(content.captions["text"].to_pylist())
+    transposed = vectors.T.tocsr()
+
+    def score_rows(rows: IntArray) -> NDArray[np.float32]:
+        return np.asarray((vectors[rows] @ transposed).toarray(), dtype=np.float32)
+
+    judgments = task("cxc").judgments(library, split, "t2t")
+    ranks = ranks_from_scores(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
+    return report_of_ranks({"cxc/t2t": (judgments, ranks["cxc/t2t"])}, library, split, model="TF-IDF bag of words")

@@ -1,0 +1,127 @@
+"""Confidence intervals: a bootstrap over images that keeps the captions of one image together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["ClusterBootstrap", "Draws", "interval"]
+
+SAMPLES = 1_000
+WINDOW_DEVIATIONS = 5.0
+
+
+class Draws:
+    """The random draws behind every interval of a report.
+
+    They depend on the seed and the number of clusters alone: statistics over the same images are drawn together, so
+    their samples may be added one by one (RSUM) or compared in pairs.
+
+    Args:
+        seed: of the generator.
+        samples: number of resamples.
+
+    Example:
+        >>> Draws(seed=0, samples=4).times(3)[0].sum(axis=0).tolist()
+        [3, 3, 3, 3]
+    """
+
+    def __init__(self, seed: int, samples: int = SAMPLES) -> None:
+        self.seed, self.samples = seed, samples
+        self._times: dict[int, tuple[NDArray[np.int32], FloatArray]] = {}
+
+    def times(self, count: int) -> tuple[NDArray[np.int32], FloatArray]:
+        """(count, S) how often each of ``count`` clusters is drawn, with replacement, in each sample; also as floats.
+
+        Matrix products are quick in floats only, running sums in integers.
+        """
+        if count not in self._times:
+            kind = np.uint16 if count <= 2**16 else np.int64
+            draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
+            drawn = np.stack([np.bincount(row, minlength=count) for row in draws])
+            times = np.ascontiguousarray(drawn.T, dtype=np.int32)
+            self._times[count] = times, times.astype(np.float64)
+        return self._times[count]
+
+
+class ClusterBootstrap:
+    """Resamples clusters of queries with replacement and recomputes their mean or median.
+
+    Captions of one image are not independent: resampling single queries would make the interval too narrow.
+
+    Args:
+        clusters: (Q,) image id of each query.
+        draws: the random draws, shared by a whole report.
+
+    References:
+        Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8.
+
+    Example:
+        >>> bootstrap = ClusterBootstrap(np.array([1, 1, 2, 2]), Draws(seed=0, samples=4))
+        >>> bootstrap.means(np.array([[5.0], [5.0], [5.0], [5.0]])).ravel().tolist()
+        [5.0, 5.0, 5.0, 5.0]
+    """
+
+    def __init__(self, clusters: IntArray, draws: Draws) -> None:
+        self._members = np.unique(clusters, return_inverse=True)[1]
+        self._sizes = np.bincount(self._members)
+        self._times, self._weights = draws.times(self._sizes.size)
+        self._totals = self._sizes @ self._weights
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """(M, S) means of every sample.
+
+        Args:
+            values: (Q, M) per-query values of M metrics.
+        """
+        sums = np.stack([np.bincount(self._members, weights=column) for column in values.T])
+        return np.asarray(sums @ self._weights / self._totals)
+
+    def medians(self, values: FloatArray) -> FloatArray:
+        """(S,) medians of every sample.
+
+        Only values near the middle can be a sample's median; the rest enters as a count. A sample whose median falls
+        outside that window is computed over all values.
+
+        Args:
+            values: (Q,) per-query values.
+        """
+        order = np.argsort(values, kind="stable")
+        margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
+        window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
+        medians = self._windowed(values[order], self._members[order], window, slice(None))
+        outside = np.flatnonzero(np.isnan(medians))
+        medians[outside] = self._windowed(values[order], self._members[order], (0, values.size), outside)
+        return medians
+
+    def _windowed(
+        self, values: FloatArray, members: IntArray, window: tuple[int, int], samples: slice | IntArray
+    ) -> FloatArray:
+        """Weighted medians of sorted values, NaN where one lies outside the window."""
+        start, stop = window
+        totals = self._totals[samples]
+        below = (np.bincount(members[:start], minlength=self._sizes.size) @ self._weights)[samples]
+        reached = np.cumsum(self._times[members[start:stop]][:, samples], axis=0, dtype=np.int32)
+        reached += below.astype(np.int32)
+        lower, upper = ((reached <= rank).sum(axis=0) for rank in ((totals - 1) // 2, totals // 2))
+        inside = (below <= (totals - 1) // 2) & (upper < stop - start)
+        lower, upper = (np.minimum(index, stop - start - 1) for index in (lower, upper))
+        return np.where(inside, (values[start + lower] + values[start + upper]) / 2, np.nan)
+
+
+def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:
+    """Percentile interval of bootstrap samples.
+
+    Args:
+        samples: (S,) resampled statistics.
+        confidence: for example 0.95.
+
+    Example:
+        >>> interval(np.arange(101.0), 0.5)
+        (25.0, 75.0)
+    """
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(samples, [tail, 1 - tail])
+    return float(low), float(high)

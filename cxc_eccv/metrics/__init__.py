@@ -1,0 +1,1 @@
+"""Metrics: one pure function and its SPEC per file, found by the registry."""

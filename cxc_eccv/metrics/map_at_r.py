@@ -1,0 +1,43 @@
+"""mAP@R."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "map_at_r"]
+
+
+def map_at_r(ranks: PositiveRanks) -> FloatArray:
+    """Mean average precision at R, the main metric of ECCV Caption.
+
+    Per query (1 / R) times the sum, over ranks i up to R at which a positive stands, of the precision at i; R is the
+    query's number of positives, those outside the gallery included. The report takes the mean over queries.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+
+    Returns:
+        (Q,) values in [0, 1], at most the R-Precision of the same query.
+
+    References:
+        Musgrave, Belongie and Lim, A Metric Learning Reality Check, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022.
+
+    Example:
+        >>> round(map_at_r(PositiveRanks.of([[2, 3, 4, 5, 6, 7, 8, 9]])).item(), 3)
+        0.66
+    """
+    starts = np.repeat(ranks.indptr[:-1], np.diff(ranks.indptr))
+    rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
+    precision = (np.arange(ranks.ranks.size) - starts + 1) / ranks.ranks
+    counted = precision * (ranks.ranks <= ranks.n_positives[rows])
+    return np.asarray(np.bincount(rows, weights=counted, minlength=ranks.query_ids.size) / ranks.n_positives)
+
+
+SPEC = Spec(
+    function=map_at_r,
+    needs="ranks",
+    citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
+)

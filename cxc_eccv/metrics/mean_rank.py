@@ -1,0 +1,36 @@
+"""Mean rank."""
+
+from __future__ import annotations
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "mean_rank"]
+
+
+def mean_rank(ranks: PositiveRanks) -> FloatArray:
+    """Mean, over queries, of the rank of the best positive.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+
+    Returns:
+        (Q,) ranks of the best positive, 1 or more.
+
+    References:
+        Hodosh, Young and Hockenmaier, Framing Image Description as a Ranking Task, JAIR 2013.
+
+    Example:
+        >>> mean_rank(PositiveRanks.of([[2, 9], [1]])).mean()
+        np.float64(1.5)
+    """
+    return ranks.best.astype("float64")
+
+
+SPEC = Spec(
+    function=mean_rank,
+    needs="ranks",
+    citation="Hodosh, Young and Hockenmaier, JAIR 47, 2013",
+    bounds=(1.0, None),
+    higher_is_better=False,
+)

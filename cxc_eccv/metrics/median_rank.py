@@ -1,0 +1,40 @@
+"""Median rank."""
+
+from __future__ import annotations
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "median_rank"]
+
+
+def median_rank(ranks: PositiveRanks) -> FloatArray:
+    """Median, over queries, of the rank of the best positive.
+
+    Per query the rank of its best positive, 1 for the top; the report takes the median, the mean of the two middle
+    values when the number of queries is even.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+
+    Returns:
+        (Q,) ranks, 1 or more.
+
+    References:
+        Parekh et al., Crisscrossed Captions, EACL 2021.
+
+    Example:
+        >>> median_rank(PositiveRanks.of([[2, 9], [1], [7]])).tolist()
+        [2.0, 1.0, 7.0]
+    """
+    return ranks.best.astype("float64")
+
+
+SPEC = Spec(
+    function=median_rank,
+    needs="ranks",
+    citation="Parekh et al., EACL 2021, arXiv:2004.15020",
+    bounds=(1.0, None),
+    higher_is_better=False,
+    aggregate="median",
+)

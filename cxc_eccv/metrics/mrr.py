@@ -1,0 +1,34 @@
+"""Mean reciprocal rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "mrr"]
+
+
+def mrr(ranks: PositiveRanks) -> FloatArray:
+    """Mean reciprocal rank: the mean, over queries, of one over the rank of the best positive.
+
+    A query whose positives are all outside the gallery scores 0.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    References:
+        Voorhees, The TREC-8 Question Answering Track Report, TREC 1999.
+
+    Example:
+        >>> mrr(PositiveRanks.of([[2, 9], [1], []], n_positives=[2, 1, 1])).tolist()
+        [0.5, 1.0, 0.0]
+    """
+    return np.where(np.diff(ranks.indptr) > 0, 1 / ranks.best, 0.0)
+
+
+SPEC = Spec(function=mrr, needs="ranks", citation="Voorhees, TREC-8, 1999")

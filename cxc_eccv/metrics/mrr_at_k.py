@@ -1,0 +1,43 @@
+"""Mean reciprocal rank with a cut-off."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.mrr import mrr
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "mrr_at_k"]
+
+
+def mrr_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
+    """Mean reciprocal rank in which a best positive below the top K counts 0.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+        k: depth, at least 1.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    Raises:
+        InvalidOption: k is not a whole number of at least 1.
+
+    References:
+        Bajaj et al., MS MARCO: A Human Generated MAchine Reading COmprehension Dataset, 2016.
+
+    Example:
+        >>> mrr_at_k(PositiveRanks.of([[2, 9], [11]]), k=10).tolist()
+        [0.5, 0.0]
+    """
+    return np.asarray(mrr(ranks) * recall_at_k(ranks, k))
+
+
+SPEC = Spec(
+    function=mrr_at_k,
+    needs="ranks",
+    parameters={"k": (10,)},
+    citation="Bajaj et al., 2016, arXiv:1611.09268",
+)

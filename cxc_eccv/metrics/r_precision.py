@@ -1,0 +1,40 @@
+"""R-Precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "r_precision"]
+
+
+def r_precision(ranks: PositiveRanks) -> FloatArray:
+    """R-Precision: of the top R items, the fraction that is positive, R being the query's number of positives.
+
+    R counts positives that are outside the gallery too, as the eccv_caption package does.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    References:
+        Musgrave, Belongie and Lim, A Metric Learning Reality Check, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022.
+
+    Example:
+        >>> r_precision(PositiveRanks.of([[1, 3, 4]])).tolist()
+        [0.6666666666666666]
+    """
+    rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
+    found = np.bincount(rows, weights=ranks.ranks <= ranks.n_positives[rows], minlength=ranks.query_ids.size)
+    return np.asarray(found / ranks.n_positives)
+
+
+SPEC = Spec(
+    function=r_precision,
+    needs="ranks",
+    citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
+)

@@ -1,0 +1,45 @@
+"""Recall@K."""
+
+from __future__ import annotations
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+__all__ = ["SPEC", "recall_at_k"]
+
+
+def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
+    """Fraction of queries with a positive in the top K (Success@K, or hit rate, in information retrieval).
+
+    Per query 1 if the best positive has rank at most K, else 0. The field calls it recall although it does not count
+    how many of several positives were found.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+        k: depth, at least 1.
+
+    Returns:
+        (Q,) zeros and ones.
+
+    Raises:
+        InvalidOption: k is not a whole number of at least 1.
+
+    References:
+        Karpathy and Fei-Fei, Deep Visual-Semantic Alignments for Generating Image Descriptions, CVPR 2015.
+
+    Example:
+        >>> recall_at_k(PositiveRanks.of([[2, 9], [1]]), k=1).tolist()
+        [0.0, 1.0]
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InvalidOption(f"recall_at_k: k is {k!r}, expected a whole number of at least 1")
+    return (ranks.best <= k).astype("float64")
+
+
+SPEC = Spec(
+    function=recall_at_k,
+    needs="ranks",
+    parameters={"k": (1, 5, 10)},
+    citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
+)

@@ -1,0 +1,39 @@
+"""RSUM."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+
+__all__ = ["SPEC", "rsum"]
+
+
+def rsum(recalls: FloatArray) -> FloatArray:
+    """RSUM: the sum of R@1, R@5 and R@10 of both directions, in percent; 600 is perfect.
+
+    Args:
+        recalls: (..., 6) recalls as fractions in [0, 1], in any order.
+
+    Returns:
+        (...) sums in percent.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, which reports it for COCO 1K.
+
+    Example:
+        >>> float(rsum(np.array([0.5, 0.75, 1.0, 0.25, 0.5, 0.75])))
+        375.0
+    """
+    return np.asarray(100 * np.asarray(recalls).sum(axis=-1))
+
+
+SPEC = Spec(
+    function=rsum,
+    needs="scores",
+    citation="Chun et al., ECCV 2022, arXiv:2204.03359",
+    bounds=(0.0, 600.0),
+    aggregate="sum",
+    inputs=("recall_at_1", "recall_at_5", "recall_at_10"),
+)

@@ -1,0 +1,84 @@
+"""Spec: the declaration that stands beside every metric function."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types import FloatArray
+
+__all__ = ["Spec"]
+
+NEEDS = ("ranks", "top_k", "rated_pairs", "scores")
+AGGREGATES = ("mean", "median", "sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a metric is called, what it is computed from, and how its values are read.
+
+    Attributes:
+        function: the metric: per-query values from ranks, top-k or rated pairs, or one number from ``scores``.
+        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK), ``rated_pairs`` (RatedPairs and similarities), or
+            ``scores`` (other metrics' values of a whole task).
+        citation: where the metric is defined.
+        parameters: each parameter's values that a report shows by default.
+        bounds: lowest and highest value; None where there is no bound.
+        higher_is_better: direction of improvement.
+        aggregate: how the per-query values become one number: ``mean``, ``median`` or ``sum``.
+        inputs: labels of the scores of each direction that a metric with ``needs="scores"`` is computed from.
+    """
+
+    function: Callable[..., FloatArray]
+    needs: str
+    citation: str
+    parameters: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    bounds: tuple[float, float | None] = (0.0, 1.0)
+    higher_is_better: bool = True
+    aggregate: str = "mean"
+    inputs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.needs not in NEEDS or self.aggregate not in AGGREGATES:
+            raise InvalidOption(
+                f"metric {self.name}: needs {self.needs!r} must be one of {NEEDS}, "
+                f"aggregate {self.aggregate!r} one of {AGGREGATES}"
+            )
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.__name__
+
+    @property
+    def description(self) -> str:
+        """The function's docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    def label(self, **parameters: Any) -> str:  # noqa: ANN401 - parameter values of any type
+        """The name in report keys: a trailing parameter is replaced by its value.
+
+        Example:
+            >>> from cxc_eccv.metrics.recall_at_k import SPEC
+            >>> SPEC.label(k=5)
+            'recall_at_5'
+        """
+        label = self.name
+        for parameter, value in parameters.items():
+            label = f"{label.removesuffix(f'_{parameter}')}_{value}"
+        return label
+
+    def variants(self) -> Iterator[dict[str, Any]]:
+        """Every combination of the default parameter values.
+
+        Example:
+            >>> from cxc_eccv.metrics.recall_at_k import SPEC
+            >>> list(SPEC.variants())
+            [{'k': 1}, {'k': 5}, {'k': 10}]
+        """
+        for values in itertools.product(*self.parameters.values()):
+            yield dict(zip(self.parameters, values, strict=True))

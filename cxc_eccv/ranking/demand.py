@@ -1,0 +1,140 @@
+"""What one direction must count: the judgments of several tasks merged, so that they share one product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.types import IntArray, Judgments, positions_of
+
+__all__ = ["Demand", "Part"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One task's share of a demand.
+
+    Attributes:
+        judgments: the task's own judgments.
+        kept: (E,) entries of ``judgments.indices`` whose item competes for their query (same fold).
+        pairs: (E,) the demand's pair behind each kept entry.
+        competes: (Q, S) whether the items of a segment are in the gallery that a query ranks.
+    """
+
+    judgments: Judgments
+    kept: IntArray
+    pairs: IntArray
+    competes: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """Judgments over a common set of queries and gallery items.
+
+    A *segment* is a largest set of gallery items that every judgment treats alike: a fold, or what one task leaves
+    out of its gallery. Counting per segment serves all tasks with one pass.
+
+    Attributes:
+        query_ids: (Q,) ids of all queries.
+        gallery_ids: (N,) ids of all gallery items.
+        segments: (N,) segment of each gallery item, 0 to ``n_segments - 1``.
+        queries, items: (P,) positions in ``query_ids`` and ``gallery_ids`` of each distinct positive pair, by query.
+        without_self: a query is left out of its own ranking.
+        parts: each task's share.
+    """
+
+    query_ids: IntArray
+    gallery_ids: IntArray
+    segments: IntArray
+    queries: IntArray
+    items: IntArray
+    without_self: bool
+    parts: dict[str, Part]
+
+    @property
+    def n_segments(self) -> int:
+        """Number of segments."""
+        return int(self.segments.max()) + 1
+
+    @classmethod
+    def of(cls, judgments: Mapping[str, Judgments]) -> Demand:
+        """Merge the judgments of one direction.
+
+        Args:
+            judgments: task name to judgments; all with the same ``without_self``.
+
+        Raises:
+            DataError: a query is its own positive, or only some judgments leave the query out.
+
+        Example:
+            >>> both = {"a": Judgments.from_pairs([1], [7, 8], [1], [7]), "b": Judgments.from_pairs([1], [7], [1], [7])}
+            >>> demand = Demand.of(both)
+            >>> demand.items.tolist(), demand.segments.tolist(), demand.parts["b"].competes.tolist()
+            ([0], [1, 0], [[False, True]])
+        """
+        every = list(judgments.values())
+        if len({one.without_self for one in every}) > 1:
+            raise DataError("judgments that leave the query out of its ranking cannot be merged with those that do not")
+        query_ids = _union([one.query_ids for one in every])
+        gallery_ids = _union([one.gallery_ids for one in every])
+        segments = _segments(every, gallery_ids)
+        kept = [_entries_in_own_fold(one) for one in every]
+        keys = [
+            positions_of(one.query_ids, query_ids)[0][one.rows[entries]] * gallery_ids.size
+            + positions_of(one.gallery_ids, gallery_ids)[0][one.indices[entries]]
+            for one, entries in zip(every, kept, strict=True)
+        ]
+        pairs, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        queries, items = np.divmod(pairs, gallery_ids.size)
+        if every[0].without_self and np.any(query_ids[queries] == gallery_ids[items]):
+            raise DataError("a query is among its own positives although it is left out of its ranking")
+        shares = np.split(inverse, np.cumsum([len(key) for key in keys])[:-1])
+        parts = {
+            name: Part(one, entries, share, _competes(one, gallery_ids, segments))
+            for (name, one), entries, share in zip(judgments.items(), kept, shares, strict=True)
+        }
+        return cls(query_ids, gallery_ids, segments, queries, items, every[0].without_self, parts)
+
+
+def _union(ids: list[IntArray]) -> IntArray:
+    if all(np.array_equal(ids[0], other) for other in ids[1:]):
+        return ids[0]
+    return np.unique(np.concatenate(ids))
+
+
+def _labels(judgments: Judgments, gallery_ids: IntArray) -> IntArray:
+    """(N,) 0 for items outside these judgments' gallery, else 1 + the fold."""
+    places, known = positions_of(gallery_ids, judgments.gallery_ids)
+    folds = np.zeros(judgments.gallery_ids.size, dtype=np.int64)
+    if judgments.gallery_folds is not None:
+        folds = np.unique(judgments.gallery_folds, return_inverse=True)[1]
+    return np.where(known, folds[places] + 1, 0)
+
+
+def _segments(every: list[Judgments], gallery_ids: IntArray) -> IntArray:
+    segments = np.zeros(gallery_ids.size, dtype=np.int64)
+    for judgments in every:
+        labels = _labels(judgments, gallery_ids)
+        segments = np.unique(segments * (labels.max() + 1) + labels, return_inverse=True)[1]
+    return segments
+
+
+def _entries_in_own_fold(judgments: Judgments) -> IntArray:
+    if judgments.query_folds is None or judgments.gallery_folds is None:
+        return np.arange(judgments.indices.size)
+    same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]
+    return np.flatnonzero(same)
+
+
+def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -> NDArray[np.bool_]:
+    """(Q, S) whether a segment is in the gallery of each query."""
+    n_segments = int(segments.max()) + 1
+    first = np.array([np.flatnonzero(segments == segment)[0] for segment in range(n_segments)])
+    places, inside = positions_of(gallery_ids[first], judgments.gallery_ids)
+    if judgments.query_folds is None or judgments.gallery_folds is None:
+        return np.broadcast_to(inside, (judgments.query_ids.size, n_segments))
+    return np.asarray(inside & (judgments.query_folds[:, None] == judgments.gallery_folds[places]))

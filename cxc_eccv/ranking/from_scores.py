@@ -1,0 +1,73 @@
+"""Ranks from any scorer that yields rows of the score matrix: sparse vectors, a cross-encoder's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedRun, MissingIds
+from cxc_eccv.ranking.assembly import ranks_of_part
+from cxc_eccv.ranking.counting import RowPairs
+from cxc_eccv.ranking.demand import Demand
+from cxc_eccv.ranking.product import Layout
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, positions_of
+
+__all__ = ["ranks_from_scores"]
+
+ROWS_AT_ONCE = 256
+
+ScoreRows = Callable[[IntArray], NDArray[np.float32]]
+
+
+def ranks_from_scores(
+    score_rows: ScoreRows, query_ids: IntArray, gallery_ids: IntArray, judgments: Mapping[str, Judgments]
+) -> dict[str, PositiveRanks]:
+    """Ranks of all positives for several judgments of one direction.
+
+    Args:
+        score_rows: positions in ``query_ids`` to their (rows, N) float32 scores; equal items must get equal scores.
+        query_ids: ids of the scorer's queries.
+        gallery_ids: (N,) ids of the columns of the scores.
+        judgments: name to judgments.
+
+    Raises:
+        MissingIds: the scorer lacks queries or gallery items of the judgments.
+        MalformedRun: a score is NaN or infinite.
+
+    Example:
+        >>> scores = np.array([[0.9, 0.1, 0.9]], dtype=np.float32)
+        >>> qrels = Judgments.from_pairs([5], [7, 8, 9], [5], [7])
+        >>> ranks = ranks_from_scores(lambda rows: scores[rows], np.array([5]), np.array([7, 8, 9]), {"task": qrels})
+        >>> ranks["task"].ranks.tolist()
+        [2]
+    """
+    demand = Demand.of(judgments)
+    rows, columns = _places(demand.query_ids, query_ids, "queries"), _places(demand.gallery_ids, gallery_ids, "items")
+    layout = Layout.of(demand.segments)
+    own, in_gallery = positions_of(demand.query_ids, demand.gallery_ids)
+    pairs = RowPairs(demand.queries, layout.column[demand.items], layout.bounds)
+    for start in range(0, rows.size, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        scores = score_rows(rows[part])
+        if not np.isfinite(scores).all():
+            raise MalformedRun(
+                f"scores of queries {demand.query_ids[part][:3].tolist()}... hold NaN or infinite values"
+            )
+        block = np.full((len(scores), layout.width), -np.inf, dtype=np.float32)
+        block[:, layout.column] = scores[:, columns]
+        if demand.without_self:
+            known = np.flatnonzero(in_gallery[part])
+            block[known, layout.column[own[part][known]]] = -np.inf
+        pairs.count(block, start)
+    counts = pairs.result
+    return {name: ranks_of_part(demand, one, counts) for name, one in demand.parts.items()}
+
+
+def _places(wanted: IntArray, ids: IntArray, kind: str) -> IntArray:
+    places, known = positions_of(wanted, ids)
+    if not known.all():
+        missing = wanted[~known]
+        raise MissingIds(f"the scores lack {missing.size} of {wanted.size} {kind}, the first: {missing[0]}")
+    return places

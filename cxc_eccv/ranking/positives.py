@@ -1,0 +1,99 @@
+"""Ranks of all positives of one or several sets of judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.ranking.assembly import ranks_of_part
+from cxc_eccv.ranking.counting import Counts
+from cxc_eccv.ranking.demand import Demand
+from cxc_eccv.ranking.passes import Options, count_both, count_one
+from cxc_eccv.ranking.vectors import SIMILARITIES
+from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.types import Judgments, PositiveRanks
+
+__all__ = ["positive_ranks", "positive_ranks_many"]
+
+
+def positive_ranks(
+    run: EmbeddingsRun,
+    judgments: Judgments,
+    direction: str,
+    *,
+    similarity: str = "cosine",
+    block_size: int | None = None,
+) -> PositiveRanks:
+    """Ranks of all positives of every query, exact.
+
+    Args:
+        run: vectors of the queries and the gallery; further items are ignored.
+        judgments: positives of every query.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        similarity: ``cosine`` or ``dot``.
+        block_size: queries that one thread scores at once; None for about 64 MB of scores in all.
+
+    Raises:
+        MissingIds: the run lacks queries or gallery items.
+        InvalidOption: an option out of range.
+
+    Example:
+        >>> from cxc_eccv.types import Embeddings
+        >>> run = EmbeddingsRun(Embeddings([1], [[1, 0]]), Embeddings([7, 8, 9], [[3, 4], [4, 3], [3, 4]]))
+        >>> qrels = Judgments.from_pairs([1], [7, 8, 9], [1], [7])
+        >>> ranks = positive_ranks(run, qrels, "i2t")
+        >>> ranks.ranks.tolist(), ranks.ties.tolist()
+        ([3], [1])
+    """
+    return positive_ranks_many(run, {"": (direction, judgments)}, similarity=similarity, block_size=block_size)[""]
+
+
+def positive_ranks_many(
+    run: EmbeddingsRun,
+    judgments: Mapping[str, tuple[str, Judgments]],
+    *,
+    similarity: str = "cosine",
+    block_size: int | None = None,
+    progress: bool = False,
+) -> dict[str, PositiveRanks]:
+    """Ranks for several sets of judgments; those over the same modalities share one product.
+
+    Args:
+        run: vectors of the queries and the gallery; further items are ignored.
+        judgments: name to direction and judgments.
+        similarity: ``cosine`` or ``dot``.
+        block_size: queries that one thread scores at once; None for about 64 MB of scores in all.
+        progress: show a bar when standard error is a terminal.
+
+    Returns:
+        Ranks by name, in the given order.
+
+    Raises:
+        MissingIds: the run lacks queries or gallery items.
+        InvalidOption: an option out of range.
+    """
+    if similarity not in SIMILARITIES:
+        raise UnknownName("similarity", similarity, SIMILARITIES)
+    if block_size is not None and block_size < 1:
+        raise InvalidOption(f"block_size {block_size} is not at least 1")
+    counted = _counted(run, _demands(judgments), Options(similarity, block_size, progress))
+    ranks = {
+        name: ranks_of_part(demand, part, counts) for demand, counts in counted for name, part in demand.parts.items()
+    }
+    return {name: ranks[name] for name in judgments}
+
+
+def _demands(judgments: Mapping[str, tuple[str, Judgments]]) -> dict[str, Demand]:
+    grouped: dict[str, dict[str, Judgments]] = {}
+    for name, (direction, one) in judgments.items():
+        grouped.setdefault(direction, {})[name] = one
+    return {direction: Demand.of(group) for direction, group in grouped.items()}
+
+
+def _counted(run: EmbeddingsRun, demands: dict[str, Demand], options: Options) -> Iterator[tuple[Demand, Counts]]:
+    i2t, t2i = demands.get("i2t"), demands.get("t2i")
+    if i2t and t2i:
+        yield from zip((i2t, t2i), count_both(run, i2t, t2i, options), strict=True)
+    for direction, demand in demands.items():
+        if not (i2t and t2i and demand in (i2t, t2i)):
+            yield demand, count_one(run, direction, demand, options)

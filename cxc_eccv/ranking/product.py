@@ -1,0 +1,105 @@
+"""Scores of queries against a gallery, block by block, from one matrix product in which identical vectors tie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.ranking.vectors import first_twins
+from cxc_eccv.types import IntArray
+
+__all__ = ["Layout", "ScoreBlocks"]
+
+ALIGNMENT = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Gallery items as columns: sorted by segment, each segment padded to a multiple of eight.
+
+    Eight flags are counted as one 64-bit word, which must not straddle segments.
+
+    Attributes:
+        column: (N,) column of each gallery item.
+        bounds: (S + 1,) first column of each segment, and the width.
+    """
+
+    column: IntArray
+    bounds: IntArray
+
+    @classmethod
+    def of(cls, segments: IntArray) -> Layout:
+        """Lay out items by their segment numbers.
+
+        Example:
+            >>> layout = Layout.of(np.array([1, 0, 1]))
+            >>> layout.column.tolist(), layout.bounds.tolist()
+            ([8, 0, 9], [0, 8, 16])
+        """
+        sizes = np.bincount(segments)
+        padded = -(-sizes // ALIGNMENT) * ALIGNMENT
+        bounds = np.concatenate([[0], np.cumsum(padded)])
+        order = np.argsort(segments, kind="stable")
+        within = np.arange(segments.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        column = np.empty(segments.size, dtype=np.int64)
+        column[order] = np.repeat(bounds[:-1], sizes) + within
+        return cls(column, bounds)
+
+    @property
+    def width(self) -> int:
+        """Columns, padding included."""
+        return int(self.bounds[-1])
+
+    @cached_property
+    def padding(self) -> IntArray:
+        """Columns that hold no item."""
+        empty = np.ones(self.width, dtype=bool)
+        empty[self.column] = False
+        return np.flatnonzero(empty)
+
+
+class ScoreBlocks:
+    """The score matrix of row vectors against laid-out gallery vectors, any block of rows at a time.
+
+    Byte-identical columns have identical scores in every row. With ``tie_rows`` byte-identical rows have identical
+    scores too, in whatever blocks they stand.
+
+    Args:
+        rows: (R, D) float32.
+        columns: (width, D) float32, zero in the padding.
+        padding: columns that hold no item.
+        tie_rows: whether columns rank rows as well.
+    """
+
+    def __init__(
+        self, rows: NDArray[np.float32], columns: NDArray[np.float32], padding: IntArray, *, tie_rows: bool = False
+    ) -> None:
+        self.rows, self.columns, self.padding = rows, columns, padding
+        self._originals, self._copies = _twins(columns)
+        self._row_twins = np.full(len(rows), -1)
+        if tie_rows:
+            originals, copies = _twins(rows)
+            shared, self._row_twins[copies] = np.unique(originals, return_inverse=True)
+            self._row_twins[shared] = np.arange(shared.size)
+            self._shared = rows[shared] @ columns.T
+
+    def fill(self, start: int, stop: int, out: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores of rows ``start`` to ``stop``: a (stop - start, width) view of ``out``, padding at minus infinity."""
+        block = out[: stop - start]
+        np.matmul(self.rows[start:stop], self.columns.T, out=block)
+        twins = self._row_twins[start:stop]
+        for row in np.flatnonzero(twins >= 0).tolist():
+            block[row] = self._shared[twins[row]]
+        block[:, self._copies] = block[:, self._originals]
+        block[:, self.padding] = -np.inf
+        return block
+
+
+def _twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+    """Original and copy of every row whose bytes occurred before."""
+    first = first_twins(vectors)
+    copies = np.flatnonzero(first != np.arange(first.size))
+    return first[copies], copies

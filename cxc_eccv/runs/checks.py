@@ -1,0 +1,100 @@
+"""What an id array and a vector array of a run must look like; errors name file, array, place and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.types import Embeddings, IntArray
+
+__all__ = ["checked_embeddings", "checked_ids"]
+
+
+def checked_ids(path: Path, name: str, values: NDArray[Any]) -> IntArray:
+    """(N,) int64 ids out of any integer array.
+
+    Args:
+        path: the file, for messages.
+        name: the array's name in it.
+        values: what stands there.
+
+    Raises:
+        MalformedRun: not one-dimensional, empty, not integers, beyond int64, or repeated.
+
+    Example:
+        >>> checked_ids(Path("run.npz"), "image_ids", np.array([4, 2], dtype=np.uint16)).tolist()
+        [4, 2]
+    """
+    if values.dtype.kind not in "iu":
+        raise MalformedRun(
+            f"{path}, {name}: has type {values.dtype}, ids must be integers. "
+            f"Save the COCO ids with {name}.astype('int64')."
+        )
+    if values.ndim != 1 or not values.size:
+        raise MalformedRun(f"{path}, {name}: has shape {values.shape}, expected (N,) with at least one id")
+    if values.dtype == np.uint64 and int(values.max()) > np.iinfo(np.int64).max:
+        raise MalformedRun(f"{path}, {name}: id {values.max()} does not fit int64")
+    ids = values.astype(np.int64)
+    unique, counts = np.unique(ids, return_counts=True)
+    if unique.size != ids.size:
+        repeated = unique[counts > 1][0]
+        rows = np.flatnonzero(ids == repeated)[:2]
+        raise MalformedRun(
+            f"{path}, {name}: id {repeated} stands in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
+            "repeated. Keep one vector per item."
+        )
+    return ids
+
+
+def checked_embeddings(
+    path: Path, ids_name: str, ids: NDArray[Any], vectors_name: str, vectors: NDArray[Any]
+) -> Embeddings:
+    """Ids and float32 vectors, of equal length and finite.
+
+    Args:
+        path: the file, for messages.
+        ids_name: name of the id array.
+        ids: its values.
+        vectors_name: name of the vector array.
+        vectors: its values, (N, D).
+
+    Raises:
+        MalformedRun: see :func:`load_embeddings <cxc_eccv.runs.embeddings_file.load_embeddings>`.
+    """
+    known = checked_ids(path, ids_name, ids)
+    if vectors.dtype.kind not in "fiu":
+        raise MalformedRun(f"{path}, {vectors_name}: has type {vectors.dtype}, expected float16, float32 or float64")
+    if vectors.ndim != 2 or not vectors.size:
+        raise MalformedRun(f"{path}, {vectors_name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
+    if vectors.shape[0] != known.size:
+        raise MalformedRun(
+            f"{path}: {ids_name} has {known.size} rows, {vectors_name} has {vectors.shape[0]}. "
+            "Row i of one must belong to row i of the other."
+        )
+    with np.errstate(over="ignore"):
+        single = vectors.astype(np.float32, copy=False)
+    _refuse_non_finite(path, vectors_name, vectors, single, known)
+    return Embeddings(known, single)
+
+
+def _refuse_non_finite(
+    path: Path, name: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray
+) -> None:
+    finite = np.isfinite(single)
+    if finite.all():
+        return
+    row, column = (int(place[0]) for place in np.nonzero(~finite))
+    value = vectors[row, column]
+    remedy = "Check the model's output on this item."
+    if np.isfinite(value):
+        remedy = "It does not fit float32; scale the vectors (cosine similarity does not depend on their length)."
+    elif np.isinf(value) and vectors.dtype == np.float16:
+        remedy = "float16 overflows above 65504; save float32 vectors, or normalise them before saving."
+    raise MalformedRun(
+        f"{path}, {name}: value {value} in row {row}, column {column} (id {ids[row]}); "
+        f"{int((~finite.all(axis=1)).sum())} of {ids.size} vectors are not finite. {remedy}"
+    )

@@ -1,0 +1,48 @@
+"""EmbeddingsRun: the image and caption vectors of one model, in one space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.types import Embeddings
+
+__all__ = ["EmbeddingsRun"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddingsRun:
+    """What a model says about images, captions, or both.
+
+    Attributes:
+        images: (N, D) image vectors, or None for a text-only model.
+        captions: (M, D) caption vectors, or None for an image-only model.
+        path: the file they were read from, or None.
+        sha256: hex digest of that file, or None.
+
+    Raises:
+        MalformedRun: neither side is given, or the two sides differ in D.
+
+    Example:
+        >>> import numpy as np
+        >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
+        >>> run.images is None, run.captions.vectors.shape
+        (True, (2, 2))
+    """
+
+    images: Embeddings | None
+    captions: Embeddings | None
+    path: Path | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.images is None and self.captions is None:
+            raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
+        if self.images is not None and self.captions is not None:
+            widths = self.images.vectors.shape[1], self.captions.vectors.shape[1]
+            if widths[0] != widths[1]:
+                raise MalformedRun(
+                    f"{self.path or 'run'}: image_embeddings have {widths[0]} dimensions, caption_embeddings have "
+                    f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
+                )

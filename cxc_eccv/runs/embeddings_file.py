@@ -1,0 +1,108 @@
+"""Embeddings files: ``.npz`` or ``.safetensors`` with ids and vectors of images, captions, or both."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.checks import checked_embeddings
+from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.runs.npz import read_npz, write_npz
+from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
+from cxc_eccv.types import Embeddings
+
+__all__ = ["load_embeddings", "save_embeddings"]
+
+PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
+READERS = {".npz": read_npz, ".safetensors": read_safetensors}
+WRITERS = {".npz": write_npz, ".safetensors": write_safetensors}
+
+
+def load_embeddings(path: str | Path) -> EmbeddingsRun:
+    """Read and check an embeddings file.
+
+    The file holds ``image_ids`` (N,) and ``caption_ids`` (M,), any integer type, with ``image_embeddings`` (N, D)
+    and ``caption_embeddings`` (M, D), any real type; a text-only or image-only file has just its pair. Vectors become
+    float32; pickled objects are never loaded.
+
+    Args:
+        path: a ``.npz`` or ``.safetensors`` file.
+
+    Raises:
+        MalformedRun: unreadable or cut short; an array is missing, empty, of the wrong type or shape; ids repeat;
+            a value is NaN or infinite. The message names file, array, place and remedy.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_embeddings(Path(folder) / "text.npz", run)
+        ...     load_embeddings(Path(folder) / "text.npz").captions.ids.tolist()
+        [7, 8]
+    """
+    path = Path(path)
+    reader = READERS[_suffix(path)]
+    if not path.is_file():
+        raise MalformedRun(f"{path}: no such file")
+    arrays = reader(path)
+    sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
+    if not any(sides.values()):
+        wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
+        raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
+    return EmbeddingsRun(**sides, path=path, sha256=_sha256(path))
+
+
+def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
+    """Write a run so that :func:`load_embeddings` reads the same arrays back; replaces ``path`` in one step.
+
+    Args:
+        path: a ``.npz`` or ``.safetensors`` file; its folder must exist.
+        run: the vectors to write.
+
+    Raises:
+        MalformedRun: the suffix is neither of the two.
+    """
+    path = Path(path)
+    writer = WRITERS[_suffix(path)]
+    arrays: dict[str, NDArray[Any]] = {}
+    for side, (ids, vectors) in PAIRS.items():
+        embeddings: Embeddings | None = getattr(run, side)
+        if embeddings is not None:
+            arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    try:
+        writer(Path(partial), arrays)
+        Path(partial).replace(path)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise MalformedRun(f"{path}: unknown embeddings format {suffix!r}; use {' or '.join(READERS)}")
+    return suffix
+
+
+def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids: str, vectors: str) -> Embeddings | None:
+    present = [name for name in (ids, vectors) if name in arrays]
+    if not present:
+        return None
+    if len(present) == 1:
+        missing = vectors if present == [ids] else ids
+        raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
+    return checked_embeddings(path, ids, arrays[ids], vectors, arrays[vectors])
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Tasks: one TASK per file, found by the registry."""

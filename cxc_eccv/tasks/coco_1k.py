@@ -1,0 +1,64 @@
+"""COCO 1K: the original links within five folds of 1,000 images, averaged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import NotApplicable, Task
+from cxc_eccv.types import IntArray, Judgments, positions_of
+
+__all__ = ["TASK"]
+
+IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
+
+
+def _folded_links(library: Library, split: str, direction: str) -> Judgments:
+    links = coco_links(library, split, direction)
+    captions, images = _fold_orders(library, split)
+    queries, gallery = (images, captions) if direction == "i2t" else (captions, images)
+    return replace(
+        links,
+        query_folds=_folds(links.query_ids, queries),
+        gallery_folds=_folds(links.gallery_ids, gallery),
+    )
+
+
+def _folds(ids: IntArray, order: IntArray) -> IntArray:
+    return positions_of(ids, order)[0] // (order.size // FOLDS)
+
+
+def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
+    """Caption ids and image ids in the order that the folds are cut from; images follow their captions."""
+    table = library.captions(split)
+    captions, images = np.asarray(table["caption_id"]), np.asarray(table["image_id"])
+    unique_images = np.unique(images)
+    if captions.size != CAPTIONS or unique_images.size != IMAGES:
+        raise NotApplicable(
+            f"coco_1k cuts {IMAGES:,} images with {CAPTIONS:,} captions into {FOLDS} folds; "
+            f"the {split} split at hand has {unique_images.size:,} and {captions.size:,}"
+        )
+    order = library.fold_order() if split == "test" else captions
+    ordered_images = images[positions_of(order, captions)[0]]
+    first = np.sort(np.unique(ordered_images, return_index=True)[1])
+    return order, ordered_images[first]
+
+
+TASK = Task(
+    name="coco_1k",
+    description=(
+        "Image-text retrieval on five folds of 1,000 images and 5,000 captions of a COCO Karpathy split, cut in file "
+        "order; the gallery of a query is its own fold, and the five results are averaged. The same links as COCO 5K."
+    ),
+    directions={direction: partial(_folded_links, direction=direction) for direction in ("i2t", "t2i")},
+    splits=("validation", "test"),
+    metrics=("recall_at_k",),
+    main_metric="rsum",
+    citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Chun et al., ECCV 2022, arXiv:2204.03359",
+    licence="CC BY 4.0 (COCO Consortium)",
+    whole=("rsum",),
+)

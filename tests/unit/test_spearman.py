@@ -1,0 +1,176 @@
+"""bootstrap_spearman and spearman_all_pairs: worked cases, equality with scipy on the same draws, and bad input."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.judgments.rated import rated_pairs
+from cxc_eccv.metrics.bootstrap_spearman import SPEC, bootstrap_spearman
+from cxc_eccv.metrics.query_draws import query_draws
+from cxc_eccv.metrics.rank_correlation import CodedPairs, centred_ranks
+from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.types import RatedPairs
+
+N_ROWS = 300
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(5)
+
+
+def some_pairs(random, n_queries=40, levels=None):
+    queries = np.concatenate([np.arange(n_queries), random.integers(0, n_queries, N_ROWS - n_queries)]) + 700
+    ratings = random.random(N_ROWS) * 5 if levels is None else random.integers(0, levels, N_ROWS) / 2
+    return RatedPairs(queries, np.arange(N_ROWS), ratings)
+
+
+def rated(ratings, queries=None):
+    ratings = np.asarray(ratings)
+    queries = np.arange(ratings.size) if queries is None else np.asarray(queries)
+    return RatedPairs(queries, np.arange(queries.size), ratings)
+
+
+def test_ties_share_the_mean_of_their_ranks():
+    codes = np.array([0, 3, 3, 1, 3])
+    doubled = 2 * np.array([1, 4, 4, 2, 4]) - 6
+    assert centred_ranks(codes, 4).tolist() == doubled.tolist()
+
+
+def test_worked_case_with_a_tie():
+    # Ranks 1, 2.5, 2.5, 4 against 1, 3, 2, 4: 4.5 / sqrt(4.5 * 5).
+    value = spearman_all_pairs(rated([1.0, 2.0, 2.0, 3.0]), np.array([0.1, 0.3, 0.2, 0.9]))
+    assert value.shape == ()
+    assert value == pytest.approx(np.sqrt(0.9), abs=1e-15)
+
+
+def test_textbook_case_of_squared_rank_differences():
+    # 1 - 6 * sum(d^2) / (n (n^2 - 1)) with d = 0, 1, -1, 1, -1.
+    value = spearman_all_pairs(rated([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([10, 30, 20, 50, 40]))
+    assert value == pytest.approx(1 - 6 * 4 / 120)
+
+
+def test_perfect_and_reversed_order_are_exactly_one_and_minus_one(random):
+    pairs = some_pairs(random)
+    assert set(bootstrap_spearman(pairs, pairs.ratings**3, n_samples=20).tolist()) == {1.0}
+    assert set(bootstrap_spearman(pairs, -pairs.ratings, n_samples=20).tolist()) == {-1.0}
+
+
+@pytest.mark.parametrize("levels", [None, 2, 3, 11])
+@pytest.mark.parametrize("score_levels", [None, 2, 7])
+def test_equal_to_scipy_on_the_same_draws(levels, score_levels, random):
+    pairs = some_pairs(random, levels=levels)
+    noisy = pairs.ratings + random.normal(size=pairs.ratings.size)
+    scores = noisy if score_levels is None else np.floor(noisy * score_levels / 8)
+    expected = [spearmanr(pairs.ratings[rows], scores[rows]).statistic for rows in query_draws(pairs, 50, seed=3)]
+    np.testing.assert_allclose(bootstrap_spearman(pairs, scores, 50, seed=3), expected, rtol=0, atol=1e-12)
+    everything = spearmanr(pairs.ratings, scores).statistic
+    assert float(spearman_all_pairs(pairs, scores)) == pytest.approx(everything, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["sts", "sis", "sits"])
+def test_equal_to_scipy_on_the_sample(sample_library, kind, random):
+    pairs = rated_pairs(sample_library, "test", kind)
+    scores = np.round(pairs.ratings + random.normal(size=pairs.ratings.size), 1)
+    expected = [spearmanr(pairs.ratings[rows], scores[rows]).statistic for rows in query_draws(pairs, 30, seed=0)]
+    np.testing.assert_allclose(bootstrap_spearman(pairs, scores, 30), expected, rtol=0, atol=1e-12)
+
+
+def test_a_seed_fixes_the_samples_and_another_changes_them(random):
+    pairs = some_pairs(random)
+    scores = random.random(N_ROWS)
+    first, again, other = (bootstrap_spearman(pairs, scores, 10, seed=seed) for seed in (1, 1, 2))
+    assert first.tobytes() == again.tobytes()
+    assert not np.any(first == other)
+    assert bootstrap_spearman(pairs, scores).shape == (1000,)
+
+
+def test_fewer_samples_are_the_first_of_more(random):
+    pairs, scores = some_pairs(random), random.random(N_ROWS)
+    assert bootstrap_spearman(pairs, scores, 5).tolist() == bootstrap_spearman(pairs, scores, 50)[:5].tolist()
+
+
+def test_float32_and_integer_scores_are_ranked_as_they_are(random):
+    pairs, scores = some_pairs(random), random.integers(0, 9, N_ROWS)
+    wide = bootstrap_spearman(pairs, scores.astype(np.float64), 5)
+    assert bootstrap_spearman(pairs, scores, 5).tolist() == wide.tolist()
+    assert bootstrap_spearman(pairs, scores.astype(np.float16), 5).tolist() == wide.tolist()
+
+
+def test_listing_every_pair_in_both_orders_changes_nothing_over_all_pairs(random):
+    pairs, scores = some_pairs(random, levels=6), random.integers(0, 30, N_ROWS)
+    both = RatedPairs(*(np.concatenate(two) for two in (
+        (pairs.query_ids, pairs.item_ids), (pairs.item_ids, pairs.query_ids), (pairs.ratings, pairs.ratings),
+    )))  # fmt: skip
+    twice = spearman_all_pairs(both, np.concatenate([scores, scores]))
+    assert float(twice) == pytest.approx(float(spearman_all_pairs(pairs, scores)), abs=1e-14)
+
+
+@pytest.mark.parametrize("metric", [bootstrap_spearman, spearman_all_pairs])
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([0.1, 0.2, np.nan, 0.4, 0.5], "similarities hold 1 NaN or infinite values, the first in row 2"),
+        ([0.1, 0.2, 0.3, 0.4, np.inf], "the first in row 4"),
+        ([0.1, 0.2, 0.3, 0.4], r"similarities have shape \(4,\) for rated pairs of shape \(5,\)"),
+        ([[0.1, 0.2, 0.3, 0.4, 0.5]], r"shape \(1, 5\)"),
+        ([0.3] * 5, "similarities are all 0.3"),
+        (["a", "b", "c", "d", "e"], "need real numbers"),
+        (np.array([None, 1, 2, 3, 4]), "type object"),
+    ],
+)
+def test_unusable_similarities_raise(metric, scores, message):
+    with pytest.raises(MalformedRun, match=message):
+        metric(rated([1.0, 2.0, 3.0, 4.0, 5.0]), np.asarray(scores))
+
+
+@pytest.mark.parametrize("metric", [bootstrap_spearman, spearman_all_pairs])
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (rated([1.0, np.nan, 3.0, 4.0]), "ratings hold 1 NaN"),
+        (rated([2.5] * 4), "ratings are all 2.5"),
+        (rated([1.0, 2.0, 3.0], queries=[1, 2, 3, 4]), r"ratings have shape \(3,\)"),
+        (rated([]), "ratings are empty"),
+        (RatedPairs(np.arange(4), np.arange(3), np.arange(4.0)), "item_ids"),
+    ],
+)
+def test_unusable_ratings_raise(metric, pairs, message):
+    with pytest.raises(DataError, match=message):
+        metric(pairs, np.linspace(0, 1, pairs.query_ids.size))
+
+
+def test_a_sample_whose_ratings_are_all_equal_raises_and_names_the_sample():
+    pairs = rated([3.0] * 39 + [4.0])
+    with pytest.raises(DataError, match=r"bootstrap_spearman, sample \d+: the ratings of all 20 chosen pairs"):
+        bootstrap_spearman(pairs, np.arange(40.0))
+
+
+def test_a_sample_whose_similarities_are_all_equal_raises_and_names_the_sample():
+    with pytest.raises(MalformedRun, match=r"sample \d+: the similarities of all 20 chosen pairs are equal"):
+        bootstrap_spearman(rated(np.arange(40.0)), np.array([0.5] * 39 + [0.6]))
+
+
+def test_fewer_than_four_queries_raise():
+    with pytest.raises(DataError, match="rated pairs of 3 queries"):
+        bootstrap_spearman(rated([1.0, 2.0, 3.0, 4.0], queries=[1, 1, 2, 3]), np.arange(4.0))
+
+
+@pytest.mark.parametrize("options", [{"n_samples": 1}, {"n_samples": 2.0}, {"n_samples": True}, {"n_samples": -1},
+                                     {"seed": -1}, {"seed": None}, {"seed": 0.5}])  # fmt: skip
+def test_options_outside_their_range_raise(options):
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        bootstrap_spearman(rated(np.arange(8.0)), np.arange(8.0), **options)
+
+
+def test_a_repeated_row_counts_as_often_as_it_is_chosen(random):
+    pairs, scores = some_pairs(random), random.random(N_ROWS)
+    rows = np.array([5, 5, 9, 200, 5, 17])
+    expected = spearmanr(pairs.ratings[rows], scores[rows]).statistic
+    assert CodedPairs.of(pairs, scores).spearman(rows) == pytest.approx(expected, abs=1e-12)
+
+
+def test_spec_says_what_the_report_needs():
+    assert (SPEC.name, SPEC.needs, SPEC.aggregate) == ("bootstrap_spearman", "rated_pairs", "mean")
+    assert SPEC.bounds == (-1, 1)
