@@ -27,7 +27,8 @@ def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -
 
     A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
     and a histogram with bins one unit wide; a flag how often it is true; a short string or small integer how often
-    each value occurs. Ids and free text are left out, and so is a column that only repeats the split.
+    each value occurs. A flag inside a list of records counts too, as ``positives.conflict``. Ids and free text are
+    left out, and so is a column that only repeats the split.
 
     Args:
         table: rows of one split, one chunk or several.
@@ -57,6 +58,7 @@ def _light_columns(table: pa.Table, split: str) -> pa.Table:
     for field in table.schema:
         if pa.types.is_list(field.type):
             columns[field.name] = pc.list_value_length(table[field.name])
+            columns |= _inner_flags(field, table[field.name])
         elif pa.types.is_floating(field.type) or pa.types.is_boolean(field.type):
             columns[field.name] = table[field.name]
         elif pa.types.is_string(field.type) or pa.types.is_int8(field.type):
@@ -64,6 +66,23 @@ def _light_columns(table: pa.Table, split: str) -> pa.Table:
             if values != [split] and 0 < len(values) <= MOST_VALUES:
                 columns[field.name] = table[field.name]
     return pa.table(columns)
+
+
+def _inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """Per row, how many records of a list have each of their flags set."""
+    if not pa.types.is_struct(field.type.value_type):
+        return {}
+    lists = column.combine_chunks()
+    rows, records = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    return {
+        f"{field.name}.{inner.name}": pa.array(
+            np.bincount(
+                rows, weights=pc.struct_field(records, inner.name).to_numpy(zero_copy_only=False), minlength=len(lists)
+            )
+        )
+        for inner in field.type.value_type
+        if pa.types.is_boolean(inner.type)
+    }
 
 
 def _groups(light: pa.Table, n_rows: int) -> Iterator[tuple[str, int, pa.Table]]:
@@ -80,6 +99,9 @@ def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str,
     for name in rows.column_names:
         known = rows[name].drop_null()
         if len(known) == 0:
+            continue
+        if "." in name:
+            yield name, {"true": int(pc.sum(known).as_py())}
             continue
         kind = schema.field(name).type
         if pa.types.is_list(kind):

@@ -81,6 +81,10 @@ class BuildSummary:
             pictured = f", {part.images_found:,} of {images:,} images" if images else ""
             lines.append(f"  {part.config.name}/{part.split}: {part.shards.num_rows:,} rows{pictured}")
         lines += [f"  left out of {'/'.join(place)}: {rule}: {n:,}" for (*place, rule), n in self.left_out.items()]
+        lines += [
+            f"  kept and flagged in {'/'.join(place)}: conflicting sources: {n:,}"
+            for place, n in self.conflicts.items()
+        ]
         reasons: dict[str, list[str]] = {}
         for lost in self.not_built:
             reasons.setdefault(lost.reason, []).append(f"{lost.config}/{lost.split}")
@@ -97,6 +101,20 @@ class BuildSummary:
         """Config name to its splits."""
         names = dict.fromkeys(part.config.name for part in self.splits)
         return {name: [part for part in self.splits if part.config.name == name] for name in names}
+
+    @property
+    def conflicts(self) -> dict[tuple[str, str], int]:
+        """(config, split) to the number of judgments on which sources contradict each other; they are in the rows."""
+        counts = {
+            (part.config.name, part.split): sum(
+                column["true"]
+                for group in part.statistics["groups"].values()
+                for name, column in group["columns"].items()
+                if name.rpartition(".")[2] == "conflict"
+            )
+            for part in self.splits
+        }
+        return {place: number for place, number in counts.items() if number}
 
     @property
     def left_out(self) -> dict[tuple[str, str, str], int]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.sources.catalog import Catalog
 from cxc_eccv.sources.coco_instances import CategorySets, read_category_sets
-from cxc_eccv.sources.cxc import KINDS, read_ratings
+from cxc_eccv.sources.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of
@@ -114,6 +114,17 @@ class Library:
             MalformedSource: among others, an id outside the split.
         """
         return self._once(("cxc", kind, split), lambda: self._checked_ratings(kind, split))
+
+    def annotators(self, kind: str, split: str) -> pa.Table | None:
+        """CxC's ratings per annotator, where the user has the ``_raw.csv`` file, else None.
+
+        Returns:
+            ``left_id``, ``right_id``, and every further column under the name in the file's header.
+        """
+        name = f"{kind}_{RAW_SPLIT[split]}_raw"
+        if name not in self.catalog or self._locate(name) is None:
+            return None
+        return self._once(name, lambda: read_annotators(self._path(name), kind))
 
     def eccv(self, labels: str, direction: str) -> pa.Table:
         """One of the six files of ECCV Caption: ``query_id``, ``item_id``.

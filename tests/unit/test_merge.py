@@ -247,3 +247,13 @@ def test_category_distances_equal_set_differences():
     sets = [set(np.flatnonzero(row)) for row in present]
     expected = [[len(a ^ b) for b in sets] for a in sets]
     assert category_distances(present).tolist() == expected
+
+
+def test_ratings_per_annotator_are_read_when_the_user_has_them(world):
+    library = world.write()
+    assert library.annotators("sts", "test") is None
+    text = f"caption1,caption2,rating_a,rating_b\n{caption(11)},{caption(21)},4,5\n"
+    (world.folder / "cxc/sts_test_raw.csv").write_text(text)
+    assert library.annotators("sts", "test").to_pylist() == [
+        {"left_id": 11, "right_id": 21, "rating_a": 4.0, "rating_b": 5.0}
+    ]
