@@ -5,7 +5,7 @@
     import cxc_eccv as ce
 
     pairs = ce.load("sits", split="test")                    # a datasets.Dataset
-    report = ce.evaluate(ce.load_embeddings("clip.npz"))     # every task the file allows
+    report = ce.evaluate(ce.load_run("clip.npz"))            # every task the file allows
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ __all__ = [
     "attach_images",
     "build_folder",
     "evaluate",
+    "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_run",
     "save_embeddings",
 ]
 
@@ -30,8 +32,10 @@ HOMES = {
     "attach_images": "cxc_eccv.builders.images",
     "build_folder": "cxc_eccv.builders.folder",
     "evaluate": "cxc_eccv.evaluation",
+    "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
+    "load_run": "cxc_eccv.runs",
     "save_embeddings": "cxc_eccv.runs",
 }
 """Public name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
@@ -40,8 +44,8 @@ if TYPE_CHECKING:
     from cxc_eccv.builders.folder import build_folder
     from cxc_eccv.builders.images import attach_images
     from cxc_eccv.builders.packaged import load
-    from cxc_eccv.evaluation import evaluate
-    from cxc_eccv.runs import load_embeddings, save_embeddings
+    from cxc_eccv.evaluation import evaluate, evaluate_rankings
+    from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library
 
 

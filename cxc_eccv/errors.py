@@ -13,6 +13,11 @@
     │   ├── UnknownIds            the run names items outside the task
     │   ├── MissingIds            the run lacks queries or gallery items of the task
     │   └── RunTooShallow         a ranking ends before the metric can be computed
+    ├── HubError                  the Hugging Face Hub, or the way to it
+    │   ├── HubUnavailable        no answer, too many requests, or a fault on its side, and repeating did not help
+    │   ├── HubAccessDenied       no token, or one that may not do this
+    │   └── HubConflict           the repository holds, or has meanwhile got, what stands against the change
+    ├── ReportRefused             a report that must not be submitted; says why
     ├── UnknownName               no such task, metric, config or source; suggests the nearest
     └── InvalidOption             an argument outside its range or at odds with another
 
@@ -31,10 +36,15 @@ __all__ = [
     "DataError",
     "DownloadFailed",
     "HashMismatch",
+    "HubAccessDenied",
+    "HubConflict",
+    "HubError",
+    "HubUnavailable",
     "InvalidOption",
     "MalformedRun",
     "MalformedSource",
     "MissingIds",
+    "ReportRefused",
     "RunError",
     "RunTooShallow",
     "SourceMissing",
@@ -112,6 +122,39 @@ class MissingIds(RunError):
 
 class RunTooShallow(RunError):
     """A ranking ends before the metric can be computed from it."""
+
+
+class HubError(CxcEccvError):
+    """The Hugging Face Hub, or the way to it, did not do what was asked."""
+
+
+class HubUnavailable(HubError):
+    """No answer, too many requests, or a fault on the Hub's side.
+
+    Args:
+        message: what was asked, and what came back.
+        retry_after: seconds the Hub asks to wait, or None.
+
+    Example:
+        >>> HubUnavailable("upload: HTTP 429", retry_after=30).retry_after
+        30
+    """
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class HubAccessDenied(HubError):
+    """No token, or one that may not do this."""
+
+
+class HubConflict(HubError):
+    """The repository holds, or has meanwhile got, what stands against the change."""
+
+
+class ReportRefused(CxcEccvError):
+    """A report that must not be submitted; the message says why."""
 
 
 class UnknownName(CxcEccvError):

@@ -90,3 +90,47 @@ def bootstrap_statistics(values, clusters, weights, statistic):
         repeated = [value for value, cluster in zip(values, clusters, strict=True) for _ in range(int(times[cluster]))]
         drawn.append(statistic(repeated))
     return np.array(drawn)
+
+
+def graded_ranking(scores, gains):
+    """Item ids best first; at equal scores items judged without gain, then those not judged, then by gain, then by id.
+
+    Args:
+        scores: item id to score, the query's gallery.
+        gains: judged item id to gain.
+    """
+
+    def level(item):
+        return 0 if item not in gains else gains[item] if gains[item] > 0 else -1
+
+    return sorted(scores, key=lambda item: (-scores[item], level(item), item))
+
+
+def ndcg_at_k(ranked, gains, k):
+    def dcg(values):
+        return sum(gain / np.log2(rank + 1) for rank, gain in enumerate(values, 1))
+
+    found = [gains.get(item, 0.0) for item in ranked[:k]]
+    return dcg(found) / dcg(sorted(gains.values(), reverse=True)[:k])
+
+
+def entail_at_k(ranked, labels, k, unjudged):
+    """None where no value is defined."""
+    top = ranked[:k]
+    if unjudged == "leave_out":
+        top = [item for item in top if item in labels]
+    if callable(unjudged):
+        labels = {item: labels.get(item, unjudged(item)) for item in top}
+    return sum(labels.get(item, 0) for item in top) / len(top) if top else None
+
+
+def plausible_precision(scores, distances, zeta, cut=None):
+    """Fraction of matches among the top min(R, cut), by a sort.
+
+    Args:
+        scores: item id to score.
+        distances: item id to the number of categories in which it differs from the query.
+    """
+    matches = {item for item in scores if distances[item] <= zeta}
+    depth = len(matches) if cut is None else min(len(matches), cut)
+    return sum(item in matches for item in ranking(scores, matches)[:depth]) / depth

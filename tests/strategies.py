@@ -1,9 +1,11 @@
 """Hypothesis strategies: small runs with many ties, and judgments over them."""
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, PositiveRanks
 
@@ -60,3 +62,43 @@ def ranks(draw, n_gallery=40):
     extra = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
     sizes = [len(row) + more for row, more in zip(rows, extra, strict=True)]
     return PositiveRanks.of([sorted(row) for row in rows], n_positives=sizes, n_gallery=n_gallery)
+
+
+@st.composite
+def graded_judgments_of(draw, run, direction, gains=(0.0, 0.5, 1.0, 3.5)):
+    """Judged items with gains over a run's items; every query has one of positive gain. A smaller gallery at times."""
+    sides = {"i": run.images.ids, "t": run.captions.ids}
+    queries, gallery = sides[direction[0]], sides[direction[-1]]
+    own = direction[0] == direction[-1]
+    if draw(st.booleans()):
+        gallery = gallery[: draw(st.integers(1, gallery.size))]
+    rows = []
+    for query in queries.tolist():
+        items = [item for item in gallery.tolist() if not (own and item == query)]
+        judged = draw(st.dictionaries(st.sampled_from(items), st.sampled_from(gains), max_size=5)) if items else {}
+        if any(judged.values()):
+            rows.append((query, judged))
+    assume(rows)
+    places = {item: place for place, item in enumerate(gallery.tolist())}
+    entries = [sorted((places[item], gain) for item, gain in judged.items()) for _, judged in rows]
+    return Judgments(
+        np.array([query for query, _ in rows]),
+        gallery,
+        np.cumsum([0, *map(len, entries)]),
+        np.array([place for row in entries for place, _ in row]),
+        np.zeros(len(rows)),
+        without_self=own,
+        gains=np.array([gain for row in entries for _, gain in row]),
+    )
+
+
+@st.composite
+def category_matches_of(draw, run, direction):
+    """Category sets of a run's items, some of which take no part; every query has a match at zeta 0."""
+    sides = {"i": run.images.ids, "t": run.captions.ids}
+    queries, gallery = sides[direction[0]], sides[direction[-1]]
+    if draw(st.booleans()):
+        gallery = gallery[: draw(st.integers(1, gallery.size))]
+    sets = draw(arrays.arrays(np.bool_, (gallery.size, 3)))
+    own = sets[draw(arrays.arrays(np.int64, queries.size, elements=st.integers(0, gallery.size - 1)))]
+    return CategoryMatches.of(queries, own, gallery, sets)

@@ -16,7 +16,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.types import Embeddings, Report
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "sample_images"]
 
 
 def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
@@ -29,10 +29,8 @@ def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     Returns:
         The report on the sample's test split.
     """
-    raw = mirror_folder("sample")
-    assert raw is not None  # noqa: S101 - the sample is part of the package
     say("1. Building the embedded sample's dataset")
-    build_folder(folder / "dataset", data_dir="sample", images=raw / "coco" / "images", progress=False)
+    build_folder(folder / "dataset", data_dir="sample", images=sample_images(), progress=False)
     say("2. Training ridge regression from pixels to words on its train split")
     splits = _loaded(folder)
     train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
@@ -42,7 +40,19 @@ def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     path = folder / "ridge.npz"
     save_embeddings(path, _encoded(model, splits["test"]))
     say(f"4. Scoring {path.name}\n")
-    return evaluate(load_embeddings(path), data_dir=Library("sample"))
+    return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
+
+
+def sample_images() -> Path:
+    """Folder with the embedded sample's images.
+
+    Example:
+        >>> (sample_images() / "COCO_val2014_000000638634.jpg").is_file()
+        True
+    """
+    raw = mirror_folder("sample")
+    assert raw is not None  # noqa: S101 - the sample is part of the package
+    return raw / "coco" / "images"
 
 
 def _loaded(folder: Path) -> datasets.DatasetDict:

@@ -10,9 +10,14 @@ import typer
 from cxc_eccv import __version__
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
+from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.list import list_all
+from cxc_eccv.cli.output import COMMAND, command_text
+from cxc_eccv.cli.push import push
+from cxc_eccv.cli.report import report
+from cxc_eccv.cli.submit import submit
 from cxc_eccv.errors import CxcEccvError
 
 __all__ = ["app", "main"]
@@ -27,8 +32,12 @@ app = typer.Typer(
 )
 app.command()(build)
 app.command()(evaluate)
+app.command()(report)
+app.command()(compare)
 app.command()(baseline)
 app.command()(demo)
+app.command()(push)
+app.command()(submit)
 app.command("list")(list_all)
 
 
@@ -52,6 +61,7 @@ def options(
 def main() -> None:
     """Run the command line; an error of this package is one message and exit status 2."""
     warnings.showwarning = _show_warning
+    COMMAND.set(command_text(sys.argv[1:]))
     try:
         app()
     except CxcEccvError as error:

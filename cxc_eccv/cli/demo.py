@@ -22,11 +22,14 @@ def demo(
     """
     import tempfile
 
-    from cxc_eccv.baselines.demo import run_demo
+    from cxc_eccv.baselines.demo import run_demo, sample_images
     from cxc_eccv.cli.output import write_report
     from cxc_eccv.report.console import print_report
+    from cxc_eccv.runs import load_run
+    from cxc_eccv.sources.library import Library
 
     with tempfile.TemporaryDirectory() as scratch:
         report = run_demo(output or Path(scratch), say=typer.echo)
         print_report(report)
-        write_report(report, output)
+        if output is not None:
+            write_report(report, output, load_run(output / "ridge.npz"), Library("sample"), sample_images())

@@ -1,4 +1,4 @@
-"""``cxc-eccv evaluate``: a model's embeddings to a report."""
+"""``cxc-eccv evaluate``: a model's embeddings, scores or rankings to a report."""
 
 from __future__ import annotations
 
@@ -13,38 +13,60 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    file: Annotated[Path, typer.Argument(help="Embeddings: .npz or .safetensors.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Embeddings or scores: one file. Rankings: one, or one per direction.")
+    ],
     tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="Metrics, likewise. Default: each task's own.")] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    output: Annotated[Path | None, typer.Option(help="Folder for report.json.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for report.json and per_query.parquet.")] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i, t2t or i2i.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
+    intervals: Annotated[
+        str, typer.Option(help="bootstrap over images, binomial (Wilson's, for recall), or none.")
+    ] = "bootstrap",
+    unjudged: Annotated[
+        str,
+        typer.Option(
+            help="Pairs without an entailment label: not_entailed, leave_out, or a file (.parquet, .csv, .jsonl) of "
+            "predicted labels with image_id, caption_id, label."
+        ),
+    ] = "not_entailed",
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Score a model from its embeddings of the split's images and captions.
+    """Score a model from its embeddings, scores or rankings of the split's images and captions.
 
-    The file holds image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or image-only model has
-    just its pair, and the tasks it cannot do are listed with the reason.
+    Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
+    image-only model has just its pair. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json, .parquet
+    or .trec. What a file cannot give is listed with the reason.
 
     Examples:
       cxc-eccv evaluate clip.npz --output report
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
+      cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
+      cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
     """
     from cxc_eccv.cli.output import write_report
+    from cxc_eccv.cli.predicted_labels import policy
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.report.console import print_report
-    from cxc_eccv.runs import load_embeddings
+    from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
-    run = load_embeddings(file)
+    run, library = load_run(*files, direction=direction), Library(data_dir, allow_modified=allow_modified)
     report = evaluate_run(
         run,
         names(tasks) or "all",
         metrics=names(metrics),
         split=split_name(split),
-        data_dir=Library(data_dir, allow_modified=allow_modified),
+        data_dir=library,
         seed=seed,
+        intervals=intervals,
+        unjudged=policy(unjudged),
+        per_query=output is not None,
     )
     print_report(report)
-    write_report(report, output)
+    write_report(report, output, run, library)

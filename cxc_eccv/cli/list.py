@@ -29,14 +29,14 @@ def list_all(data_dir: DataDir = None) -> None:
     sources = [[e.name, e.path, _size(e.size), state(e, data_dir)] for e in catalog.entries.values()]
     configs = [[c.name, ", ".join(c.splits), c.title] for c in dataset_configs().values()]
     tasks = [
-        [t.name, " ".join(t.directions), ", ".join(t.splits), _summary(t.description)] for t in tasks_by_name().values()
+        [t.name, " ".join(t.parts), ", ".join(t.splits), _summary(t.description)] for t in tasks_by_name().values()
     ]
     metrics = [[s.name, _summary(s.description)] for s in metrics_by_name().values()]
     console = Console()
     for title, columns, rows in (
         (f"Sources ({catalog.edition} edition)", ["source", "file", "size", "state"], sources),
         ("Configs (build, load_dataset)", ["config", "splits", "what"], configs),
-        ("Tasks (evaluate --tasks)", ["task", "directions", "splits", "what"], tasks),
+        ("Tasks (evaluate --tasks)", ["task", "parts", "splits", "what"], tasks),
         ("Metrics (evaluate --metrics)", ["metric", "what"], metrics),
     ):
         console.print(_table(title, columns, rows))

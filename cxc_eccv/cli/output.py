@@ -2,23 +2,76 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from cxc_eccv.types import Report
+if TYPE_CHECKING:
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.types import Report
 
-__all__ = ["write_report"]
+__all__ = ["COMMAND", "command_text", "write_report"]
+
+COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
+"""The command line that is being run, as reports record it."""
 
 
-def write_report(report: Report, output: Path | None) -> None:
-    """Write ``report.json`` into the folder, as a whole or not at all; without a folder do nothing."""
-    from cxc_eccv.evaluation import report_to_json
+def write_report(
+    report: Report,
+    output: Path | None,
+    run: Run | None = None,
+    library: Library | None = None,
+    images: Path | None = None,
+) -> None:
+    """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
 
+    Args:
+        report: what evaluation gave.
+        output: folder; without one nothing is written.
+        run: what was scored; without it the report shows no queries with their retrieved items.
+        library: the raw sources it was scored on.
+        images: folder with the images, for thumbnails.
+    """
     if output is None:
         return
-    output.mkdir(parents=True, exist_ok=True)
-    target, part = output / "report.json", output / "report.json.part"
-    part.write_text(report_to_json(report), encoding="utf-8")
-    part.replace(target)
-    typer.echo(f"wrote {target}")
+    from cxc_eccv.report.examples import collect_examples
+    from cxc_eccv.report.folder import write_folder
+
+    examples = None
+    if run is not None and library is not None and report.per_query is not None:
+        examples = collect_examples(run, report, library)
+    if COMMAND.get() is not None:
+        report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
+    for path in write_folder(output, report, examples, images):
+        typer.echo(f"wrote {path}")
+
+
+def command_text(arguments: Sequence[str]) -> str:
+    """A command line to repeat, without what differs from machine to machine.
+
+    Files and folders lose their place and keep their name; where the output went is left out.
+
+    Example:
+        >>> command_text(["evaluate", "clip.npz", "--tasks", "cxc/t2t", "--output", "out", "--seed", "1"])
+        'cxc-eccv evaluate clip.npz --tasks cxc/t2t --seed 1'
+    """
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if not (skip or argument.startswith("--output")):
+            kept.append(_without_place(argument))
+        skip = argument == "--output"
+    return shlex.join(["cxc-eccv", *kept])
+
+
+def _without_place(argument: str) -> str:
+    option, equals, value = argument.rpartition("=")
+    is_path = os.sep in value and (Path(value).is_absolute() or Path(value).exists())
+    return f"{option}{equals}{Path(value).name}" if is_path else argument

@@ -40,9 +40,8 @@ class Draws:
         if count not in self._times:
             kind = np.uint16 if count <= 2**16 else np.int64
             draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
-            drawn = np.stack([np.bincount(row, minlength=count) for row in draws])
-            times = np.ascontiguousarray(drawn.T, dtype=np.int32)
-            self._times[count] = times, times.astype(np.float64)
+            drawn = np.stack([np.bincount(row, minlength=count) for row in draws], dtype=np.float64)
+            self._times[count] = np.ascontiguousarray(drawn.T, dtype=np.int32), drawn.T
         return self._times[count]
 
 
@@ -91,19 +90,27 @@ class ClusterBootstrap:
         order = np.argsort(values, kind="stable")
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
         window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
-        medians = self._windowed(values[order], self._members[order], window, slice(None))
+        ordered, members = values[order], self._members[order]
+        medians = self._windowed(ordered, members, window, self._times, self._weights)
         outside = np.flatnonzero(np.isnan(medians))
-        medians[outside] = self._windowed(values[order], self._members[order], (0, values.size), outside)
+        if outside.size:
+            rest = self._times[:, outside], self._weights[:, outside]
+            medians[outside] = self._windowed(ordered, members, (0, values.size), *rest)
         return medians
 
     def _windowed(
-        self, values: FloatArray, members: IntArray, window: tuple[int, int], samples: slice | IntArray
+        self,
+        values: FloatArray,
+        members: IntArray,
+        window: tuple[int, int],
+        times: NDArray[np.int32],
+        weights: FloatArray,
     ) -> FloatArray:
         """Weighted medians of sorted values, NaN where one lies outside the window."""
         start, stop = window
-        totals = self._totals[samples]
-        below = (np.bincount(members[:start], minlength=self._sizes.size) @ self._weights)[samples]
-        reached = np.cumsum(self._times[members[start:stop]][:, samples], axis=0, dtype=np.int32)
+        totals = self._sizes @ weights
+        below = np.bincount(members[:start], minlength=self._sizes.size) @ weights
+        reached = np.cumsum(times[members[start:stop]], axis=0, dtype=np.int32)
         reached += below.astype(np.int32)
         lower, upper = ((reached <= rank).sum(axis=0) for rank in ((totals - 1) // 2, totals // 2))
         inside = (below <= (totals - 1) // 2) & (upper < stop - start)

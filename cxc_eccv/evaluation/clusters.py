@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.collection import COCO, Collection
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["images_behind"]
 
 
-def images_behind(query_ids: IntArray, library: Library, split: str, direction: str) -> IntArray:
+def images_behind(
+    query_ids: IntArray, library: Library, split: str, direction: str, collection: Collection = COCO
+) -> IntArray:
     """(Q,) image id of each query: its own id, or that of the image a caption was written for.
 
     Args:
@@ -18,6 +19,7 @@ def images_behind(query_ids: IntArray, library: Library, split: str, direction: 
         library: the raw sources.
         split: where the captions are.
         direction: decides whether queries are images (``i2t``, ``i2i``) or captions.
+        collection: whose images and captions they are.
 
     Example:
         >>> library = Library("sample")
@@ -28,6 +30,5 @@ def images_behind(query_ids: IntArray, library: Library, split: str, direction: 
     """
     if direction.startswith("i"):
         return query_ids
-    captions = library.captions(split)
-    places = positions_of(query_ids, np.asarray(captions["caption_id"]))[0]
-    return np.asarray(captions["image_id"])[places]
+    content = collection.content(library, split)
+    return content.caption_image_ids[positions_of(query_ids, content.caption_ids)[0]]

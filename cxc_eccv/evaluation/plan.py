@@ -1,15 +1,14 @@
-"""Which metrics are computed for a task, and which of them are shown."""
+"""Which metrics are computed for the parts of a task, and which of them are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import NotApplicable, Task
 
 __all__ = ["Plan", "Variant", "plan_of"]
 
@@ -39,11 +38,11 @@ class Plan:
     """The metrics of one task.
 
     Attributes:
-        variants: computed for every direction.
+        parts: direction or kind of rated pairs to its metrics; a part may have none.
         whole: computed once, over all directions.
     """
 
-    variants: tuple[Variant, ...]
+    parts: Mapping[str, tuple[Variant, ...]]
     whole: tuple[Spec, ...]
 
 
@@ -56,22 +55,28 @@ def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
 
     Raises:
         UnknownName: no such metric.
-        InvalidOption: a metric over whole tasks that this task does not define.
+        NotApplicable: none of the metrics is defined for the task.
 
     Example:
         >>> from cxc_eccv.registry import task
-        >>> [variant.label for variant in plan_of(task("coco_5k"), ["recall_at_k", "mrr"]).variants]
-        ['recall_at_1', 'recall_at_5', 'recall_at_10', 'mrr']
+        >>> plan = plan_of(task("cxc"), ["recall_at_k", "spearman_all_pairs"])
+        >>> {part: [variant.label for variant in variants] for part, variants in plan.parts.items()}["t2t"]
+        ['recall_at_1', 'recall_at_5', 'recall_at_10']
+        >>> [variant.label for variant in plan.parts["sts"]]
+        ['spearman_all_pairs']
     """
     named = [metric_variants(name) for name in (metrics if metrics is not None else (*task.metrics, *task.whole))]
-    variants: dict[str, Variant] = {}
     whole = [spec for spec, _ in named if spec.needs == "scores" and spec.name in task.whole]
-    for spec, calls in named:
-        if spec.needs == "ranks":
-            variants |= {spec.label(**parameters): Variant(spec, parameters) for parameters in calls}
-    for label in (label for spec in whole for label in spec.inputs):
-        spec, calls = metric_variants(label)
-        variants.setdefault(label, Variant(spec, calls[0], shown=False))
-    if not variants:
-        raise InvalidOption(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
-    return Plan(tuple(variants.values()), tuple(whole))
+    variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls if spec.needs != "scores"]
+    shown = {variant.label for variant in variants}
+    for spec in whole:
+        inputs = [(label, metric_variants(label)) for label in spec.inputs if label not in shown]
+        variants += [Variant(one, calls[0], shown=False) for _, (one, calls) in inputs]
+    fitting = [one for one in variants if one.spec.needs != "top_k" or one.spec.gains == task.gains]
+    parts = {
+        part: tuple({one.label: one for one in fitting if part in task.offers.get(one.spec.needs, ())}.values())
+        for part in task.parts
+    }
+    if not any(parts.values()):
+        raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
+    return Plan(parts, tuple(whole))

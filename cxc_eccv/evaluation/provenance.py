@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import cxc_eccv
-from cxc_eccv.ranking import sides_of
-from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.evaluation.known_ids import Asked, ids_used
+from cxc_eccv.runs import Run
+from cxc_eccv.runs.sides import SIDES
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, IntArray, Judgments, positions_of
+from cxc_eccv.types import positions_of
 
 __all__ = ["provenance_of", "run_facts"]
 
@@ -40,34 +41,22 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
     }
 
 
-def run_facts(run: EmbeddingsRun, judgments: Iterable[tuple[str, Judgments]]) -> dict[str, Any]:
-    """What a report says of the run: file, hash, sizes, and how many of its items no task needed.
+def run_facts(run: Run, asked: Iterable[Asked]) -> dict[str, Any]:
+    """What a report says of the run: kind, file, hash, sizes, and how many of its items no task needed.
 
     Args:
-        run: the model's vectors.
-        judgments: direction and judgments of everything ranked.
+        run: the model's results.
+        asked: what everything computed needs.
 
     Example:
+        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.types import Embeddings
         >>> run_facts(EmbeddingsRun(None, Embeddings([1, 2], np.eye(2))), [])["captions"]
         {'count': 2, 'dimensions': 2, 'outside_the_tasks': 2}
     """
-    ranked = list(judgments)
-    facts: dict[str, Any] = {"file": run.path.name if run.path else None, "sha256": run.sha256}
-    for side in ("images", "captions"):
-        embeddings: Embeddings | None = getattr(run, side)
-        if embeddings is not None:
-            used = positions_of(embeddings.ids, _ids_used(side, ranked))[1]
-            facts[side] = {
-                "count": int(embeddings.ids.size),
-                "dimensions": int(embeddings.vectors.shape[1]),
-                "outside_the_tasks": int((~used).sum()),
-            }
+    needed, facts = list(asked), run.facts()
+    for side in SIDES:
+        if side in facts:
+            used = positions_of(run.ids(side), ids_used(side, needed))[1]
+            facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
     return facts
-
-
-def _ids_used(side: str, judgments: list[tuple[str, Judgments]]) -> IntArray:
-    ids = [np.zeros(0, dtype=np.int64)]
-    for direction, one in judgments:
-        query_side, gallery_side = sides_of(direction)
-        ids += [one.query_ids] * (query_side == side) + [one.gallery_ids] * (gallery_side == side)
-    return np.unique(np.concatenate(ids))

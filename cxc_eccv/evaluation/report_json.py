@@ -18,7 +18,7 @@ def report_to_json(report: Report) -> str:
     """The text of ``report.json``: schema, scores by key, all results, skipped tasks, provenance.
 
     Args:
-        report: what :func:`cxc_eccv.evaluation.evaluate.evaluate` returned.
+        report: what :func:`cxc_eccv.evaluation.from_run.evaluate` returned.
 
     Raises:
         ValueError: a value is not finite, which no metric gives.

@@ -1,18 +1,23 @@
-"""From ranks to results: per-query values first, then their mean or median, then the interval."""
+"""From what was measured to results: per-query values first, then their mean or median, then the interval."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from cxc_eccv.evaluation.bootstrap import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.clusters import images_behind
+from cxc_eccv.evaluation.intervals import wilson
+from cxc_eccv.evaluation.measured import Measured
 from cxc_eccv.evaluation.plan import Variant
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.evaluation.values import Values, values_of
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, Result
+from cxc_eccv.types import FloatArray, IntArray, Result
 
 __all__ = ["Scored", "Scorer"]
 
@@ -24,42 +29,53 @@ class Scored:
     Attributes:
         variant: the metric and its parameters.
         result: the row of the report.
-        values: (Q,) value of each query.
+        values: the value of each query.
+        clusters: (Q,) image behind each query.
         samples: (S,) bootstrap samples of the aggregate, or None.
     """
 
     variant: Variant
     result: Result
-    values: FloatArray
+    values: Values
+    clusters: IntArray
     samples: FloatArray | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Scorer:
-    """Turns ranks into rows of a report.
+    """Turns what was measured into rows of a report.
 
-    Attributes:
-        library, split: say which image stands behind a caption.
-        draws: of the bootstrap; None for no intervals.
-        confidence: of the intervals, or None.
+    Args:
+        library: says which image stands behind a caption.
+        split: of the judgments.
+        settings: of the report.
     """
 
-    library: Library
-    split: str
-    draws: Draws | None
-    confidence: float | None
+    def __init__(self, library: Library, split: str, settings: Settings) -> None:
+        self._library, self._split, self._settings = library, split, settings
+        self._draws = None if settings.level is None else Draws(settings.seed)
 
-    def direction(self, task: str, direction: str, ranks: PositiveRanks, variants: Sequence[Variant]) -> list[Scored]:
-        """All metrics of one direction of one task, in the order of ``variants``."""
-        values = [variant.spec.function(ranks, **variant.parameters) for variant in variants]
-        samples = self._samples(direction, ranks.query_ids, variants, values)
-        tied = int(np.count_nonzero(ranks.ties))
+    def direction(self, measured: Measured) -> list[Scored]:
+        """All metrics of one direction of one task that were measured, in their order."""
+        request = measured.request
+        known = [variant for variant in request.variants if variant.label in measured.inputs]
+        values = [values_of(one, measured.inputs[one.label], self._settings.unjudged) for one in known]
+        clusters = [self._clusters(measured, one.query_ids) for one in values]
+        samples = self._samples(known, values, clusters)
         scored = []
-        for variant, one, draws in zip(variants, values, samples, strict=True):
-            value = float(np.median(one) if variant.spec.aggregate == "median" else one.mean())
-            parameters = dict(variant.parameters)
-            row = Result(task, direction, variant.label, value, one.size, ties=tied, parameters=parameters)
-            scored.append(Scored(variant, self._with_interval(row, draws), one, draws))
+        for variant, one, images, draws in zip(known, values, clusters, samples, strict=True):
+            value = float(np.median(one.values) if variant.spec.aggregate == "median" else one.values.mean())
+            row = Result(
+                request.task.name,
+                request.part,
+                variant.label,
+                value,
+                one.values.size,
+                ties=one.ties,
+                coverage=one.coverage,
+                parameters=one.parameters,
+            )
+            row = self._with_interval(row, draws, one.values if variant.spec.binary else None)
+            scored.append(Scored(variant, row, one, images, draws))
         return scored
 
     def whole(self, task: str, spec: Spec, directions: Sequence[Sequence[Scored]]) -> Result:
@@ -71,22 +87,35 @@ class Scorer:
         row = Result(task, "", spec.name, value, n_queries, ties=ties)
         return self._with_interval(row, spec.function(np.stack(draws, axis=-1)) if draws else None)
 
-    def _with_interval(self, row: Result, samples: FloatArray | None) -> Result:
-        if samples is None or self.confidence is None:
+    def _clusters(self, measured: Measured, query_ids: IntArray) -> IntArray:
+        request = measured.request
+        return images_behind(query_ids, self._library, self._split, request.direction, request.task.collection)
+
+    def _with_interval(self, row: Result, samples: FloatArray | None, binary: FloatArray | None = None) -> Result:
+        level = self._settings.level
+        if samples is None or level is None:
             return row
-        low, high = interval(samples, self.confidence)
+        if binary is not None and self._settings.intervals == "binomial":
+            low, high = wilson(binary, level)
+        else:
+            low, high = interval(samples, level)
         return replace(row, low=low, high=high)
 
     def _samples(
-        self, direction: str, query_ids: IntArray, variants: Sequence[Variant], values: Sequence[FloatArray]
+        self, variants: Sequence[Variant], values: Sequence[Values], clusters: Sequence[IntArray]
     ) -> Iterator[FloatArray | None]:
-        if self.draws is None:
+        if self._draws is None:
             yield from (None for _ in variants)
             return
-        images = images_behind(query_ids, self.library, self.split, direction)
-        bootstrap = ClusterBootstrap(images, self.draws)
-        is_mean = [variant.spec.aggregate == "mean" for variant in variants]
-        averaged = [one for one, mean in zip(values, is_mean, strict=True) if mean]
-        means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
-        for one, mean in zip(values, is_mean, strict=True):
-            yield next(means) if mean else bootstrap.medians(one)
+        groups: dict[int, list[int]] = {}
+        for place, one in enumerate(values):
+            groups.setdefault(id(one.query_ids), []).append(place)
+        found: dict[int, Any] = {}
+        for places in groups.values():
+            bootstrap = ClusterBootstrap(clusters[places[0]], self._draws)
+            averaged = [place for place in places if variants[place].spec.aggregate == "mean"]
+            if averaged:
+                stacked = np.stack([values[place].values for place in averaged], axis=1)
+                found |= dict(zip(averaged, bootstrap.means(stacked), strict=True))
+            found |= {place: bootstrap.medians(values[place].values) for place in places if place not in found}
+        yield from (found[place] for place in range(len(variants)))

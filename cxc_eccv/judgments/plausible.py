@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, Judgments
+from cxc_eccv.types import IntArray, Judgments, positions_of
 
-__all__ = ["category_distances", "plausible_matches", "with_categories"]
+__all__ = ["CategoryMatches", "category_distances", "category_matches", "plausible_matches", "with_categories"]
 
 
-def category_distances(present: NDArray[np.bool_]) -> NDArray[np.int16]:
-    """(N, N) number of categories in which two images differ.
+@dataclass(frozen=True, slots=True, eq=False)
+class CategoryMatches:
+    """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances.
+
+    Attributes:
+        query_ids: (Q,) int64.
+        gallery_ids: (N,) int64.
+        query_classes: (Q,) class of each query's image.
+        gallery_classes: (N,) class of each item's image.
+        distances: (C, C) categories in which two classes differ.
+    """
+
+    query_ids: IntArray
+    gallery_ids: IntArray
+    query_classes: IntArray
+    gallery_classes: IntArray
+    distances: NDArray[np.unsignedinteger]
+
+    @classmethod
+    def of(
+        cls, query_ids: IntArray, query_sets: NDArray[np.bool_], gallery_ids: IntArray, gallery_sets: NDArray[np.bool_]
+    ) -> CategoryMatches:
+        """From the category vector of every query and every item.
+
+        Args:
+            query_ids: (Q,) ids.
+            query_sets: (Q, C) bool category presence of each query's image.
+            gallery_ids: (N,) ids.
+            gallery_sets: (N, C) likewise.
+
+        Example:
+            >>> sets = np.array([[True, False], [True, True], [True, False]])
+            >>> matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([7, 8, 9]), sets)
+            >>> matches.distances[matches.query_classes[0], matches.gallery_classes].tolist()
+            [0, 1, 0]
+        """
+        sets = np.concatenate([query_sets, gallery_sets])
+        packed = np.packbits(sets, axis=1)
+        rows = packed.view((np.void, packed.shape[1])).ravel()
+        _, first, classes = np.unique(rows, return_index=True, return_inverse=True)
+        of_queries, of_gallery = np.split(classes, [len(query_sets)])
+        return cls(query_ids, gallery_ids, of_queries, of_gallery, category_distances(sets[first]))
+
+    def judgments(self, zeta: int) -> Judgments:
+        """The matches at one zeta as positives, every pair listed."""
+        matches = (self.distances <= zeta)[self.query_classes][:, self.gallery_classes]
+        sizes = matches.sum(axis=1)
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        return Judgments(self.query_ids, self.gallery_ids, indptr, np.nonzero(matches)[1], np.zeros_like(sizes))
+
+
+def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
+    """(N, N) number of categories in which two images differ, of the smallest unsigned type that holds it.
 
     Args:
         present: (N, C) bool category presence.
@@ -23,8 +76,10 @@ def category_distances(present: NDArray[np.bool_]) -> NDArray[np.int16]:
         [[0, 1], [1, 0]]
     """
     vectors = present.astype(np.float32)  # whole numbers up to 2 C, exact in float32
-    sizes = vectors.sum(axis=1)
-    return np.asarray(sizes[:, None] + sizes[None, :] - 2 * vectors @ vectors.T, dtype=np.int16)
+    ones, sizes = np.ones((len(vectors), 1), np.float32), vectors.sum(axis=1, keepdims=True)
+    # |a| + |b| - 2 ab as one product
+    left, right = np.hstack([-2 * vectors, sizes, ones]), np.hstack([vectors, ones, sizes])
+    return np.asarray((left @ right.T).astype(np.min_scalar_type(present.shape[1])))
 
 
 def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.bool_]]:
@@ -34,8 +89,29 @@ def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.
     return sets.image_ids[shown], sets.present[shown]
 
 
+def category_matches(library: Library, split: str, direction: str) -> CategoryMatches:
+    """Plausible matches of a split: a caption has its image's categories; a query's own image or captions count.
+
+    Args:
+        library: the raw sources.
+        split: any split whose images have annotations.
+        direction: ``i2t`` or ``t2i``.
+
+    Raises:
+        UnknownName: no such direction, or one within a modality.
+    """
+    if direction not in ("i2t", "t2i"):
+        raise UnknownName("direction of plausible matches", direction, ("i2t", "t2i"))
+    image_ids, present = with_categories(library, split)
+    content = library.karpathy(split)
+    places, taking_part = positions_of(content.caption_image_ids, image_ids)
+    captions = content.caption_ids[taking_part], present[places[taking_part]]
+    queries, gallery = ((image_ids, present), captions)[:: 1 if direction == "i2t" else -1]
+    return CategoryMatches.of(*queries, *gallery)
+
+
 def plausible_matches(library: Library, split: str, direction: str, zeta: int) -> Judgments:
-    """Positives at ``zeta``: a caption has its image's categories; a query's own image or captions count.
+    """Positives at ``zeta``, every pair listed; 12 million at zeta 2 on a COCO split.
 
     Args:
         library: the raw sources.
@@ -54,22 +130,4 @@ def plausible_matches(library: Library, split: str, direction: str, zeta: int) -
     """
     if zeta < 0:
         raise InvalidOption(f"zeta={zeta}: the number of categories that may differ is 0 or more")
-    if direction not in ("i2t", "t2i"):
-        raise UnknownName("direction of plausible matches", direction, ("i2t", "t2i"))
-    image_ids, present = with_categories(library, split)
-    matches = category_distances(present) <= zeta
-    content = library.karpathy(split)
-    order = np.argsort(image_ids)
-    slot = np.minimum(np.searchsorted(image_ids, content.caption_image_ids, sorter=order), image_ids.size - 1)
-    image_of_caption = order[slot]
-    taking_part = image_ids[image_of_caption] == content.caption_image_ids
-    caption_ids, image_of_caption = content.caption_ids[taking_part], image_of_caption[taking_part]
-    if direction == "i2t":
-        return _from_matrix(image_ids, caption_ids, matches[:, image_of_caption])
-    return _from_matrix(caption_ids, image_ids, matches[image_of_caption])
-
-
-def _from_matrix(query_ids: IntArray, gallery_ids: IntArray, matches: NDArray[np.bool_]) -> Judgments:
-    sizes = matches.sum(axis=1)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    return Judgments(query_ids, gallery_ids, indptr, np.nonzero(matches)[1], np.zeros_like(sizes))
+    return category_matches(library, split, direction).judgments(zeta)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cxc_eccv.errors import UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, item_ids
 from cxc_eccv.judgments.merge import merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, positions_of
 
-__all__ = ["coco_links", "cxc_rated", "eccv_caption", "merged_qrels"]
+__all__ = ["coco_links", "cxc_rated", "eccv_caption", "flickr30k_links", "merged_qrels"]
 
 
 def merged_qrels(
@@ -41,7 +42,7 @@ def merged_qrels(
     """
     pairs = merge(library, split, direction, sources=sources, policy=policy, thresholds=thresholds)
     queries, items = pairs.queries[pairs.positive], pairs.items[pairs.positive]
-    asked = np.unique(queries)
+    asked = np.flatnonzero(np.bincount(queries, minlength=1))
     return Judgments.from_pairs(
         pairs.query_ids[asked],
         pairs.gallery_ids,
@@ -54,6 +55,27 @@ def merged_qrels(
 def coco_links(library: Library, split: str, direction: str) -> Judgments:
     """The original COCO links alone, as in COCO 1K and 5K; for t2t, captions of the same image."""
     return merged_qrels(library, split, direction, sources=("coco",))
+
+
+def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
+    """The original links of a Flickr30k split, between Flickr's photo numbers and the captions' ``sentid``.
+
+    Args:
+        library: the raw sources.
+        split: ``train``, ``validation`` or ``test``.
+        direction: ``i2t`` or ``t2i``.
+
+    Raises:
+        UnknownName: no such direction.
+        DataError: the raw files at hand do not hold this split.
+    """
+    content = library.flickr30k(split)
+    images, captions = content.image_ids, content.caption_ids
+    if direction == "i2t":
+        return Judgments.from_pairs(images, captions, content.caption_image_ids, captions)
+    if direction == "t2i":
+        return Judgments.from_pairs(captions, images, captions, content.caption_image_ids)
+    raise UnknownName("direction of Flickr30k", direction, ("i2t", "t2i"))
 
 
 def cxc_rated(library: Library, split: str, direction: str, *, thresholds: Thresholds | None = None) -> Judgments:

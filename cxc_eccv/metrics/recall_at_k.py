@@ -42,4 +42,5 @@ SPEC = Spec(
     needs="ranks",
     parameters={"k": (1, 5, 10)},
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
+    binary=True,
 )

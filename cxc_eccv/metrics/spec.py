@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.judgments.plausible_hits import Look
 from cxc_eccv.types import FloatArray
 
 __all__ = ["Spec"]
 
-NEEDS = ("ranks", "top_k", "rated_pairs", "scores")
+NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores")
 AGGREGATES = ("mean", "median", "sum")
 
 
@@ -22,15 +23,19 @@ class Spec:
     """What a metric is called, what it is computed from, and how its values are read.
 
     Attributes:
-        function: the metric: per-query values from ranks, top-k or rated pairs, or one number from ``scores``.
-        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK), ``rated_pairs`` (RatedPairs and similarities), or
-            ``scores`` (other metrics' values of a whole task).
+        function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
+        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK, and Judgments with gains), ``plausible_hits``
+            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), or ``scores`` (other metrics' values of a
+            whole task).
         citation: where the metric is defined.
         parameters: each parameter's values that a report shows by default.
         bounds: lowest and highest value; None where there is no bound.
         higher_is_better: direction of improvement.
         aggregate: how the per-query values become one number: ``mean``, ``median`` or ``sum``.
         inputs: labels of the scores of each direction that a metric with ``needs="scores"`` is computed from.
+        looks: what a metric with ``needs="plausible_hits"`` must have counted.
+        gains: what the gains are that a metric with ``needs="top_k"`` takes: ``ratings`` or ``labels`` of 0 and 1.
+        binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
     """
 
     function: Callable[..., FloatArray]
@@ -41,6 +46,9 @@ class Spec:
     higher_is_better: bool = True
     aggregate: str = "mean"
     inputs: tuple[str, ...] = ()
+    looks: tuple[Look, ...] = ()
+    gains: str = "ratings"
+    binary: bool = False
 
     def __post_init__(self) -> None:
         if self.needs not in NEEDS or self.aggregate not in AGGREGATES:
@@ -82,3 +90,14 @@ class Spec:
         """
         for values in itertools.product(*self.parameters.values()):
             yield dict(zip(self.parameters, values, strict=True))
+
+    def accepted(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of several options that the function takes.
+
+        Example:
+            >>> from cxc_eccv.metrics.bootstrap_spearman import SPEC
+            >>> SPEC.accepted({"seed": 7, "unjudged": "leave_out"})
+            {'seed': 7}
+        """
+        known = inspect.signature(self.function).parameters
+        return {name: value for name, value in options.items() if name in known}

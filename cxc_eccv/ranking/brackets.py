@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["brackets"]
+__all__ = ["brackets", "refuse_overflow"]
 
 PAIRS_AT_ONCE = 4096
 ROUNDING = 2.0**-24
@@ -48,6 +49,22 @@ def brackets(
     reach = 2 * terms / (1 - terms) * _lengths(queries)[rows] * _lengths(items)[columns]
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
+
+
+def refuse_overflow(queries: NDArray[np.float32], items: NDArray[np.float32]) -> None:
+    """Refuse vectors so long that a product may not fit float32.
+
+    Raises:
+        MalformedRun: the longest query times the longest item is beyond float32.
+
+    Example:
+        >>> refuse_overflow(np.full((1, 2), 1e20, np.float32), np.full((1, 2), 1e20, np.float32))
+        Traceback (most recent call last):
+        cxc_eccv.errors.MalformedRun: dot products reach 2e+40, beyond float32; scale the vectors, or use cosine
+    """
+    largest = float(_lengths(queries).max() * _lengths(items).max())
+    if largest > float(np.finfo(np.float32).max) / 2:
+        raise MalformedRun(f"dot products reach {largest:.0e}, beyond float32; scale the vectors, or use cosine")
 
 
 def _lengths(vectors: NDArray[np.float32]) -> FloatArray:

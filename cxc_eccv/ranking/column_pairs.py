@@ -13,9 +13,10 @@ from cxc_eccv.types import IntArray
 
 __all__ = ["ColumnPairs"]
 
-ROWS_AT_ONCE = 255  # so that a byte holds the count of a column
-COLUMNS_AT_ONCE = 2048
+ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
+COLUMNS_AT_ONCE = 4096
 NEAR_PER_PAIR = 100
+DENSE = 4
 
 
 class ColumnPairs:
@@ -41,16 +42,21 @@ class ColumnPairs:
         high: NDArray[np.float32],
         n_segments: int,
     ) -> None:
-        self._rows, self._columns, self._low, self._high = rows, columns, low, high
-        self._by_row = np.argsort(rows, kind="stable")
-        self._groups = _groups(columns)
+        order, self._groups = _groups(columns)
+        self._place = np.empty_like(order)
+        self._place[order] = np.arange(order.size)
+        self._rows, self._columns, self._low, self._high = rows[order], columns[order], low[order], high[order]
+        self._bounds = np.stack([self._low, self._high])
+        self._breaks = np.cumsum(np.diff(self._columns, prepend=0) != 1)
+        self._by_row = np.argsort(self._rows, kind="stable")
+        self._sorted_rows = self._rows[self._by_row]
+        self._scores = np.zeros(rows.size, dtype=np.float32)
         self._beyond = np.zeros((n_segments, rows.size), dtype=np.int64)
         self._near: list[tuple[IntArray, NDArray[np.float32]]] = []
         self._lock = Lock()
-        self.scores = np.zeros(rows.size, dtype=np.float32)
         self.settled = True
 
-    def count(self, block: NDArray[np.float32], start: int, segments: IntArray) -> None:
+    def count(self, block: NDArray[np.float32], start: int, segments: IntArray, left: int = 0) -> None:
         """Count a block of rows, of which ``start`` is the first; blocks may come in any order.
 
         ``settled`` turns false when a score lies outside its bracket or too many items lie within: the columns must
@@ -60,68 +66,94 @@ class ColumnPairs:
             block: (B, width) scores.
             start: row number of the first.
             segments: (B,) ascending segment of each row; rows of a negative one are in nobody's gallery.
+            left: number of the block's first column; pairs to the left of it are not looked at.
         """
-        own = self._by_row[slice(*np.searchsorted(self._rows[self._by_row], [start, start + len(block)]))]
-        scores = block[self._rows[own] - start, self._columns[own]]
-        self.scores[own] = scores
-        self.settled &= bool(np.all((self._low[own] <= scores) & (scores < self._high[own])))
+        own = self._by_row[slice(*np.searchsorted(self._sorted_rows, [start, start + len(block)]))]
+        own = own[self._columns[own] >= left]
+        self._record(own, block[self._rows[own] - start, self._columns[own] - left])
         for first, last, segment in _spans(segments):
-            for left in range(0, block.shape[1], COLUMNS_AT_ONCE):
+            for begin in range(0, block.shape[1], COLUMNS_AT_ONCE):
                 if self.settled:
-                    self._strip(block[first:last], left, segment)
+                    self._strip(block[first:last, begin : begin + COLUMNS_AT_ONCE], left + begin, segment)
+
+    def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
+        """Learn the scores of pairs."""
+        self._record(self._place[pairs], scores)
+
+    def keep(self, segments: IntArray, pairs: IntArray, scores: NDArray[np.float32]) -> None:
+        """Keep scores within the brackets of pairs until the pairs' own scores are known.
+
+        Args:
+            segments: (E,) segment of each score's item; a negative one is in nobody's gallery.
+            pairs: (E,) pair that each is compared with.
+            scores: (E,) the scores.
+        """
+        inside = segments >= 0
+        self._near.append((segments[inside] * self._rows.size + self._place[pairs[inside]], scores[inside]))
 
     def resolve(self) -> Counts:
         """Exact counts, after the last block."""
         n_segments, n_pairs = self._beyond.shape
         places = np.concatenate([places for places, _ in self._near] or [np.zeros(0, np.int64)])
         values = np.concatenate([values for _, values in self._near] or [np.zeros(0, np.float32)])
-        own = self.scores[places % n_pairs]
-        near = [
-            np.bincount(places[reached], minlength=n_segments * n_pairs).reshape(n_segments, n_pairs)
+        own = self._scores[places % n_pairs]
+        at_least, above = (
+            self._beyond + np.bincount(places[reached], minlength=n_segments * n_pairs).reshape(n_segments, n_pairs)
             for reached in (values >= own, values > own)
-        ]
-        return Counts(self.scores, (self._beyond + near[0]).T, (self._beyond + near[1]).T)
+        )
+        return Counts(self._scores[self._place], at_least[:, self._place].T, above[:, self._place].T)
+
+    def _record(self, own: IntArray, scores: NDArray[np.float32]) -> None:
+        self._scores[own] = scores
+        self.settled &= bool(np.all((self._low[own] <= scores) & (scores < self._high[own])))
 
     def _strip(self, block: NDArray[np.float32], left: int, segment: int) -> None:
-        """Count a few columns, and keep the (segment, pair) places and scores of the items within brackets."""
-        for all_columns, all_pairs in self._groups:
-            first, last = np.searchsorted(all_columns, [left, left + COLUMNS_AT_ONCE])
-            if first == last:
+        """Count a few columns, of which ``left`` is the first, and keep the scores within brackets."""
+        for group in self._groups:
+            edges = np.searchsorted(self._columns[group], [left, left + block.shape[1]]) + group.start
+            pairs = slice(*edges.tolist())
+            if pairs.start == pairs.stop:
                 continue
-            columns, pairs = all_columns[first:last], all_pairs[first:last]
-            scores = _columns_of(block, columns)
-            beyond = scores >= self._high[pairs]
-            counts = np.add.reduce(beyond.view(np.uint8), axis=0, dtype=np.uint8)
-            within = np.not_equal(scores >= self._low[pairs], beyond, out=beyond)
-            if np.count_nonzero(within) > NEAR_PER_PAIR * columns.size:
+            scores = self._scores_of(block, pairs, left)
+            low, high = self._low[pairs], self._high[pairs]
+            flags = scores >= self._bounds[:, None, pairs]
+            reached, beyond = np.add.reduce(flags.view(np.uint8), axis=1, dtype=np.uint8)
+            near = np.flatnonzero(reached != beyond)
+            within = scores.take(near, axis=1)
+            rows, places = np.nonzero((within >= low[near]) & (within < high[near]))
+            if rows.size > NEAR_PER_PAIR * low.size:
                 self.settled = False
                 return
-            rows, places = np.divmod(np.flatnonzero(within), columns.size)
             with self._lock:
-                self._beyond[segment, pairs] += counts
-                self._near.append((segment * self._rows.size + pairs[places], scores[rows, places]))
+                self._beyond[segment, pairs] += beyond
+                if rows.size:
+                    near_pairs = pairs.start + near[places]
+                    self._near.append((segment * self._rows.size + near_pairs, within[rows, places]))
+
+    def _scores_of(self, block: NDArray[np.float32], pairs: slice, left: int) -> NDArray[np.float32]:
+        """(B, P) scores of the columns of pairs, without a copy where the columns stand side by side."""
+        columns = self._columns[pairs] - left
+        if self._breaks[pairs.start] == self._breaks[pairs.stop - 1]:
+            return block[:, columns[0] : columns[-1] + 1]
+        return block.take(columns, axis=1)
 
 
-def _columns_of(block: NDArray[np.float32], columns: IntArray) -> NDArray[np.float32]:
-    if columns[-1] - columns[0] == columns.size - 1 and np.all(np.diff(columns) == 1):
-        return block[:, columns[0] : columns[-1] + 1]
-    return block.take(columns, axis=1)
+def _groups(columns: IntArray) -> tuple[IntArray, list[slice]]:
+    """Order of pairs: the first pair of every column, by column, then every second one, ..., then all further ones.
 
-
-def _groups(columns: IntArray) -> list[tuple[IntArray, IntArray]]:
-    """Columns, ascending, and pairs of the first pair of every column, and of all further ones.
-
-    Most columns have a first pair, so that its scores need no gathering.
+    Most columns have a first pair, and where items come in fives as many again, so that few scores need gathering.
     """
     pairs = np.argsort(columns, kind="stable")
-    ordered = columns[pairs]
-    is_first = np.ones(pairs.size, dtype=bool)
-    is_first[1:] = np.diff(ordered) != 0
-    return [(ordered[members], pairs[members]) for members in (is_first, ~is_first)]
+    starts = np.flatnonzero(np.diff(columns[pairs], prepend=-1))
+    ordinal = np.arange(pairs.size) - np.repeat(starts, np.diff(np.append(starts, pairs.size)))
+    ordinal = np.minimum(ordinal, DENSE)
+    edges = np.cumsum(np.bincount(ordinal, minlength=1)).tolist()
+    order = pairs[np.argsort(ordinal, kind="stable")]
+    return order, [slice(start, stop) for start, stop in itertools.pairwise([0, *edges])]
 
 
 def _spans(segments: IntArray) -> list[tuple[int, int, int]]:
-    """First row, last row + 1 and segment of stretches of one segment and at most 255 rows."""
+    """First row, last row + 1 and segment of stretches of one segment and a few rows."""
     edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), segments.size]
     return [
         (first, min(first + ROWS_AT_ONCE, edge), int(segments[first]))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
+from cxc_eccv.ranking.row_readers import RowReader
 from cxc_eccv.types import IntArray, Judgments, positions_of
 
 __all__ = ["Demand", "Part"]
@@ -61,11 +63,12 @@ class Demand:
         return int(self.segments.max()) + 1
 
     @classmethod
-    def of(cls, judgments: Mapping[str, Judgments]) -> Demand:
+    def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[RowReader] = ()) -> Demand:
         """Merge the judgments of one direction.
 
         Args:
             judgments: task name to judgments; all with the same ``without_self``.
+            readers: whose queries and items take part too.
 
         Raises:
             DataError: a query is its own positive, or only some judgments leave the query out.
@@ -77,10 +80,12 @@ class Demand:
             ([0], [1, 0], [[False, True]])
         """
         every = list(judgments.values())
-        if len({one.without_self for one in every}) > 1:
+        asking: list[Judgments | RowReader] = [*every, *readers]
+        without_self = {one.without_self for one in asking}
+        if len(without_self) > 1:
             raise DataError("judgments that leave the query out of its ranking cannot be merged with those that do not")
-        query_ids = _union([one.query_ids for one in every])
-        gallery_ids = _union([one.gallery_ids for one in every])
+        query_ids = _union([one.query_ids for one in asking])
+        gallery_ids = _union([one.gallery_ids for one in asking])
         segments = _segments(every, gallery_ids)
         kept = [_entries_in_own_fold(one) for one in every]
         keys = [
@@ -88,16 +93,17 @@ class Demand:
             + positions_of(one.gallery_ids, gallery_ids)[0][one.indices[entries]]
             for one, entries in zip(every, kept, strict=True)
         ]
-        pairs, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        pairs, inverse = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
         queries, items = np.divmod(pairs, gallery_ids.size)
-        if every[0].without_self and np.any(query_ids[queries] == gallery_ids[items]):
+        if without_self == {True} and np.any(query_ids[queries] == gallery_ids[items]):
             raise DataError("a query is among its own positives although it is left out of its ranking")
-        shares = np.split(inverse, np.cumsum([len(key) for key in keys])[:-1])
+        ends = itertools.accumulate(len(key) for key in keys)
+        shares = [inverse[end - len(key) : end] for key, end in zip(keys, ends, strict=True)]
         parts = {
             name: Part(one, entries, share, _competes(one, gallery_ids, segments))
             for (name, one), entries, share in zip(judgments.items(), kept, shares, strict=True)
         }
-        return cls(query_ids, gallery_ids, segments, queries, items, every[0].without_self, parts)
+        return cls(query_ids, gallery_ids, segments, queries, items, without_self == {True}, parts)
 
 
 def _union(ids: list[IntArray]) -> IntArray:

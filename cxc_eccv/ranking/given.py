@@ -1,24 +1,18 @@
-"""Ranks of positives as far as given rankings tell them, and the metrics that can be computed from those."""
+"""Ranks of the positives as far as given rankings tell them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.ranking.places import Places, id_array
 from cxc_eccv.types import IntArray, PositiveRanks
 
-__all__ = ["GivenRanks", "given_ranks", "whole_numbers"]
-
-
-class RowError(Protocol):
-    """Makes the error of one row from its message."""
-
-    def __call__(self, message: str, /) -> Exception: ...
+__all__ = ["GivenRanks", "given_ranks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +21,8 @@ class GivenRanks:
 
     Attributes:
         ranks: ranks of the positives that the rankings hold; ``n_positives`` counts the others too. ``n_gallery`` is
-            the depth where the size of the gallery is unknown. The order is trusted, so there are no ties.
-        depths: (Q,) items known of each query's ranking.
+            the ranking's depth where the size of the gallery is unknown. The order is trusted: there are no ties.
+        depths: (Q,) items in each query's ranking.
         complete: (Q,) whether a ranking holds the whole gallery, so that a positive it lacks is outside the gallery.
     """
 
@@ -38,42 +32,67 @@ class GivenRanks:
 
     @property
     def n_found(self) -> IntArray:
-        """(Q,) positives in the ranking."""
+        """(Q,) positives that the rankings hold."""
         return np.diff(self.ranks.indptr)
 
 
 def given_ranks(
     rankings: Sequence[ArrayLike] | IntArray,
-    positives: Sequence[ArrayLike],
+    positives: Sequence[ArrayLike] | IntArray,
     *,
     query_ids: ArrayLike | None = None,
     gallery_size: ArrayLike | None = None,
     unreachable: ArrayLike = 0,
 ) -> GivenRanks:
-    """Ranks of the positives in rankings that may be cut short.
+    """Find the positives in rankings that may be cut short.
 
     Args:
-        rankings: Q sequences of gallery ids, best first, of any lengths; the query itself left out where it is in its
-            gallery.
+        rankings: Q sequences of gallery ids, best first, each of any length, without the query itself.
         positives: Q sequences of positive ids, in any order.
-        query_ids: (Q,) names of the queries in messages; positions by default.
-        gallery_size: items that each query ranks, one number or (Q,); None where unknown. Without it no ranking counts
-            as complete.
-        unreachable: further positives that are outside the gallery, one number or (Q,); they count towards R.
+        query_ids: (Q,) what messages call the queries; their positions by default.
+        gallery_size: items that a query ranks, one number or (Q,); None where unknown, and then no ranking is complete.
+        unreachable: positives beside the listed ones that are outside the gallery, one number or (Q,); R counts them.
 
     Raises:
-        MalformedRun: no query; ids that are not whole numbers; an id twice in a ranking; a ranking longer than its
-            gallery; not one ranking per query.
-        DataError: a query without a positive, or with one listed twice.
-        InvalidOption: a gallery size under 1 or a negative number of unreachable positives.
+        MalformedRun: no query, not one ranking per query, ids that are not whole numbers, an id twice in a ranking, a
+            ranking longer than the gallery.
+        DataError: a query without a positive, or with one that is listed twice.
+        InvalidOption: a gallery size or a number of unreachable positives that is not a whole number in range.
 
     Example:
         >>> given = given_ranks([[30, 10, 20], [10]], [[20, 30], [30]])
         >>> given.ranks.ranks.tolist(), given.ranks.n_positives.tolist(), given.depths.tolist()
         ([1, 3], [2, 1], [3, 1])
     """
-    names = _names(rankings, positives, query_ids)
-    ranked = [
-        whole_numbers(row, lambda why, q=q: MalformedRun(f"ranking of query {q}: {why}")) for q, row in names(rankings)
-    ]
-    return ranked
+    queries = _query_ids(query_ids, len(rankings), len(positives))
+    ranked = [id_array(row, f"the ranking of query {query}") for query, row in zip(queries, rankings, strict=True)]
+    wanted = [id_array(row, f"the positives of query {query}") for query, row in zip(queries, positives, strict=True)]
+    depths = np.array([row.size for row in ranked], dtype=np.int64)
+    sizes = depths if gallery_size is None else _counts(gallery_size, queries.size, "gallery_size", least=1)
+    for query, depth, size in zip(queries, depths, sizes, strict=True):
+        if depth > size:
+            raise MalformedRun(f"the ranking of query {query} holds {depth} items, more than gallery_size {size}")
+    n_positives = np.array([row.size for row in wanted]) + _counts(unreachable, queries.size, "unreachable", least=0)
+    places = Places(ranked, wanted)
+    found = [places.ranks(*row) for row in zip(queries, ranked, wanted, n_positives, strict=True)]
+    indptr = np.append(0, np.cumsum([row.size for row in found]))
+    ranks = PositiveRanks(queries, indptr, np.concatenate(found), n_positives, sizes, np.zeros_like(depths))
+    return GivenRanks(ranks, depths, np.zeros_like(depths, bool) if gallery_size is None else depths == sizes)
+
+
+def _query_ids(query_ids: ArrayLike | None, n_rankings: int, n_positives: int) -> IntArray:
+    if n_rankings != n_positives:
+        raise MalformedRun(f"{n_rankings} rankings for the positives of {n_positives} queries; need one for each")
+    if not n_rankings:
+        raise MalformedRun("no rankings at all; need one per query")
+    queries = np.arange(n_rankings) if query_ids is None else id_array(query_ids, "the list of query ids")
+    if queries.size != n_rankings:
+        raise MalformedRun(f"{queries.size} query ids for {n_rankings} rankings; need one for each")
+    return queries
+
+
+def _counts(values: ArrayLike, n_queries: int, name: str, *, least: int) -> IntArray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.shape not in ((), (n_queries,)) or np.any(array < least):
+        raise InvalidOption(f"{name} is {values!r}, expected a whole number of at least {least}, or one per query")
+    return np.broadcast_to(array.astype(np.int64), (n_queries,))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.ranking.assembly import ranks_of_part
+from cxc_eccv.ranking.blocks import Options
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
-from cxc_eccv.ranking.passes import Options, count_both, count_one
+from cxc_eccv.ranking.half_pass import count_within
+from cxc_eccv.ranking.passes import count_both, count_one
+from cxc_eccv.ranking.row_readers import RowReader
 from cxc_eccv.ranking.vectors import SIMILARITIES
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Judgments, PositiveRanks
 
-__all__ = ["positive_ranks", "positive_ranks_many"]
+__all__ = ["Readers", "positive_ranks", "positive_ranks_many"]
+
+Readers = Mapping[str, Sequence[RowReader]]
+"""Direction to what else reads the rows of its scores, one reader or more."""
 
 
 def positive_ranks(
@@ -31,7 +38,7 @@ def positive_ranks(
         judgments: positives of every query.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
         similarity: ``cosine`` or ``dot``.
-        block_size: queries that one thread scores at once; None for about 64 MB of scores in all.
+        block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
@@ -55,6 +62,7 @@ def positive_ranks_many(
     similarity: str = "cosine",
     block_size: int | None = None,
     progress: bool = False,
+    readers: Readers = MappingProxyType({}),
 ) -> dict[str, PositiveRanks]:
     """Ranks for several sets of judgments; those over the same modalities share one product.
 
@@ -62,8 +70,9 @@ def positive_ranks_many(
         run: vectors of the queries and the gallery; further items are ignored.
         judgments: name to direction and judgments.
         similarity: ``cosine`` or ``dot``.
-        block_size: queries that one thread scores at once; None for about 64 MB of scores in all.
+        block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
         progress: show a bar when standard error is a terminal.
+        readers: direction to what else reads the rows of its scores.
 
     Returns:
         Ranks by name, in the given order.
@@ -76,24 +85,29 @@ def positive_ranks_many(
         raise UnknownName("similarity", similarity, SIMILARITIES)
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size {block_size} is not at least 1")
-    counted = _counted(run, _demands(judgments), Options(similarity, block_size, progress))
+    counted = _counted(run, _demands(judgments, readers), Options(similarity, block_size, progress), readers)
     ranks = {
         name: ranks_of_part(demand, part, counts) for demand, counts in counted for name, part in demand.parts.items()
     }
     return {name: ranks[name] for name in judgments}
 
 
-def _demands(judgments: Mapping[str, tuple[str, Judgments]]) -> dict[str, Demand]:
-    grouped: dict[str, dict[str, Judgments]] = {}
+def _demands(judgments: Mapping[str, tuple[str, Judgments]], readers: Readers) -> dict[str, Demand]:
+    grouped: dict[str, dict[str, Judgments]] = {direction: {} for direction in readers}
     for name, (direction, one) in judgments.items():
         grouped.setdefault(direction, {})[name] = one
-    return {direction: Demand.of(group) for direction, group in grouped.items()}
+    return {direction: Demand.of(group, readers.get(direction, ())) for direction, group in grouped.items()}
 
 
-def _counted(run: EmbeddingsRun, demands: dict[str, Demand], options: Options) -> Iterator[tuple[Demand, Counts]]:
+def _counted(
+    run: EmbeddingsRun, demands: dict[str, Demand], options: Options, readers: Readers
+) -> Iterator[tuple[Demand, Counts]]:
     i2t, t2i = demands.get("i2t"), demands.get("t2i")
-    if i2t and t2i:
-        yield from zip((i2t, t2i), count_both(run, i2t, t2i, options), strict=True)
+    # A reader of t2i needs the whole rows that only a product of its own has.
+    shared = bool(i2t and t2i and not readers.get("t2i"))
+    if i2t and t2i and shared:
+        yield from zip((i2t, t2i), count_both(run, i2t, t2i, options, readers.get("i2t", ())), strict=True)
     for direction, demand in demands.items():
-        if not (i2t and t2i and demand in (i2t, t2i)):
-            yield demand, count_one(run, direction, demand, options)
+        if not (shared and demand in (i2t, t2i)):
+            count = count_one if direction in ("i2t", "t2i") else count_within
+            yield demand, count(run, direction, demand, options, readers.get(direction, ()))

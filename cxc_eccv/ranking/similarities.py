@@ -10,10 +10,39 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.alignment import places_of, sides_of
 from cxc_eccv.ranking.vectors import SIMILARITIES
-from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
 
-__all__ = ["pair_similarities"]
+__all__ = ["pair_similarities", "similarities_of_run"]
+
+
+def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str = "cosine") -> FloatArray:
+    """Similarity of every rated pair, whichever form the run has.
+
+    Args:
+        run: embeddings, or for images with captions scores, which are taken as they are.
+        direction: ``t2t`` for STS, ``i2i`` for SIS, ``i2t`` for SITS (its queries are images).
+        rated: P pairs.
+        similarity: ``cosine`` or ``dot``; of embeddings.
+
+    Returns:
+        (P,) similarities.
+
+    Raises:
+        MissingIds: the run lacks a rated item.
+        InvalidOption: the run does not say how similar pairs of this direction are.
+
+    Example:
+        >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
+        >>> similarities_of_run(run, "i2t", RatedPairs(np.array([1]), np.array([8]), np.array([5.0]))).tolist()
+        [0.25]
+    """
+    if isinstance(run, EmbeddingsRun):
+        return pair_similarities(run, direction, rated, similarity=similarity)
+    if not isinstance(run, ScoresRun) or direction != "i2t":
+        raise InvalidOption(f"{run.kind} do not say how similar rated pairs of {direction} are")
+    rows, columns = places_of(rated.query_ids, run, "images"), places_of(rated.item_ids, run, "captions")
+    return np.asarray(run.scores[rows, columns], dtype=np.float64)
 
 
 def pair_similarities(

@@ -1,6 +1,18 @@
-"""A model's file becomes arrays: embeddings today, score matrices and rankings beside them."""
+"""A model's results become arrays: embeddings, score matrices, rankings; one protocol over all three."""
 
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.embeddings_file import load_embeddings, save_embeddings
+from cxc_eccv.runs.load import load_run
+from cxc_eccv.runs.rankings import RankingsRun
+from cxc_eccv.runs.run import Run
+from cxc_eccv.runs.scores import ScoresRun
 
-__all__ = ["EmbeddingsRun", "load_embeddings", "save_embeddings"]
+__all__ = [
+    "EmbeddingsRun",
+    "RankingsRun",
+    "Run",
+    "ScoresRun",
+    "load_embeddings",
+    "load_run",
+    "save_embeddings",
+]

@@ -6,15 +6,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types import Embeddings, IntArray
 
-__all__ = ["checked_embeddings", "checked_ids"]
+__all__ = ["checked_embeddings", "checked_ids", "plain_array"]
 
 
-def checked_ids(path: Path, name: str, values: NDArray[Any]) -> IntArray:
+def plain_array(where: str | Path, name: str, values: ArrayLike) -> NDArray[Any]:
+    """The values as an array of whatever type they have.
+
+    Raises:
+        MalformedRun: rows of unequal length, or an object that NumPy cannot read.
+
+    Example:
+        >>> plain_array("run", "scores", [[1.0], [2.0, 3.0]])
+        Traceback (most recent call last):
+        cxc_eccv.errors.MalformedRun: run, scores: no array (rows of unequal length); give a NumPy array, of a tensor \
+tensor.float().cpu().numpy()
+    """
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
+        raise MalformedRun(
+            f"{where}, {name}: no array ({reason}); give a NumPy array, of a tensor tensor.float().cpu().numpy()"
+        ) from None
+
+
+def checked_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
     """(N,) int64 ids out of any integer array.
 
     Args:
@@ -45,7 +66,7 @@ def checked_ids(path: Path, name: str, values: NDArray[Any]) -> IntArray:
         rows = np.flatnonzero(ids == repeated)[:2]
         raise MalformedRun(
             f"{path}, {name}: id {repeated} stands in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
-            "repeated. Keep one vector per item."
+            "repeated. Keep one row per id."
         )
     return ids
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.types import Embeddings
+from cxc_eccv.runs.sides import SIDES, sides_of
+from cxc_eccv.types import Embeddings, IntArray
 
 __all__ = ["EmbeddingsRun"]
 
@@ -31,6 +35,8 @@ class EmbeddingsRun:
         (True, (2, 2))
     """
 
+    kind: ClassVar[str] = "embeddings"
+
     images: Embeddings | None
     captions: Embeddings | None
     path: Path | None = None
@@ -46,3 +52,30 @@ class EmbeddingsRun:
                     f"{self.path or 'run'}: image_embeddings have {widths[0]} dimensions, caption_embeddings have "
                     f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
                 )
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None where it can.
+
+        Example:
+            >>> text_only = EmbeddingsRun(None, Embeddings([1], [[1.0]]))
+            >>> text_only.why_not("i2t"), text_only.why_not("t2t")
+            ('the run has no images', None)
+        """
+        lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
+        return None if lacking is None else f"the run has no {lacking}"
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``; empty where there are none."""
+        embeddings: Embeddings | None = getattr(self, side)
+        return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
+
+    def facts(self) -> dict[str, Any]:
+        """Kind, file and hash; number and width of the vectors per side."""
+        facts: dict[str, Any] = {"kind": self.kind, "file": self.path.name if self.path else None}
+        facts["sha256"] = self.sha256
+        for side in SIDES:
+            embeddings: Embeddings | None = getattr(self, side)
+            if embeddings is not None:
+                count, dimensions = embeddings.vectors.shape
+                facts[side] = {"count": count, "dimensions": dimensions}
+        return facts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -15,10 +14,11 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import checked_embeddings
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.npz import read_npz, write_npz
+from cxc_eccv.runs.run_file import refuse_unreadable, sha256_of
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
 from cxc_eccv.types import Embeddings
 
-__all__ = ["load_embeddings", "save_embeddings"]
+__all__ = ["embeddings_of_arrays", "load_embeddings", "save_embeddings"]
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
 READERS = {".npz": read_npz, ".safetensors": read_safetensors}
@@ -50,14 +50,21 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     """
     path = Path(path)
     reader = READERS[_suffix(path)]
-    if not path.is_file():
-        raise MalformedRun(f"{path}: no such file")
-    arrays = reader(path)
+    refuse_unreadable(path)
+    return embeddings_of_arrays(path, reader(path), sha256_of(path))
+
+
+def embeddings_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], sha256: str) -> EmbeddingsRun:
+    """The run that the arrays of a file make.
+
+    Raises:
+        MalformedRun: see :func:`load_embeddings`.
+    """
     sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
     if not any(sides.values()):
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
-    return EmbeddingsRun(**sides, path=path, sha256=_sha256(path))
+    return EmbeddingsRun(**sides, path=path, sha256=sha256)
 
 
 def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
@@ -101,8 +108,3 @@ def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids: str, vectors: str
         missing = vectors if present == [ids] else ids
         raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
     return checked_embeddings(path, ids, arrays[ids], vectors, arrays[vectors])
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -29,15 +29,15 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         ...     read_npz(Path(folder) / "a.npz")
         {'ids': array([3, 4])}
     """
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
-        raise MalformedRun(
-            f"{path}: not a readable .npz archive ({error}); it may be cut short, save it again"
-        ) from None
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise MalformedRun(f"{path}: a single .npy array under the name .npz; save it with np.savez and named arrays")
-    with archive:
+    with path.open("rb") as file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+        except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError) as error:
+            raise MalformedRun(
+                f"{path}: not a readable .npz archive, perhaps cut short ({error}); save it again"
+            ) from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise MalformedRun(f"{path}: a single .npy array; save named arrays with np.savez")
         return {name: _member(path, archive, name) for name in archive.files}
 
 

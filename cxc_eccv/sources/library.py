@@ -100,9 +100,20 @@ class Library:
         """``caption_id``, ``image_id``, ``text`` of a split, in Karpathy order."""
         return self.karpathy(split).captions
 
+    @property
+    def has_flickr30k(self) -> bool:
+        """Whether a file of the Flickr30k splits is on this machine."""
+        names = ["flickr30k", *(f"karpathy_f30k_{raw}" for raw in RAW_SPLIT.values())]
+        return any(self._locate(name) is not None for name in names if name in self.catalog)
+
+    @property
+    def flickr30k_splits(self) -> tuple[str, ...]:
+        """Splits the Flickr30k files at hand hold."""
+        return tuple(self._flickr30k())
+
     def flickr30k(self, split: str) -> KarpathySplit:
         """Images and captions of a Flickr30k split."""
-        splits = self._once("flickr30k", lambda: read_flickr30k(self._split_files("flickr30k", "karpathy_f30k")))
+        splits = self._flickr30k()
         if split not in splits:
             raise DataError(f"split {split!r} is not in the Flickr30k files at hand (they hold {', '.join(splits)})")
         return splits[split]
@@ -195,6 +206,9 @@ class Library:
     def _karpathy(self) -> dict[str, KarpathySplit]:
         splits = self._once("karpathy", lambda: read_karpathy(self._split_files("karpathy_coco", "karpathy")))
         return self._once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
+
+    def _flickr30k(self) -> dict[str, KarpathySplit]:
+        return self._once("flickr30k", lambda: read_flickr30k(self._split_files("flickr30k", "karpathy_f30k")))
 
     def _ids(self, modality: str, split: str) -> IntArray:
         content = self.karpathy(split)

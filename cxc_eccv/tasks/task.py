@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import DIRECTIONS, Judgments
+from cxc_eccv.tasks.collection import COCO, Collection
+from cxc_eccv.types import DIRECTIONS, Judgments, RatedPairs
 
-__all__ = ["NotApplicable", "Task"]
+__all__ = ["RATED_DIRECTIONS", "NotApplicable", "Task"]
 
 JudgmentsOf = Callable[[Library, str], Judgments]
+MatchesOf = Callable[[Library, str], CategoryMatches]
+RatedOf = Callable[[Library, str], RatedPairs]
+
+RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
+"""Kind of rated pairs to the direction from its queries to the items rated with them."""
 
 
 class NotApplicable(InvalidOption):
@@ -21,6 +29,8 @@ class NotApplicable(InvalidOption):
 @dataclass(frozen=True, slots=True)
 class Task:
     """One evaluation protocol.
+
+    Its parts are its directions and its kinds of rated pairs.
 
     Attributes:
         name: as in report keys; equal to the file's name.
@@ -33,29 +43,87 @@ class Task:
         citation: the paper that defines the protocol.
         licence: licence of the labels.
         whole: names of the metrics over all directions together, for example ``rsum``.
+        serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
+            gains) or ``plausible_hits`` (category matches).
+        graded: direction to judgments with gains, for metrics that need ``top_k``, where ``serves`` is another.
+        gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
+        rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
+        collection: the images and captions that are ranked.
     """
 
     name: str
     description: str
-    directions: Mapping[str, JudgmentsOf]
+    directions: Mapping[str, JudgmentsOf] | Mapping[str, MatchesOf]
     splits: tuple[str, ...]
     metrics: tuple[str, ...]
     main_metric: str
     citation: str
     licence: str
     whole: tuple[str, ...] = ()
+    serves: str = "ranks"
+    graded: Mapping[str, JudgmentsOf] = field(default_factory=dict)
+    gains: str = "ratings"
+    rated: Mapping[str, RatedOf] = field(default_factory=dict)
+    collection: Collection = COCO
 
     def __post_init__(self) -> None:
-        for direction in self.directions:
+        for direction in (*self.directions, *self.graded):
             if direction not in DIRECTIONS:
                 raise UnknownName("direction", direction, DIRECTIONS)
+        for kind in self.rated:
+            if kind not in RATED_DIRECTIONS:
+                raise UnknownName("kind of rated pairs", kind, RATED_DIRECTIONS)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Directions, then kinds of rated pairs.
+
+        Example:
+            >>> from cxc_eccv.tasks.cxc import TASK
+            >>> TASK.parts
+            ('i2t', 't2i', 't2t', 'i2i', 'sts', 'sis', 'sits')
+        """
+        return (*self.directions, *self.rated)
+
+    @property
+    def offers(self) -> dict[str, Mapping[str, Callable[[Library, str], Any]]]:
+        """What metrics need, as in ``Spec.needs``, to the parts that have it and the functions that give it.
+
+        Example:
+            >>> from cxc_eccv.tasks.cxc import TASK
+            >>> {need: list(parts) for need, parts in TASK.offers.items()}["rated_pairs"]
+            ['sts', 'sis', 'sits']
+        """
+        return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions}
+
+    def judged(self, need: str, library: Library, split: str, part: str) -> Judgments | CategoryMatches | RatedPairs:
+        """What one part has for metrics with one need.
+
+        Args:
+            need: as in ``Spec.needs``, one that the part offers.
+            library: the raw sources.
+            split: ``validation`` or ``test``.
+            part: a direction or a kind of rated pairs.
+
+        Raises:
+            UnknownName: the task has no such part.
+            NotApplicable: the task is not defined on this split or this data.
+            DataError: a raw file is missing or malformed.
+        """
+        offered = self.offers.get(need, {})
+        if part not in offered:
+            raise UnknownName(f"part of {self.name}", part, offered)
+        if split not in self.splits:
+            raise NotApplicable(f"{self.name} has no {split} split, only {', '.join(self.splits)}")
+        found: Judgments | CategoryMatches | RatedPairs = offered[part](library, split)
+        return found
 
     def judgments(self, library: Library, split: str, direction: str) -> Judgments:
-        """Positives of every query of one direction.
+        """Positives, or judged items with gains, of every query of one direction.
 
         Raises:
             UnknownName: the task has no such direction.
-            NotApplicable: the task is not defined on this split or this data.
+            NotApplicable: the task is not defined on this split or this data, or lists no positives.
             DataError: a raw file is missing or malformed.
 
         Example:
@@ -65,6 +133,7 @@ class Task:
         """
         if direction not in self.directions:
             raise UnknownName(f"direction of {self.name}", direction, self.directions)
-        if split not in self.splits:
-            raise NotApplicable(f"{self.name} has no {split} split, only {', '.join(self.splits)}")
-        return self.directions[direction](library, split)
+        found = self.judged(self.serves, library, split, direction)
+        if not isinstance(found, Judgments):
+            raise NotApplicable(f"{self.name} lists no positives: categories decide what matches")
+        return found

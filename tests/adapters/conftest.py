@@ -46,6 +46,18 @@ def run_python(tmp_path):
     return run
 
 
+@pytest.fixture(scope="session")
+def load_metric(tmp_path_factory):
+    """``evaluate.load`` on a folder of ``metrics/``, with caches of its own."""
+    import evaluate
+
+    folder, load = tmp_path_factory.mktemp("evaluate"), evaluate.load
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
+        patch.syspath_prepend(str(folder / "modules"))
+        yield lambda name, **options: load(str(ROOT / "metrics" / name), cache_dir=str(folder / "data"), **options)
+
+
 @pytest.fixture
 def sample_copy(tmp_path):
     """A copy of the embedded sample that a test may edit."""

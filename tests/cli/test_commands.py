@@ -80,7 +80,8 @@ def test_evaluate_writes_the_report(embeddings, tmp_path):
     assert "cxc/t2t/median_rank" in report["scores"]
     assert report["provenance"]["data"]["edition"] == "sample"
     assert "skipped coco_1k" in text
-    assert {row["task"] for row in report["results"]} == {"coco_5k", "cxc", "cxc_rated", "eccv_caption"}
+    tasks = {"coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment", "plausible_match"}
+    assert {row["task"] for row in report["results"]} == tasks
 
 
 def test_list_shows_every_kind_and_its_state():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, Judgments
+from cxc_eccv.types import Embeddings
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 

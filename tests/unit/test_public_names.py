@@ -12,8 +12,10 @@ PUBLIC = [
     "attach_images",
     "build_folder",
     "evaluate",
+    "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_run",
     "save_embeddings",
 ]
 

@@ -1,0 +1,103 @@
+"""``cxc-eccv compare``: reports against each other and against published models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import DataDir
+from cxc_eccv.cli.choices import names as names_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from cxc_eccv.types import Report
+
+__all__ = ["compare"]
+
+PIPED_WIDTH = 100
+
+
+def compare(
+    reports: Annotated[
+        list[Path], typer.Argument(help="report.json files or their folders; the first is the baseline.")
+    ],
+    published: Annotated[bool, typer.Option("--published", help="Place the models among published ones.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Folder for compare.json and the chart of ranks.")] = None,
+    names: Annotated[list[str] | None, typer.Option(help="Models' names. Default: the folders'.")] = None,
+    samples: Annotated[int, typer.Option(help="Bootstrap samples behind p-values and intervals.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the tests.")] = 0.95,
+    chart: Annotated[bool, typer.Option(help="With --published and --output, draw the ranks.")] = True,
+    data_dir: DataDir = None,
+) -> None:
+    """Test the differences between models, metric by metric, or place models among published ones.
+
+    Each report needs the per_query.parquet that evaluate --output writes beside it; a single report with --published
+    does not. Reports of different data, splits or protocols are refused.
+
+    Examples:
+      cxc-eccv compare baseline/report.json new/report.json
+      cxc-eccv compare new/report.json --published --output compared
+    """
+    from cxc_eccv.comparison import compare as compare_reports
+    from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
+    from cxc_eccv.comparison.comparison_json import comparison_to_json
+    from cxc_eccv.comparison.console import render_comparison, render_placements
+    from cxc_eccv.comparison.rank_chart import require_matplotlib
+    from cxc_eccv.errors import InvalidOption
+
+    if len(reports) == 1 and not published:
+        raise InvalidOption("one report alone: name a second one, or place it among published models with --published")
+    draws_chart = published and chart and output is not None
+    if draws_chart:
+        require_matplotlib()
+    models, tables = read_reports(reports, names_of(names)), published_tables() if published else ()
+    placements = [one for table in tables for one in place(table, models)]
+    comparison = None
+    if len(reports) > 1:
+        scored = load_reports(reports, names_of(names), data_dir)
+        comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence)
+        _print(render_comparison(comparison))
+    for table in tables:
+        _print(render_placements(table, [one for one in placements if one.table == table.name], list(models)))
+    if output is not None:
+        agreement = published_agreement() if published else None
+        _write(comparison_to_json(comparison, placements, tables, agreement), output)
+    if draws_chart and output is not None:
+        _draw(models, output)
+
+
+def _print(blocks: RenderableType) -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(file=console.file, width=PIPED_WIDTH)
+    console.print(blocks)
+
+
+def _write(text: str, output: Path) -> None:
+    """Write ``compare.json`` as a whole or not at all."""
+    output.mkdir(parents=True, exist_ok=True)
+    target, part = output / "compare.json", output / "compare.json.part"
+    part.write_text(text, encoding="utf-8")
+    part.replace(target)
+    typer.echo(f"wrote {target}")
+
+
+def _draw(models: dict[str, Report], output: Path) -> None:
+    from cxc_eccv.comparison.published import eccv_caption_table
+    from cxc_eccv.comparison.rank_chart import draw_rank_chart
+    from cxc_eccv.errors import InvalidOption
+
+    targets = [output / f"published_ranks{suffix}" for suffix in (".svg", ".png")]
+    try:
+        draw_rank_chart(eccv_caption_table(), models, targets)
+    except InvalidOption as error:
+        typer.echo(f"no chart of ranks: {error}", err=True)
+        return
+    for target in targets:
+        typer.echo(f"wrote {target}")

@@ -1,0 +1,46 @@
+"""``cxc-eccv push``: a built dataset, or a metric's Space, to the Hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["push"]
+
+
+def push(
+    folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`, or of a metric, as metrics/map_at_r.")],
+    repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
+    repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
+    yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
+    private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
+    framework: Annotated[
+        str, typer.Option(help="evaluation_framework of eval.yaml, a name from the Hub's list.")
+    ] = "cxc_eccv",
+    timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
+) -> None:
+    """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
+
+    Shows what is new, changed, removed and unchanged, and sends nothing without --yes. One commit holds everything;
+    what the Hub has is not sent again, so an upload that failed goes on when the command is repeated. What is written
+    by hand in the card on the Hub, outside the marked part, is kept.
+
+    The token is that of `hf auth login` or HF_TOKEN.
+
+    Examples:
+      cxc-eccv push cxc_eccv_data org/cxc_eccv
+      cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
+      cxc-eccv push metrics/map_at_r org/map_at_r --type space --yes
+    """
+    from cxc_eccv.hub.push import planned_push
+    from cxc_eccv.hub.repository import Access
+
+    push = planned_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
+    typer.echo(str(push.plan))
+    if not yes:
+        typer.echo("Nothing was sent. Add --yes to upload.")
+        return
+    done = push.carry_out()
+    typer.echo(f"uploaded to {push.url}" if done.pending or push.plan.pending else f"{push.url} is up to date")

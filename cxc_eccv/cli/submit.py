@@ -1,0 +1,56 @@
+"""``cxc-eccv submit``: a report to the leaderboard, as a pull request to its model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["submit"]
+
+
+def submit(
+    report: Annotated[Path, typer.Argument(help="report.json of `cxc-eccv evaluate` on the test split.")],
+    model: Annotated[str, typer.Option(help="Repository of the model: owner/name.")],
+    dataset: Annotated[str | None, typer.Option(help="Repository of the released dataset, the benchmark.")] = None,
+    date: Annotated[
+        str | None, typer.Option(help="When the report was computed, as 2026-11-20. Default: today.")
+    ] = None,
+    notes: Annotated[str | None, typer.Option(help="The setting in a few words, as zero-shot.")] = None,
+    source: Annotated[str | None, typer.Option(help="Address of logs or a paper.")] = None,
+    model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Open the pull request. Without it nothing is sent.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
+) -> None:
+    """Check a report strictly, and propose its results to the model they are about.
+
+    Only reports of the official data, unmodified and of this release are accepted; any other is refused with the
+    reason. Shows the change of .eval_results/cxc_eccv.yaml, and sends nothing without --yes. Anyone may propose
+    results; the model's owner merges them.
+
+    The token is that of `hf auth login` or HF_TOKEN.
+
+    Examples:
+      cxc-eccv submit report/report.json --model org/name
+      cxc-eccv submit report/report.json --model org/name --notes zero-shot --yes
+    """
+    from cxc_eccv.hub.repository import Access
+    from cxc_eccv.hub.submit import BENCHMARK, SubmitOptions, planned_submission
+
+    options = SubmitOptions(dataset or BENCHMARK, date, notes, source, model_index)
+    access = Access(timeout=timeout)
+    submission = planned_submission(report, model, options, access=access)
+    for key in submission.left_out:
+        typer.echo(f"left out: {key}, for which the leaderboard has no task")
+    for name in submission.unpublished:
+        typer.echo(f"taken on trust: {name}, whose sha256 its authors do not publish")
+    if not submission.pending:
+        typer.echo(f"{model} states these results already")
+        return
+    typer.echo(submission.diff)
+    if not yes:
+        typer.echo("Nothing was sent. Add --yes to open the pull request.")
+        return
+    url = submission.open_pull_request(lambda: planned_submission(report, model, options, access=access))
+    typer.echo(f"pull request: {url}")

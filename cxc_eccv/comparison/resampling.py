@@ -1,0 +1,81 @@
+"""Bootstrap samples of the scores of two models, drawn together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from tqdm import tqdm
+
+from cxc_eccv.comparison.pairing import Pair
+from cxc_eccv.evaluation.bootstrap import ClusterBootstrap, Draws
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["paired_samples"]
+
+BATCH = 1_000
+"""Samples drawn at once, which bounds the memory."""
+
+
+def paired_samples(
+    pairs: Mapping[str, Pair], seed: int, samples: int, *, progress: bool = False
+) -> dict[str, FloatArray]:
+    """Key to (2, S) scores of both models in every bootstrap sample.
+
+    A sample draws as many images as there are, with replacement; all queries of an image come along. Both models, and
+    all metrics over the same images, get the same draws.
+
+    Args:
+        pairs: key to pair; a metric over a whole task comes with all its parts.
+        seed: of the draws.
+        samples: number S of samples.
+        progress: show a bar when standard error is a terminal.
+
+    References:
+        Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Koehn, Statistical significance tests for machine
+        translation evaluation, EMNLP 2004 (paired).
+    """
+    groups = _by_images(pairs)
+    with tqdm(total=samples, desc="comparing", unit="sample", leave=False, disable=None if progress else True) as bar:
+        batches = []
+        for draws in _draws(seed, samples):
+            batches.append(_batch(groups, pairs, draws))
+            bar.update(draws.samples)
+    drawn = {key: np.concatenate([batch[key] for batch in batches], axis=-1) for key in batches[0]}
+    whole = {
+        key: np.asarray(pair.spec.function(np.stack([drawn[part] for part in pair.parts], axis=-1)))
+        for key, pair in pairs.items()
+        if pair.parts
+    }
+    return drawn | whole
+
+
+def _draws(seed: int, samples: int) -> Iterator[Draws]:
+    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
+    seeds = np.random.SeedSequence(seed).generate_state(len(sizes))
+    yield from (Draws(int(one), size) for one, size in zip(seeds, sizes, strict=True))
+
+
+def _by_images(pairs: Mapping[str, Pair]) -> list[tuple[IntArray, list[str]]]:
+    """Images behind queries, and the keys that have just these: each group is resampled once."""
+    groups: dict[bytes, tuple[IntArray, list[str]]] = {}
+    for key, pair in pairs.items():
+        if not pair.parts:
+            groups.setdefault(pair.images.tobytes(), (pair.images, []))[1].append(key)
+    return list(groups.values())
+
+
+def _batch(
+    groups: Sequence[tuple[IntArray, list[str]]], pairs: Mapping[str, Pair], draws: Draws
+) -> dict[str, FloatArray]:
+    drawn: dict[str, FloatArray] = {}
+    for images, keys in groups:
+        bootstrap = ClusterBootstrap(images, draws)
+        medians = [key for key in keys if pairs[key].spec.aggregate == "median"]
+        means = [key for key in keys if key not in medians]
+        for key in medians:
+            drawn[key] = np.stack([bootstrap.medians(column) for column in pairs[key].values.T])
+        if means:
+            scores = bootstrap.means(np.concatenate([pairs[key].values for key in means], axis=1))
+            drawn |= dict(zip(means, scores.reshape(len(means), 2, -1), strict=True))
+    return drawn

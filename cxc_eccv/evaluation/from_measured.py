@@ -1,0 +1,123 @@
+"""From what was measured to a report."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from cxc_eccv.evaluation.correlation import correlations
+from cxc_eccv.evaluation.measured import Measured
+from cxc_eccv.evaluation.per_query import per_query_table
+from cxc_eccv.evaluation.plan import plan_of
+from cxc_eccv.evaluation.provenance import provenance_of
+from cxc_eccv.evaluation.scoring import Scored, Scorer
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import PositiveRanks, Report, Result
+
+__all__ = ["report_of_measured"]
+
+TIED_SHARE = 0.1
+
+
+def report_of_measured(
+    measured: Sequence[Measured],
+    library: Library,
+    split: str,
+    settings: Settings,
+    *,
+    metrics: Sequence[str] | None = None,
+    skipped: Mapping[str, str] | None = None,
+    **provenance: Any,  # noqa: ANN401 - recorded as they are
+) -> Report:
+    """Score what was measured and report it.
+
+    Args:
+        measured: one entry per part of a task.
+        library: the raw sources the judgments came from.
+        split: of the judgments.
+        settings: seed, intervals, policies.
+        metrics: what the user named, or None; a metric that was named and cannot be computed is an error.
+        skipped: task or task/part to the reason why it is not among ``measured``.
+        **provenance: further entries of the provenance, for example ``model``.
+
+    Raises:
+        RunTooShallow: rankings end too early for a metric that was named.
+    """
+    _warn_of_ties(measured)
+    scorer = Scorer(library, split, settings)
+    results: list[Result] = []
+    scored: list[Scored] = []
+    reasons = dict(skipped or {})
+    with threadpool_limits(1, user_api="blas"):
+        for name in dict.fromkeys(one.request.task.name for one in measured):
+            own = [one for one in measured if one.request.task.name == name]
+            rows, values, lacking = _of_task(own, scorer, settings, metrics)
+            results += rows
+            scored += values
+            reasons |= lacking
+    facts = provenance_of(library, split=split, **settings.facts, **provenance)
+    table = per_query_table(scored) if settings.per_query else None
+    return Report(tuple(results), reasons, facts, table)
+
+
+def _of_task(
+    measured: Sequence[Measured], scorer: Scorer, settings: Settings, metrics: Sequence[str] | None
+) -> tuple[list[Result], list[Scored], dict[str, str]]:
+    """Rows of one task, their values, and why it lacks some."""
+    results: list[Result] = []
+    scored: dict[str, list[Scored]] = {}
+    reasons: dict[str, str] = {}
+    for one in measured:
+        if one.errors and metrics is not None:
+            raise next(iter(one.errors.values()))
+        hidden = {variant.label for variant in one.request.variants if not variant.shown}
+        reasons |= {f"{one.request.key}/{label}": str(e) for label, e in one.errors.items() if label not in hidden}
+        if one.request.part in one.request.task.rated:
+            rows, lacking = correlations(one, settings)
+            results += rows
+            reasons |= lacking
+        else:
+            scored[one.request.part] = scorer.direction(one)
+            results += [row.result for row in scored[one.request.part] if row.variant.shown]
+    task = measured[0].request.task
+    for spec in plan_of(task, metrics).whole:
+        lacks = _lacking(spec, task.directions, scored)
+        if lacks:
+            reasons[f"{task.name}/{spec.name}"] = f"needs {' and '.join(lacks)} too"
+        else:
+            results.append(scorer.whole(task.name, spec, list(scored.values())))
+    return results, [row for rows in scored.values() for row in rows if row.variant.shown], reasons
+
+
+def _lacking(spec: Spec, directions: Iterable[str], scored: Mapping[str, Sequence[Scored]]) -> list[str]:
+    """Directions, or scores of a direction, that a metric over the whole task would need."""
+    lacking = []
+    for direction in directions:
+        if direction not in scored:
+            lacking.append(direction)
+            continue
+        labels = {row.variant.label for row in scored[direction]}
+        lacking += [f"{direction}/{label}" for label in spec.inputs if label not in labels]
+    return lacking
+
+
+def _warn_of_ties(measured: Iterable[Measured]) -> None:
+    """Say so when a model gives many items the same score; a few equal captions are no cause for alarm."""
+    for one in measured:
+        for ranks, *_rest in list(one.inputs.values())[:1]:
+            if not isinstance(ranks, PositiveRanks):
+                continue
+            decided = int(np.count_nonzero(ranks.ties > TIED_SHARE * ranks.n_gallery))
+            if decided > TIED_SHARE * ranks.ties.size:
+                warnings.warn(
+                    f"{one.request.key}: {decided} of {ranks.ties.size} queries are decided by ties: more than "
+                    f"{TIED_SHARE:.0%} of the gallery scores exactly as high as a positive, and each of these items "
+                    "counts as ranked above it",
+                    stacklevel=4,
+                )

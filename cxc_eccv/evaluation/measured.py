@@ -1,0 +1,153 @@
+"""From a run and requests to what metrics are computed from, with as few passes over the scores as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import RunTooShallow
+from cxc_eccv.evaluation.plan import Variant
+from cxc_eccv.evaluation.requests import Request
+from cxc_eccv.evaluation.settled import Ranks, ranks_alone, unsettled
+from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.row_readers import RowReader
+from cxc_eccv.ranking.similarities import similarities_of_run
+from cxc_eccv.ranking.top_rows import TopRows
+from cxc_eccv.runs import Run
+from cxc_eccv.types import IntArray, Judgments, RatedPairs
+
+__all__ = ["Measured", "measured", "measured_ranks"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What the metrics of one request are computed from.
+
+    Attributes:
+        request: the part of a task.
+        inputs: label of each metric to the leading arguments of its function.
+        errors: label of each metric that the run's rankings end too early for, to the error that says where.
+    """
+
+    request: Request
+    inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    errors: Mapping[str, RunTooShallow] = field(default_factory=dict)
+
+
+def measured(
+    run: Run, requests: Sequence[Request], *, similarity: str, block_size: int | None, progress: bool
+) -> list[Measured]:
+    """Measure a run, in the order of the requests.
+
+    Args:
+        run: embeddings, scores or rankings.
+        requests: what to measure.
+        similarity: ``cosine`` or ``dot``.
+        block_size: queries that one thread scores at once, or None.
+        progress: show a bar when standard error is a terminal.
+
+    Raises:
+        MissingIds: the run lacks items that a task needs.
+        InvalidOption: an option out of range.
+    """
+    readings = {request.key: _readings(request, apart=run.kind == "rankings") for request in requests}
+    readers: dict[str, list[RowReader]] = {}
+    for request in requests:
+        if readings[request.key]:
+            readers.setdefault(request.direction, []).extend(readings[request.key])
+    judgments = {
+        request.key: (request.direction, cast("Judgments", request.judged["ranks"]))
+        for request in requests
+        if "ranks" in request.judged
+    }
+    options = {"similarity": similarity, "block_size": block_size, "progress": progress}
+    ranks = ranks_of_run(run, judgments, readers=readers, **options)
+    found = []
+    for request in requests:
+        if "rated_pairs" in request.judged:
+            found.append(_correlated(run, request, similarity))
+        else:
+            found.append(_joined(request, ranks.get(request.key), readings[request.key]))
+    return found
+
+
+def measured_ranks(request: Request, ranks: Ranks) -> Measured:
+    """What ranks say, whatever gave them.
+
+    Args:
+        request: with judgments of what was ranked.
+        ranks: of their positives.
+    """
+    variants = _of_need(request, "ranks")
+    errors = unsettled(ranks, cast("Judgments", request.judged["ranks"]), variants)
+    inputs = {one.label: (ranks_alone(ranks),) for one in variants if one.label not in errors}
+    return Measured(request, inputs, errors)
+
+
+class _Reading:
+    """A reader that stops where rankings end too early, and remembers why."""
+
+    def __init__(self, request: Request, need: str, variants: Sequence[Variant]) -> None:
+        self.judged, self.labels = request.judged[need], [variant.label for variant in variants]
+        self.error: RunTooShallow | None = None
+        self.reader: TopRows | PlausibleRows
+        if need == "top_k":
+            depth = max(variant.parameters["k"] for variant in variants)
+            self.reader = TopRows(cast("Judgments", self.judged), depth)
+        else:
+            looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
+            self.reader = PlausibleRows(cast("CategoryMatches", self.judged), tuple(looks))
+        self.query_ids, self.gallery_ids = self.reader.query_ids, self.reader.gallery_ids
+        self.without_self = self.reader.without_self
+
+    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
+        self.reader.attach(row_ids, item_ids, columns, width)
+
+    def read(self, block: NDArray[Any], start: int) -> None:
+        if self.error is None:
+            try:
+                self.reader.read(block, start)
+            except RunTooShallow as error:
+                self.error = error
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        result = self.reader.result
+        return (result, self.judged) if isinstance(self.judged, Judgments) else (result,)
+
+
+def _of_need(request: Request, need: str) -> list[Variant]:
+    return [variant for variant in request.variants if variant.spec.needs == need]
+
+
+def _readings(request: Request, *, apart: bool) -> list[_Reading]:
+    """One reader for all metrics of a need; or one for each, where some may need more than rankings hold."""
+    found = []
+    for need in ("top_k", "plausible_hits"):
+        variants = _of_need(request, need)
+        groups = [[one] for one in variants] if apart else [variants]
+        found += [_Reading(request, need, group) for group in groups if group]
+    return found
+
+
+def _joined(request: Request, ranks: Ranks | None, readings: Sequence[_Reading]) -> Measured:
+    of_ranks = Measured(request) if ranks is None else measured_ranks(request, ranks)
+    inputs, errors = dict(of_ranks.inputs), dict(of_ranks.errors)
+    for reading in readings:
+        for label in reading.labels:
+            if reading.error is None:
+                inputs[label] = reading.inputs
+            else:
+                errors[label] = reading.error
+    return Measured(request, inputs, errors)
+
+
+def _correlated(run: Run, request: Request, similarity: str) -> Measured:
+    rated = cast("RatedPairs", request.judged["rated_pairs"])
+    similarities = similarities_of_run(run, request.direction, rated, similarity=similarity)
+    return Measured(request, {one.label: (rated, similarities) for one in request.variants})

@@ -1,0 +1,1 @@
+"""Hugging Face Hub: what the ``evaluate`` modules in ``metrics/`` run on."""

@@ -1,0 +1,140 @@
+"""Checks of what a user hands to an ``evaluate`` module, before ``evaluate`` stores it.
+
+Left to itself, ``evaluate`` turns 1.7 into 1 and "12" into 12 when a column holds whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cxc_eccv.errors import MalformedRun, UnknownName
+from cxc_eccv.ranking.places import id_array
+
+__all__ = ["Column", "checked_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
+
+Column = Callable[[str, Any], list[Any]]
+"""From a column's name and values to plain Python values; raises MalformedRun."""
+
+
+def checked_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """A batch as plain Python lists of equal length.
+
+    Args:
+        columns: name to check of every column the module has.
+        batch: name to values; None where the user gave nothing.
+
+    Raises:
+        MalformedRun: a column is missing, empty, of another length than the first, or of the wrong type.
+        UnknownName: the batch has a column that the module has not.
+
+    Example:
+        >>> checked_batch({"predictions": id_lists, "item_ids": ids}, {"predictions": [(3, 1)], "item_ids": [1]})
+        {'predictions': [[3, 1]], 'item_ids': [1]}
+        >>> checked_batch({"predictions": id_lists}, {"predictions": [["a", "b"]]})
+        Traceback (most recent call last):
+        cxc_eccv.errors.MalformedRun: predictions, row 0 is ['a', 'b']; need a flat list of whole-number ids
+    """
+    for name in batch:
+        if name not in columns:
+            raise UnknownName("input", name, columns)
+    missing = [name for name in columns if batch.get(name) is None]
+    if missing:
+        raise MalformedRun(f"{' and '.join(missing)} missing; this metric needs {', '.join(columns)}")
+    sizes = {name: _size(name, batch[name]) for name in columns}
+    checked = {name: check(name, batch[name]) for name, check in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise MalformedRun(f"unequal lengths: {', '.join(f'{size} {name}' for name, size in sizes.items())}")
+    if not all(sizes.values()):
+        raise MalformedRun(f"nothing to score: {', '.join(columns)} are empty")
+    return checked
+
+
+def _size(name: str, values: Any) -> int:  # noqa: ANN401 - anything a user may give
+    try:
+        return len(values)
+    except TypeError:
+        raise MalformedRun(f"{name} is {values!r}; need a list with one entry per row") from None
+
+
+def id_lists(name: str, values: Any) -> list[list[int]]:  # noqa: ANN401 - lists, arrays, tensors
+    """One list of whole-number ids per query.
+
+    Raises:
+        MalformedRun: strings, floats, booleans, missing values.
+
+    Example:
+        >>> id_lists("predictions", np.array([[3, 1], [2, 3]]))
+        [[3, 1], [2, 3]]
+    """
+    return [id_array(row, f"{name}, row {place}").tolist() for place, row in enumerate(values)]
+
+
+def ids(name: str, values: ArrayLike) -> list[int]:
+    """Whole-number ids, one per row.
+
+    Raises:
+        MalformedRun: strings, floats, booleans, missing values.
+
+    Example:
+        >>> ids("item_ids", (7, 8))
+        [7, 8]
+    """
+    checked: list[int] = id_array(values, name).tolist()
+    return checked
+
+
+def finite_numbers(name: str, values: ArrayLike) -> list[float]:
+    """Finite real numbers, one per row.
+
+    Raises:
+        MalformedRun: NaN or infinite values, strings, booleans, missing values.
+
+    Example:
+        >>> finite_numbers("predictions", [0.5, float("nan")])
+        Traceback (most recent call last):
+        cxc_eccv.errors.MalformedRun: predictions, row 1 is nan; need finite numbers
+    """
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # tensors of another device or type, rows of unequal length
+        array = np.empty(0, dtype=object)
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise MalformedRun(f"{name} are not a flat list of numbers")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise MalformedRun(f"{name}, row {bad[0]} is {array[bad[0]]}; need finite numbers")
+    checked: list[float] = array.astype(np.float64).tolist()
+    return checked
+
+
+def number_lists(name: str, values: Any) -> list[list[float]]:  # noqa: ANN401 - lists, arrays, tensors
+    """One list of finite real numbers per query.
+
+    Raises:
+        MalformedRun: NaN or infinite values, strings, booleans, missing values.
+
+    Example:
+        >>> number_lists("gains", [[1, 0.5], [2]])
+        [[1.0, 0.5], [2.0]]
+    """
+    return [finite_numbers(f"{name}, row {place}", row) for place, row in enumerate(values)]
+
+
+def names(name: str, values: Any) -> list[str]:  # noqa: ANN401 - checked here
+    """Strings, one per row.
+
+    Raises:
+        MalformedRun: anything else.
+
+    Example:
+        >>> names("directions", ["i2t", "t2i"])
+        ['i2t', 't2i']
+    """
+    for place, value in enumerate(values):
+        if not isinstance(value, str):
+            raise MalformedRun(f"{name}, row {place} is {value!r}; need a string")
+    return [str(value) for value in values]

@@ -1,0 +1,166 @@
+"""Submit: from report.json to a planned submission, or to the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import EvalResultEntry
+
+import cxc_eccv
+from cxc_eccv.errors import HubError, InvalidOption, ReportRefused
+from cxc_eccv.hub import eval_results, front_matter
+from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks
+from cxc_eccv.hub.model_index import card_with_results
+from cxc_eccv.hub.released_data import released_data
+from cxc_eccv.hub.report_data import checked_data
+from cxc_eccv.hub.report_file import read_report
+from cxc_eccv.hub.report_values import check_values
+from cxc_eccv.hub.repository import Access, Repository
+from cxc_eccv.hub.submission import Submission, Text
+from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.types import Report
+
+__all__ = ["BENCHMARK", "SubmitOptions", "checked_report", "planned_submission"]
+
+BENCHMARK = "cxc-eccv/cxc_eccv"
+"""Dataset repository that is the benchmark, unless another one is named."""
+
+CARD = "README.md"
+LONGEST_NOTES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """What a submission says beside the numbers.
+
+    Attributes:
+        dataset: the benchmark, ``owner/name``.
+        date: when the report was computed, ISO-8601; today for None.
+        notes: about the setting, in a line, as ``zero-shot``.
+        source: address of logs or a paper.
+        model_index: write the results into the model's card too.
+
+    Raises:
+        InvalidOption: an impossible date, notes of several lines, a source that is no address.
+    """
+
+    dataset: str = BENCHMARK
+    date: str | None = None
+    notes: str | None = None
+    source: str | None = None
+    model_index: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "date", eval_results.checked_date(self.date))
+        eval_results.checked_source(self.source)
+        notes = self.notes or ""
+        if len(notes) > LONGEST_NOTES or not (notes or " ").isprintable():
+            raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
+
+
+def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
+    """A report that may be submitted, and the raw files it was computed from; needs no network.
+
+    Raises:
+        InvalidOption: the file cannot be read.
+        ReportRefused: malformed, edited, or not of the official data; says what and where.
+    """
+    report = read_report(path)
+    try:
+        check_values(report)
+        return report, checked_data(report)
+    except ReportRefused as error:
+        raise ReportRefused(f"{path}: {error}") from None
+
+
+def planned_submission(
+    path: str | Path, model: str, options: SubmitOptions | None = None, *, access: Access | None = None
+) -> Submission:
+    """Check a report against this package, the official data and the benchmark, and plan the pull request.
+
+    Changes nothing.
+
+    Args:
+        path: ``report.json`` of ``cxc-eccv evaluate`` on the test split.
+        model: repository of the model, ``owner/name``.
+        options: what to say beside the numbers.
+        access: which Hub, with which token.
+
+    Raises:
+        ReportRefused: the report must not be submitted; says why.
+        InvalidOption: an option, or the name of a repository, is wrong.
+        HubConflict: what the model's repository holds cannot be merged with.
+        HubError: no such model or benchmark; or the Hub, or the way to it, failed.
+    """
+    chosen, place = options or SubmitOptions(), access or Access()
+    report, files = checked_report(path)
+    tasks = [task for task in leaderboard_tasks().values() if task.key in report.scores]
+    if not tasks:
+        raise ReportRefused(f"{path}: it has no result that the leaderboard has a task for")
+    repository = Repository(model, "model", place)
+    released = released_data(Repository(chosen.dataset, "dataset", place))
+    released.require_tasks([task.task_id for task in tasks])
+    released.require_same(files)
+    parent = repository.head()
+    if parent is None:
+        raise HubError(f"there is no {repository}, or it may not be read")
+    _refuse_secrets(chosen, place.token)
+    entries = [_entry(task, report, chosen, released.revision) for task in tasks]
+    return Submission(
+        repository,
+        parent,
+        _texts(repository, parent, entries, chosen),
+        f"Add results on {chosen.dataset}",
+        _description(report),
+        tuple(key for key in report.scores if key not in leaderboard_tasks()),
+        tuple(name for name in files if load_catalog().entry(name).sha256 is None and name not in released.sources),
+    )
+
+
+def _entry(task: LeaderboardTask, report: Report, options: SubmitOptions, revision: str) -> EvalResultEntry:
+    made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance['data']['version']}"
+    return EvalResultEntry(
+        dataset_id=options.dataset,
+        task_id=task.task_id,
+        value=report.scores[task.key],
+        dataset_revision=revision,
+        date=options.date,
+        source_url=options.source,
+        notes=f"{options.notes}; {made}" if options.notes else made,
+    )
+
+
+def _texts(
+    repository: Repository, parent: str, entries: list[EvalResultEntry], options: SubmitOptions
+) -> dict[str, Text]:
+    there = repository.files(parent)
+
+    def before(path: str) -> str | None:
+        return repository.text(path, parent) if path in there else None
+
+    old = before(eval_results.PATH)
+    texts = {
+        eval_results.PATH: (old, eval_results.merged_results(old, entries, f"{eval_results.PATH} of {repository}"))
+    }
+    if options.model_index:
+        card = before(CARD)
+        after = card_with_results(card, entries, repository.repo_id, f"{CARD} of {repository}")
+        # Line ends alone are no change.
+        same = card is not None and front_matter.joined(*front_matter.split(card)) == after
+        texts[CARD] = (card, card if same and card is not None else after)
+    return texts
+
+
+def _description(report: Report) -> str:
+    data = report.provenance["data"]
+    return (
+        f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
+        f"official data, fingerprint `{data['fingerprint']}`, and checked by `cxc-eccv submit`."
+    )
+
+
+def _refuse_secrets(options: SubmitOptions, token: str | None) -> None:
+    if token and any(token in text for text in (options.notes or "", options.source or "")):
+        raise InvalidOption("the notes or the source hold your access token, and would be public. Revoke it.")

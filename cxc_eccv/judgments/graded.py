@@ -1,0 +1,80 @@
+"""Judgments with gains: CxC ratings for nDCG, entailment labels for Entail@K."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.judgments.entailed import entailed_pairs
+from cxc_eccv.judgments.evidence import KIND
+from cxc_eccv.judgments.merge import MergedPairs, merge
+from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import FloatArray, IntArray, Judgments
+
+__all__ = ["cxc_ratings", "entailment_labels"]
+
+
+def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
+    """Every pair that CxC rated, with its rating of 0 to 5 as gain.
+
+    An image pair that was rated in both orders has the higher of the two, as for being positive. Pairs that were not
+    rated are not judged, original links among them: of captions of one image only some pairs were rated. A query
+    without a rating above 0 is left out.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its own gallery.
+
+    Example:
+        >>> qrels = cxc_ratings(Library("sample"), "test", "t2t")
+        >>> qrels.without_self, 0 <= float(qrels.gains.min()), float(qrels.gains.max()) <= 5
+        (True, True, True)
+    """
+    pairs = merge(library, split, direction, sources=("cxc",))
+    return _graded(pairs, np.fmax(pairs.ratings, pairs.reverse), within=KIND[direction] != "sits")
+
+
+def entailment_labels(library: Library, split: str) -> Judgments:
+    """Labels of image queries: 1 for ground-truth captions and for entailed ones, 0 for those judged not to be.
+
+    Entailed is what SITS rates 3 or higher, what ECCV Caption verified in either direction, and what a file of
+    entailment labels says; any of them suffices.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+
+    Example:
+        >>> labels = entailment_labels(Library("sample"), "test")
+        >>> sorted(set(labels.gains.tolist()))
+        [0.0, 1.0]
+    """
+    pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
+    size = pairs.gallery_ids.size
+    judged, linked = pairs.queries * size + pairs.items, truth.rows * size + truth.indices
+    every = np.union1d(judged, linked)
+    labels = np.isin(every, np.concatenate([judged[pairs.positive], linked]))
+    return _judgments(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels.astype(np.float64))
+
+
+def _graded(pairs: MergedPairs, gains: FloatArray, *, within: bool) -> Judgments:
+    kept = np.isin(pairs.queries, pairs.queries[gains > 0])
+    asked, rows = np.unique(pairs.queries[kept], return_inverse=True)
+    return _judgments(pairs.query_ids[asked], pairs.gallery_ids, rows, pairs.items[kept], gains[kept], within=within)
+
+
+def _judgments(
+    query_ids: IntArray,
+    gallery_ids: IntArray,
+    rows: NDArray[np.integer],
+    items: IntArray,
+    gains: FloatArray,
+    *,
+    within: bool = False,
+) -> Judgments:
+    """From pairs in ascending order of row and item."""
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=query_ids.size))])
+    unreachable = np.zeros_like(query_ids)
+    return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)

@@ -1,0 +1,104 @@
+"""Entail@K."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.top_gains import TopGains
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK
+
+__all__ = ["SPEC", "UNJUDGED", "Classifier", "entail_at_k"]
+
+UNJUDGED = ("not_entailed", "leave_out", "classifier")
+"""What may be done with a retrieved pair that has no label."""
+
+Classifier = Callable[[IntArray, IntArray], ArrayLike]
+"""(P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
+
+
+def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Classifier = "not_entailed") -> FloatArray:
+    """Fraction of a query's top K that are ground truth or entailed by it.
+
+    The query is an image with its captions, the items are captions. A retrieved pair that has no label needs a policy:
+    ``not_entailed`` counts it as 0; ``leave_out`` takes the fraction among the pairs with a label alone; a classifier
+    is asked for its label. Of items with equal scores, labelled non-entailed ones stand above, then those without a
+    label, then the others.
+
+    Args:
+        top: the best items of Q queries.
+        judgments: labelled items of the same queries; gain 1 where ground truth or entailed, else 0.
+        k: depth, at least 1.
+        unjudged: ``not_entailed``, ``leave_out``, or a classifier.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    Raises:
+        RunTooShallow: fewer than K items are known.
+        DataError: a query without any labelled pair among its top K under ``leave_out``, where its value is undefined;
+            labels other than 0 and 1.
+        UnknownName: no such policy.
+        InvalidOption: k is not a whole number of at least 1.
+
+    References:
+        Yan et al., Revising Image-Text Retrieval via Multi-Modal Entailment, 2022, equation 13.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 1], [0], gains=np.array([1.0, 0.0]))
+        >>> top = TopK(np.array([5]), np.array([[7, 9]]))
+        >>> entail_at_k(top, qrels, 2).item(), entail_at_k(top, qrels, 2, "leave_out").item()
+        (0.5, 1.0)
+        >>> entail_at_k(top, qrels, 2, lambda query_ids, item_ids: item_ids == 9).item()
+        1.0
+    """
+    _check_policy(unjudged)
+    found = TopGains.of(top, judgments, k, "entail_at_k")
+    _check_labels(found.gains, "the judgments")
+    if callable(unjudged):
+        return np.asarray(_classified(top, found, unjudged).mean(axis=1))
+    if unjudged == "not_entailed":
+        return np.asarray(found.gains.mean(axis=1))
+    labelled = found.judged.sum(axis=1)
+    if not labelled.all():
+        query = top.query_ids[labelled == 0][0]
+        raise DataError(f"entail_at_k: none of the top {k} of query {query} has a label; leave the query out")
+    return np.asarray(found.gains.sum(axis=1) / labelled)
+
+
+def _check_policy(unjudged: str | Classifier) -> None:
+    if unjudged == "classifier":
+        raise InvalidOption("unjudged is 'classifier': give the classifier itself, or a table of its labels")
+    if not callable(unjudged) and unjudged not in UNJUDGED:
+        raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
+
+
+def _check_labels(labels: NDArray[np.generic], source: str) -> None:
+    if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+        raise DataError(f"entail_at_k: labels of {source} are other than 0 and 1")
+
+
+def _classified(top: TopK, found: TopGains, classifier: Classifier) -> FloatArray:
+    rows, places = np.nonzero(~found.judged)
+    if not rows.size:
+        return found.gains
+    labels = np.asarray(classifier(top.query_ids[rows], top.ids[rows, places]))
+    if labels.shape != rows.shape:
+        raise DataError(f"entail_at_k: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
+    _check_labels(labels, "the classifier")
+    gains = found.gains.copy()
+    gains[rows, places] = labels
+    return gains
+
+
+SPEC = Spec(
+    function=entail_at_k,
+    needs="top_k",
+    parameters={"k": (1, 5, 10)},
+    gains="labels",
+    citation="Yan et al., 2022, arXiv:2208.10126",
+)

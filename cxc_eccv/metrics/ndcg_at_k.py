@@ -1,0 +1,72 @@
+"""nDCG@K, Normalised discounted cumulative gain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.top_gains import TopGains
+from cxc_eccv.types import FloatArray, Judgments, TopK
+
+__all__ = ["SPEC", "ndcg_at_k"]
+
+
+def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
+    """Normalised discounted cumulative gain of the top K, with graded judgments.
+
+    Per query DCG over the DCG of the ideal ranking, where DCG is the sum over ranks i up to K of gain / log2(i + 1).
+    The gain is the rating itself, as in TREC's evaluation (trec_eval, ir-measures): ratings of 0 to 5 are means over
+    annotators on an interval scale, which 2^gain - 1, made for ordinal web grades, would stretch to 31 to 1. An item
+    that was not judged has gain 0. Of items with equal scores the one of lower gain stands above.
+
+    Args:
+        top: the best items of Q queries.
+        judgments: judged items of the same queries with their gains, 0 or more.
+        k: depth, at least 1.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    Raises:
+        RunTooShallow: fewer than K items are known.
+        DataError: a query without a positive gain, for which there is no ideal; a negative gain.
+        InvalidOption: k is not a whole number of at least 1.
+
+    References:
+        Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques, TOIS 2002.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([4.0, 2.0]))
+        >>> ndcg_at_k(TopK(np.array([5]), np.array([[8, 7, 9]])), qrels, k=3).round(3).tolist()
+        [0.67]
+    """
+    gains = TopGains.of(top, judgments, k, "ndcg_at_k").gains
+    ideal = _ideal_gains(judgments, k)
+    discounts = 1 / np.log2(np.arange(2, k + 2))
+    best = ideal @ discounts[: ideal.shape[1]]
+    if not best.all():
+        query = judgments.query_ids[best == 0][0]
+        raise DataError(f"ndcg_at_k: no judged item of query {query} has a positive gain; leave the query out")
+    return np.asarray(gains @ discounts[: gains.shape[1]] / best)
+
+
+def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
+    """(Q, up to K) gains of each query's judged items from the highest, then zeros."""
+    gains, rows = np.asarray(judgments.gains), judgments.rows
+    if gains.min() < 0:
+        raise DataError(f"ndcg_at_k: gain {gains.min()} of a judged item is negative; gains are 0 or more")
+    order = np.lexsort((-gains, rows))
+    within = np.arange(rows.size) - judgments.indptr[rows]
+    ideal = np.zeros((judgments.query_ids.size, min(k, int(np.diff(judgments.indptr).max()))))
+    kept = within < ideal.shape[1]
+    ideal[rows[kept], within[kept]] = gains[order][kept]
+    return ideal
+
+
+SPEC = Spec(
+    function=ndcg_at_k,
+    needs="top_k",
+    parameters={"k": (10,)},
+    citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",
+)

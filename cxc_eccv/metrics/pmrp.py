@@ -1,0 +1,49 @@
+"""PMRP, Plausible Match R-Precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+
+__all__ = ["SPEC", "pmrp"]
+
+ZETAS = (0, 1, 2)
+
+
+def pmrp(hits: PlausibleHits) -> FloatArray:
+    """Plausible Match R-Precision as PCME defines it: R-Precision averaged over zeta = 0, 1, 2.
+
+    A gallery item matches plausibly when its image's set of the 80 COCO categories differs from that of the query's
+    image in at most zeta categories; the query's own image or captions match too. Per zeta, R is the number of matches
+    and the value is the fraction of the top R items that match. ECCV Caption's variant is ``pmrp_at_50``.
+
+    Args:
+        hits: matches of Q queries, counted at zeta 0, 1 and 2 without a cut.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    Raises:
+        InvalidOption: matches were not counted at one of the zetas.
+
+    References:
+        Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval, CVPR 2021, section 4.1.
+
+    Example:
+        >>> looks = (0, None), (1, None), (2, None)
+        >>> hits = PlausibleHits(np.array([5]), looks, np.array([[2, 4, 8]]), np.array([[1, 3, 8]]), np.array([0]))
+        >>> pmrp(hits).tolist()
+        [0.75]
+    """
+    return np.asarray(np.mean([hits.precision(zeta) for zeta in ZETAS], axis=0))
+
+
+SPEC = Spec(
+    function=pmrp,
+    needs="plausible_hits",
+    citation="Chun et al., CVPR 2021, arXiv:2101.05068",
+    looks=tuple((zeta, None) for zeta in ZETAS),
+)

@@ -1,0 +1,47 @@
+"""PMRP at 50."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+
+__all__ = ["SPEC", "pmrp_at_50"]
+
+CUT = 50
+
+
+def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
+    """Plausible Match R-Precision as ECCV Caption reports it: zeta = 0 and R cut to min(R, 50).
+
+    A gallery item matches when its image shows the same set of the 80 COCO categories as the query's image; the
+    query's own image or captions match too. PCME's metric is ``pmrp``.
+
+    Args:
+        hits: matches of Q queries, counted at zeta 0 with a cut of 50.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    Raises:
+        InvalidOption: matches were not counted so.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, section 4.1.
+
+    Example:
+        >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
+        >>> pmrp_at_50(hits).tolist()
+        [0.4]
+    """
+    return np.asarray(hits.precision(0, CUT))
+
+
+SPEC = Spec(
+    function=pmrp_at_50,
+    needs="plausible_hits",
+    citation="Chun et al., ECCV 2022, arXiv:2204.03359",
+    looks=((0, CUT),),
+)

@@ -1,0 +1,163 @@
+"""RankedLists: what one direction of a rankings run holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.checks import checked_ids, plain_array
+from cxc_eccv.runs.repeats import distinct_ids, first_repeat
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["RankedLists", "narrowed"]
+
+MOST_DIGITS = 19
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedLists:
+    """The ranked items of every query of one direction, one list after the other.
+
+    Query q has ``items[indptr[q]:indptr[q + 1]]``, best first; the lists may differ in length.
+
+    Attributes:
+        query_ids: (Q,) unique int64 ids.
+        indptr: (Q + 1,) int64 boundaries of the lists.
+        items: (P,) ids, int32 where they fit and int64 else; none twice in a list, no list empty.
+        scores: (P,) score of each item, not rising within a list, or None where only the order is known.
+        path, sha256: the file they were read from and its hash, or None.
+        place: what messages call these lists, for example ``run.json, i2t``.
+        item_ids: (N,) the distinct items, ascending; derived.
+
+    Raises:
+        MalformedRun: no query, a query twice, an empty list, an item twice in a list, scores that rise or are not
+            finite.
+    """
+
+    query_ids: IntArray
+    indptr: IntArray
+    items: NDArray[Any]
+    scores: FloatArray | None = None
+    path: Path | None = None
+    sha256: str | None = None
+    place: str = "rankings"
+    item_ids: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "query_ids", checked_ids(self.place, "query ids", self.query_ids))
+        lengths = np.diff(self.indptr)
+        if not lengths.all():
+            raise MalformedRun(
+                f"{self.place}: the ranking of query {self.query_ids[lengths == 0][0]} is empty; rank its gallery, or "
+                "at least the items that the metrics look at"
+            )
+        object.__setattr__(self, "item_ids", distinct_ids(self.items))
+        self._refuse_repeats()
+        if self.scores is not None:
+            self._refuse_bad_scores(self.scores)
+
+    @classmethod
+    def of(cls, lists: Mapping[Any, ArrayLike], place: str = "rankings", **origin: Any) -> RankedLists:  # noqa: ANN401
+        """Lists out of a dict, as the eccv_caption package takes them.
+
+        Args:
+            lists: query id, a whole number or its digits, to its ranked item ids, best first.
+            place: what messages call the lists.
+            **origin: ``path`` and ``sha256``.
+
+        Raises:
+            MalformedRun: not a dict, empty, a key or an item that is no whole number, and as the class says.
+
+        Example:
+            >>> lists = RankedLists.of({5: [30, 10], "6": [20]})
+            >>> lists.query_ids.tolist(), lists.indptr.tolist(), lists.items.tolist()
+            ([5, 6], [0, 2, 3], [30, 10, 20])
+        """
+        if not isinstance(lists, Mapping):
+            raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")
+        if not lists:
+            raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
+        queries = np.array([_query_id(key, place) for key in lists], dtype=np.int64)
+        rows = [_item_ids(row, place, query) for query, row in zip(queries, lists.values(), strict=True)]
+        indptr = np.append(0, np.cumsum([row.size for row in rows]))
+        return cls(queries, indptr, np.concatenate(rows), place=place, **origin)
+
+    @property
+    def depths(self) -> IntArray:
+        """(Q,) length of each list."""
+        return np.diff(self.indptr)
+
+    def facts(self) -> dict[str, Any]:
+        """Number of queries, and length of the shortest and the longest list."""
+        return {
+            "queries": self.query_ids.size,
+            "shallowest": int(self.depths.min()),
+            "deepest": int(self.depths.max()),
+        }
+
+    def _refuse_repeats(self) -> None:
+        repeat = first_repeat(self.items, self.indptr, self.item_ids)
+        if repeat is not None:
+            row, first, second = repeat
+            item = self.items[self.indptr[row] + first]
+            raise MalformedRun(
+                f"{self.place}: the ranking of query {self.query_ids[row]} lists item {item} twice, at ranks "
+                f"{first + 1} and {second + 1}. Every item has one rank; check the ids of the gallery for repeats."
+            )
+
+    def _refuse_bad_scores(self, scores: FloatArray) -> None:
+        rising = np.append(False, scores[1:] > scores[:-1])
+        rising[self.indptr[1:-1]] = False
+        rises = np.flatnonzero(rising | ~np.isfinite(scores))
+        if rises.size:
+            row = int(np.searchsorted(self.indptr, rises[0], side="right")) - 1
+            rank = rises[0] - self.indptr[row] + 1
+            raise MalformedRun(
+                f"{self.place}: the ranking of query {self.query_ids[row]} has score {scores[rises[0]]} at rank {rank}"
+                ", which is not finite or above that of the rank before. Sort each ranking by score, the highest first."
+            )
+
+
+def _query_id(key: object, place: str) -> int:
+    is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    if is_number or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= MOST_DIGITS):
+        number = int(str(key))
+        if abs(number) <= np.iinfo(np.int64).max:
+            return number
+    raise MalformedRun(
+        f"{place}: query id {_shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
+    )
+
+
+def _item_ids(row: ArrayLike | Sequence[int], place: str, query: int) -> NDArray[Any]:
+    array = plain_array(place, f"ranking of query {query}", row)
+    if array.ndim == 1 and not array.size:
+        return np.empty(0, dtype=np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max:
+        raise MalformedRun(
+            f"{place}: the ranking of query {query} is {_shortened(row)}; need a list of whole-number ids, best first"
+        )
+    return narrowed(array)
+
+
+def narrowed(ids: NDArray[Any]) -> NDArray[Any]:
+    """The ids as int32 where they fit, else as int64: whole rankings of COCO hold 125 million of them.
+
+    Example:
+        >>> narrowed(np.array([5, 2**31])).dtype, narrowed(np.array([5])).dtype
+        (dtype('int64'), dtype('int32'))
+    """
+    limits = np.iinfo(np.int32)
+    fits = not ids.size or (ids.min() >= limits.min and ids.max() <= limits.max)
+    return ids.astype(np.int32 if fits else np.int64, copy=False)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,68 @@
+"""Rankings in JSON: ``{"i2t": {query id: [item ids]}, "t2i": {...}}``, or one direction to a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.runs.direction_names import direction_of
+from cxc_eccv.runs.ranked_lists import RankedLists
+from cxc_eccv.runs.run_file import sha256_of, text_of
+from cxc_eccv.types import DIRECTIONS
+
+__all__ = ["read_rankings_json"]
+
+
+def read_rankings_json(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+    """Direction to its rankings.
+
+    Args:
+        path: the file; query ids are keys, hence strings of digits, and item ids are numbers, best first.
+        direction: of a file that holds one direction alone and is not named after it.
+
+    Raises:
+        MalformedRun: not JSON, a key given twice, or rankings as :class:`RankedLists` refuses them.
+        InvalidOption: ``direction`` is given although the file names its directions.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "run.json"
+        ...     _ = path.write_text('{"t2i": {"30": [5, 6]}}')
+        ...     read_rankings_json(path)["t2i"].items.tolist()
+        [5, 6]
+    """
+    content = _content(path)
+    if not isinstance(content, dict) or not content:
+        kind = "nothing" if content == {} else f"a {type(content).__name__}"
+        raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
+    origin = {"path": path, "sha256": sha256_of(path)}
+    if any(key.isdecimal() for key in content):
+        only = direction_of(path, direction)
+        return {only: RankedLists.of(content, f"{path}, {only}", **origin)}
+    unknown = [key for key in content if key not in DIRECTIONS]
+    if unknown:
+        raise MalformedRun(
+            f"{path}: key {unknown[0]!r} is neither a direction ({', '.join(DIRECTIONS)}) nor a query id; use the "
+            "COCO ids of images and captions"
+        )
+    if direction is not None:
+        raise InvalidOption(f"{path}: names its directions itself ({', '.join(content)}); leave out direction")
+    return {name: RankedLists.of(lists, f"{path}, {name}", **origin) for name, lists in content.items()}
+
+
+def _content(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            keys = [key for key, _ in pairs]
+            repeated = next(key for key in keys if keys.count(key) > 1)
+            raise MalformedRun(f"{path}: key {repeated!r} is given twice; keep one ranking per query")
+        return entries
+
+    try:
+        return json.loads(text_of(path), object_pairs_hook=unrepeated)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise MalformedRun(f"{path}: not JSON ({error}); it may be cut short, save it again") from None

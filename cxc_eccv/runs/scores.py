@@ -1,0 +1,126 @@
+"""ScoresRun: the scores of a model that looks at an image and a caption together, every pair of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.checks import checked_ids, plain_array
+from cxc_eccv.types import IntArray
+
+__all__ = ["ScoresRun", "scores_of_arrays"]
+
+ARRAYS = ("image_ids", "caption_ids", "scores")
+TYPES = (np.float16, np.float32, np.float64)
+ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoresRun:
+    """A score for every image with every caption, for example of a cross-encoder.
+
+    Scores are compared in their own precision. They say nothing of two images or two captions.
+
+    Attributes:
+        image_ids: (N,) unique ids.
+        caption_ids: (M,) unique ids.
+        scores: (N, M) float16, float32 or float64, finite; higher is more alike.
+        path: the file they were read from, or None.
+        sha256: hex digest of that file, or None.
+
+    Raises:
+        MalformedRun: wrong type or shape, repeated ids, a NaN or infinite score. The message names array and place.
+
+    Example:
+        >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
+        >>> run.why_not("t2i"), run.why_not("t2t")
+        (None, 'scores of images with captions do not rank t2t')
+    """
+
+    kind: ClassVar[str] = "scores"
+
+    image_ids: IntArray
+    caption_ids: IntArray
+    scores: NDArray[Any]
+    path: Path | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        where = str(self.path or "run")
+        for name in ("image_ids", "caption_ids"):
+            object.__setattr__(self, name, checked_ids(where, name, plain_array(where, name, getattr(self, name))))
+        object.__setattr__(self, "scores", plain_array(where, "scores", self.scores))
+        _refuse_other_shapes(where, self)
+        _refuse_non_finite(where, self)
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None where it can."""
+        return None if direction in ("i2t", "t2i") else f"scores of images with captions do not rank {direction}"
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``."""
+        return self.image_ids if side == "images" else self.caption_ids
+
+    def facts(self) -> dict[str, Any]:
+        """Kind, file and hash, type of the scores, number of images and captions."""
+        return {
+            "kind": self.kind,
+            "file": self.path.name if self.path else None,
+            "sha256": self.sha256,
+            "type": str(self.scores.dtype),
+            "images": {"count": self.image_ids.size},
+            "captions": {"count": self.caption_ids.size},
+        }
+
+
+def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], sha256: str) -> ScoresRun:
+    """The run that the arrays of a file make.
+
+    Raises:
+        MalformedRun: an array is missing, or any of them is not as :class:`ScoresRun` asks.
+    """
+    lacking = [name for name in ARRAYS if name not in arrays]
+    if lacking:
+        raise MalformedRun(
+            f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
+            "(N, M) in one file"
+        )
+    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, sha256)
+
+
+def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
+    shape, wanted = run.scores.shape, (run.image_ids.size, run.caption_ids.size)
+    if run.scores.dtype not in TYPES:
+        raise MalformedRun(
+            f"{where}, scores: has type {run.scores.dtype}, expected float16, float32 or float64. "
+            "Save scores.astype('float32')."
+        )
+    if shape != wanted:
+        turned = " It looks turned round: save scores.T." if shape == wanted[::-1] else ""
+        raise MalformedRun(
+            f"{where}, scores: has shape {shape}, expected {wanted}: a row per image id and a column per caption "
+            f"id.{turned}"
+        )
+
+
+def _refuse_non_finite(where: str, run: ScoresRun) -> None:
+    for start in range(0, run.image_ids.size, ROWS_AT_ONCE):
+        finite = np.isfinite(run.scores[start : start + ROWS_AT_ONCE])
+        if finite.all():
+            continue
+        row, column = (int(place[0]) for place in np.nonzero(~finite))
+        row += start
+        value = run.scores[row, column]
+        remedy = "A pair that was not scored has no place in a matrix: save rankings, which may be cut short."
+        if np.isinf(value) and run.scores.dtype == np.float16:
+            remedy = "float16 overflows above 65504; save float32 scores."
+        raise MalformedRun(
+            f"{where}, scores: value {value} in row {row}, column {column} (image {run.image_ids[row]}, caption "
+            f"{run.caption_ids[column]}). {remedy}"
+        )

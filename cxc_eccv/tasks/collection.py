@@ -1,0 +1,34 @@
+"""Collection: the images and captions that a task ranks, with ids of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cxc_eccv.sources.karpathy import KarpathySplit
+from cxc_eccv.sources.library import Library
+
+__all__ = ["COCO", "FLICKR30K", "Collection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A data set's images and captions.
+
+    Attributes:
+        name: what messages call it.
+        content: its images and captions for a library and a split.
+        splits: the splits that a library has of it.
+        at_hand: whether a library has it without a download; one that has not is read only for a task that was named.
+    """
+
+    name: str
+    content: Callable[[Library, str], KarpathySplit]
+    splits: Callable[[Library], tuple[str, ...]]
+    at_hand: Callable[[Library], bool]
+
+
+COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
+FLICKR30K = Collection(
+    "Flickr30k", Library.flickr30k, lambda library: library.flickr30k_splits, lambda library: library.has_flickr30k
+)

@@ -1,0 +1,26 @@
+"""Entailment: which retrieved captions the image with its captions entails."""
+
+from __future__ import annotations
+
+from cxc_eccv.judgments.graded import entailment_labels
+from cxc_eccv.tasks.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    name="entailment",
+    description=(
+        "Image-to-text retrieval on all images and captions of a COCO Karpathy split, scored by how many of the top "
+        "captions are ground truth or entailed by the image with its captions. Entailed is what Crisscrossed Captions "
+        "rates 3 or higher, what ECCV Caption verified, and what a file of entailment labels says. Most retrieved "
+        "pairs have no label: the policy for them and the share of labelled pairs stand in every result."
+    ),
+    directions={"i2t": entailment_labels},
+    splits=("validation", "test"),
+    metrics=("entail_at_k",),
+    main_metric="entail_at_1",
+    citation="Yan et al., 2022, arXiv:2208.10126",
+    licence="that of the labels: CxC free use, ECCV Caption MIT (NAVER Corp.), entailment labels the user's own",
+    serves="top_k",
+    gains="labels",
+)

@@ -1,0 +1,28 @@
+"""Flickr30k: the original links of a Karpathy split."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cxc_eccv.judgments.qrels import flickr30k_links
+from cxc_eccv.tasks.collection import FLICKR30K
+from cxc_eccv.tasks.task import Task
+
+__all__ = ["TASK"]
+
+TASK = Task(
+    name="flickr30k",
+    description=(
+        "Image-text retrieval on a Flickr30k Karpathy split: 1,000 images with five captions each in test, 1,014 in "
+        "validation. Images are named by Flickr's photo number, captions by their sentid. A caption is positive for "
+        "the image it was written for, and for no other."
+    ),
+    directions={direction: partial(flickr30k_links, direction=direction) for direction in ("i2t", "t2i")},
+    splits=("validation", "test"),
+    metrics=("recall_at_k", "median_rank"),
+    main_metric="rsum",
+    citation="Young et al., TACL 2014; Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
+    licence="research and education use (Flickr30k)",
+    whole=("rsum",),
+    collection=FLICKR30K,
+)

@@ -1,0 +1,62 @@
+"""Embeddings: one vector per item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.types.ids import IntArray, all_unique, frozen_ints
+
+__all__ = ["Embeddings"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embeddings:
+    """One vector per item, checked once.
+
+    Attributes:
+        ids: (N,) unique int64 ids.
+        vectors: (N, D) float32, finite.
+
+    Raises:
+        MalformedRun: wrong shapes, duplicated ids, NaN or infinite values, nothing at all.
+    """
+
+    ids: IntArray
+    vectors: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", _checked_ids(self.ids))
+        object.__setattr__(self, "vectors", _single_precision(self.vectors))
+        if self.vectors.ndim != 2 or self.ids.shape != self.vectors.shape[:1] or not self.vectors.size:
+            raise MalformedRun(f"ids {self.ids.shape} and vectors {self.vectors.shape}: need (N,) and (N, D), N > 0")
+        if not all_unique(self.ids):
+            values, counts = np.unique(self.ids, return_counts=True)
+            raise MalformedRun(f"id {values[counts > 1][0]} occurs {counts.max()} times; every item needs one vector")
+        bad = ~np.isfinite(self.vectors).all(axis=1)
+        if bad.any():
+            raise MalformedRun(
+                f"{bad.sum()} vectors hold NaN or infinite values, or values beyond float32, the first for id "
+                f"{self.ids[bad][0]}; check the model's output on this item"
+            )
+
+
+def _checked_ids(values: ArrayLike) -> IntArray:
+    array = np.asarray(values)
+    if array.size and (array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max):
+        raise MalformedRun(f"ids have type {array.dtype}, ids must be integers within int64; use the COCO ids")
+    return frozen_ints(array)
+
+
+def _single_precision(vectors: ArrayLike) -> NDArray[np.float32]:
+    try:
+        array = np.asarray(vectors)
+    except ValueError:
+        raise MalformedRun("vectors have rows of unequal length; every item needs one of the same width") from None
+    if array.dtype.kind in "OSUc":
+        raise MalformedRun(f"vectors have type {array.dtype}, expected float16, float32 or float64")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)

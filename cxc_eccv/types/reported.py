@@ -1,0 +1,72 @@
+"""Reports: numbers, and what they were computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Report", "Result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One number of a report.
+
+    Attributes:
+        task, direction, metric: the key's parts; direction is empty for a whole-task number.
+        value: fraction in [0, 1], or a plain rank.
+        low, high: bounds of the interval, or None where none is computed.
+        n_queries: queries the value averages.
+        ties: queries in which an item tied with a positive.
+        coverage: share of the judged among the needed pairs, or None where every pair is judged.
+        parameters: what the metric was called with.
+    """
+
+    task: str
+    direction: str
+    metric: str
+    value: float
+    n_queries: int
+    low: float | None = None
+    high: float | None = None
+    ties: int = 0
+    coverage: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """``task/direction/metric``, as in report.json.
+
+        Example:
+            >>> Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000).key
+            'coco_5k/i2t/recall_at_1'
+        """
+        return "/".join(part for part in (self.task, self.direction, self.metric) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All results of one run, and what they were computed from.
+
+    Attributes:
+        results: one row per task, direction and metric.
+        skipped: task or task/direction to the reason why it was not computed.
+        provenance: data version and hash, package versions, run file, command.
+        per_query: the value of every query, or None where it was not asked for: ``query_id``, ``task``, ``direction``,
+            ``metric``, ``value``, and ``best_rank``, the rank of the query's best positive, null where the task ranks
+            no positives.
+    """
+
+    results: tuple[Result, ...]
+    skipped: Mapping[str, str]
+    provenance: Mapping[str, Any]
+    per_query: pa.Table | None = None
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Key to value, the ``scores`` table of report.json."""
+        return {result.key: result.value for result in self.results}

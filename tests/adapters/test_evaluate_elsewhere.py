@@ -1,0 +1,77 @@
+"""The ``evaluate`` modules with another release of ``datasets``, and exported, without this package."""
+
+import json
+from pathlib import Path
+
+import metric_inputs
+import pytest
+
+from cxc_eccv import registry
+
+METRICS = Path(__file__).parents[2] / "metrics"
+SPECS = registry.metrics()
+
+EVERYWHERE = """
+import json, os, sys
+import evaluate
+arguments, results = json.loads(sys.argv[2]), {}
+for name, given in arguments.items():
+    metric = evaluate.load(os.path.join(sys.argv[1], name))
+    results[name] = metric.compute(**given)
+print(json.dumps(results))
+"""
+BLOCKED = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "cxc_eccv":
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+@pytest.fixture(scope="module")
+def everything(load_metric):
+    """Arguments of every module, and what it gives here."""
+    given = {name: metric_inputs.inputs_of(spec, 11) for name, spec in SPECS.items()}
+    chosen = {name: {**columns, **options} for name, (columns, options) in given.items()}
+    return json.dumps(chosen), {name: load_metric(name).compute(**given) for name, given in chosen.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_modules_work_with_datasets_4_0(run_python, environment, everything):
+    arguments, expected = everything
+    python = environment("datasets==4.0.0", str(METRICS.parent))
+    assert json.loads(run_python(EVERYWHERE, METRICS, arguments, python=python)) == expected
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """All metrics, exported by the tool."""
+    folder = tmp_path_factory.mktemp("exported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(METRICS.parent / "tools"))
+        import export_metric
+
+        for name in SPECS:
+            patch.setattr("sys.argv", ["export_metric.py", name, "--output", str(folder)])
+            export_metric.main()
+    return folder
+
+
+def test_exported_modules_need_no_package(run_python, exported, everything):
+    arguments, expected = everything
+    assert json.loads(run_python(BLOCKED + EVERYWHERE, exported, arguments)) == expected
+
+
+def test_an_exported_module_refuses_what_the_module_refuses(run_python, exported):
+    code = BLOCKED + (
+        "import evaluate\n"
+        "try:\n"
+        "    evaluate.load(sys.argv[1]).compute(predictions=[[1, 2]], references=[[1, 3, 4]])\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    told = run_python(code, exported / "map_at_r")
+    assert told.startswith("RunTooShallow map_at_r of query 0 (R = 3) looks at the top 3")

@@ -1,0 +1,57 @@
+"""The workplace of the documentation's code, caches of its own, and the local Hub of ``tests/hub``."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from commands import LocalHub
+from hub_server import WRITER, Hub
+from workplace import make_workplace
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    return make_workplace(tmp_path_factory.mktemp("docs") / "template")
+
+
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory):
+    """Caches of ``datasets`` and ``evaluate`` that no other test and no user shares."""
+    import datasets
+    import evaluate
+
+    folder = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "datasets")
+        patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
+        patch.setattr(evaluate.config, "HF_METRICS_CACHE", folder / "metrics")
+        patch.syspath_prepend(str(folder / "modules"))
+        yield folder
+
+
+@pytest.fixture
+def workplace(template, caches, tmp_path, monkeypatch):
+    """A copy of the workplace as the current folder, offline, with the embedded sample as the data."""
+    folder = shutil.copytree(template, tmp_path / "workplace", symlinks=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    monkeypatch.setenv("CXC_ECCV_OFFLINE", "1")
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "downloads"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hub_process():
+    with Hub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def local_hub(hub_process, tmp_path):
+    hub_process.reset()
+    return LocalHub(hub_process, WRITER, tmp_path)

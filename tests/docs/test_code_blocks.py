@@ -1,0 +1,68 @@
+"""Every fenced block of the documentation and the README runs, and prints what the page says."""
+
+import contextlib
+import io
+import json
+import tomllib
+import warnings
+
+import pytest
+import yaml
+from commands import run_lines
+from pages import PAGES, ROOT, blocks_of, name_of
+
+STATIC = {"text", "bibtex", "html"}
+"""Shown, not run; a text block right after code is its output."""
+
+PARSED = {"json": json.loads, "yaml": yaml.safe_load, "toml": tomllib.loads}
+RUN = {"python", "diff", "sh"}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_the_blocks_of_a_page_run(path, workplace, request):
+    blocks, names, printed = blocks_of(path), {"__name__": "__page__"}, None
+    unknown = {block.language for block in blocks} - STATIC - PARSED.keys() - RUN
+    assert not unknown, f"{path}: languages {unknown} are neither run nor known to be shown only"
+    for block in blocks:
+        place = f"{name_of(path)}, line {block.line}"
+        if block.language in PARSED:
+            PARSED[block.language](block.text)
+        elif block.language == "text" and block.follows and printed is not None:
+            assert block.text.split() == printed.split(), f"{place}: prints {printed}"
+        printed = done(block, names, place, request) if block.language in RUN else None
+
+
+def done(block, names, place, request):
+    """What a block prints; None where that is not compared."""
+    if block.language == "sh":
+        hub = (
+            request.getfixturevalue("local_hub") if any(word in block.text for word in (" push ", " submit ")) else None
+        )
+        printed = run_lines(block.text, hub)
+        return None if "demo" in block.text else printed
+    text = added(block.text) if block.language == "diff" else block.text
+    out = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out):
+        warnings.simplefilter("ignore")
+        exec(compile(text, place, "exec"), names)
+    return out.getvalue()
+
+
+def added(text):
+    """The new side of a diff; the old side must be Python too."""
+    lines = text.splitlines()
+    compile("\n".join(line[2:] for line in lines if not line.startswith("+")), "old side", "exec")
+    return "\n".join(line[2:] for line in lines if not line.startswith("-"))
+
+
+def test_the_readme_and_all_pages_are_looked_at():
+    assert PAGES[0] == ROOT / "README.md"
+    assert sum(len(blocks_of(path)) for path in PAGES) > 100
+
+
+def test_a_wrong_output_would_be_found(workplace, tmp_path, request):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    first, second = blocks_of(page)
+    assert second.follows
+    assert done(first, {}, "page", request) == "2\n" != second.text

@@ -1,0 +1,53 @@
+"""The folder that a page's commands run in: what a reader has by the time, made of the embedded sample."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+from pages import ROOT
+
+from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.cli.output import write_report
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.location import mirror_folder
+from cxc_eccv.types import Embeddings, positions_of
+
+RAW = Path(mirror_folder("sample"))
+
+
+def model(seed, splits=("test",), noise=0.9):
+    """A model that places every caption near its image."""
+    random, parts = np.random.default_rng(seed), [Library("sample").karpathy(split) for split in splits]
+    image_ids = np.concatenate([part.image_ids for part in parts])
+    caption_ids = np.concatenate([part.caption_ids for part in parts])
+    places = positions_of(np.concatenate([part.caption_image_ids for part in parts]), image_ids)[0]
+    images = random.standard_normal((image_ids.size, 16))
+    captions = images[places] + noise * random.standard_normal((places.size, 16))
+    return EmbeddingsRun(Embeddings(image_ids, images), Embeddings(caption_ids, captions))
+
+
+def trec(run, direction):
+    """Whole rankings as TREC lines; scores are unrounded, so that equal lines stay ties."""
+    queries, gallery = (run.images, run.captions) if direction == "i2t" else (run.captions, run.images)
+    scores = queries.vectors @ gallery.vectors.T
+    for query, row in zip(queries.ids.tolist(), scores, strict=True):
+        for rank, place in enumerate(np.argsort(-row, kind="stable"), start=1):
+            yield f"{query} Q0 {gallery.ids[place]} {rank} {float(row[place])!r} clip\n"
+
+
+def make_workplace(folder):
+    """Everything that a page may take as given."""
+    folder.mkdir(parents=True)
+    shutil.copytree(RAW, folder / "mirror")
+    shutil.copytree(RAW / "coco" / "images", folder / "val2014")
+    (folder / "metrics").symlink_to(ROOT / "metrics")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    build_folder(folder / "cxc_eccv_data", data_dir="sample", images=folder / "val2014", progress=False)
+    save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
+    for direction in ("i2t", "t2i"):
+        (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))
+    for name, seed in (("baseline", 1), ("new", 0), ("out", 0)):
+        write_report(evaluate(model(seed), data_dir="sample", per_query=True), folder / name)
+    return folder

@@ -1,0 +1,56 @@
+"""A process that runs what it is told: its Hub client was set up, by the environment, before it was imported.
+
+One line of JSON in, one out. Standard output and error are those of the whole process, so that whatever a library
+prints or logs is seen. Pauses are recorded instead of slept.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+
+def command(arguments):
+    """The command line, as a user runs it."""
+    from cxc_eccv.cli import main
+
+    sys.argv = ["cxc-eccv", *arguments]
+    main()
+
+
+def done(request, pauses):
+    time.sleep = pauses.append
+    variables = {"given": request.get("given"), "told": None}
+    for name, value in request["environment"].items():
+        os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+    try:
+        command(request["command"]) if "command" in request else exec(request["code"], variables)
+    except SystemExit as end:
+        return {"status": end.code or 0}
+    except BaseException as error:
+        traceback.print_exc()
+        return {"status": 1, "error": type(error).__name__, "message": str(error)}
+    return {"status": 0, "told": variables["told"]}
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        pauses = []
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            answer = done(json.loads(line), pauses)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for name, stream in (("out", out), ("err", err)):
+                stream.seek(0)
+                answer[name] = stream.read().decode()
+        answers.write(json.dumps(answer | {"pauses": pauses}) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

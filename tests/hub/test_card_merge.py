@@ -1,0 +1,89 @@
+"""Merging a generated card into one with hand-written parts."""
+
+import hypothesis.strategies as st
+import pytest
+import yaml
+from hypothesis import given
+
+from cxc_eccv.errors import HubConflict, HubError
+from cxc_eccv.hub import front_matter
+from cxc_eccv.hub.card_merge import merged_card
+
+OWNED = ("configs",)
+words = st.text(st.sampled_from("abc#-: \n<>!"), max_size=60)
+plain = words.filter(lambda text: not text.lstrip().startswith("---"))
+
+
+def card(matter, body):
+    return front_matter.joined(matter, body)
+
+
+def with_hand_writing(text, before, after):
+    """The card on the Hub after somebody wrote above and below the generated part."""
+    matter, body = front_matter.split(text)
+    return front_matter.joined(matter, f"{before}\n\n{body}\n\n{after}")
+
+
+def sections(text):
+    """What stands before, between and after the marks."""
+    body = front_matter.split(text)[1]
+    before, _, rest = body.partition("<!-- cxc_eccv: generated part begins")
+    generated, _, after = rest.partition("<!-- cxc_eccv: generated part ends")
+    return before.strip("\n"), generated.partition("\n")[2].strip("\n"), after.partition("\n")[2].strip("\n")
+
+
+@given(before=plain, after=plain, old=plain, new=plain)
+def test_hand_written_text_outlives_any_push(before, after, old, new):
+    pushed = merged_card(card("configs: [old]", old), None, OWNED)
+    edited = with_hand_writing(pushed, before, after)
+    merged = merged_card(card("configs: [new]", new), edited, OWNED)
+    assert sections(merged) == (before.strip("\n"), new.strip("\n"), after.strip("\n"))
+    assert yaml.safe_load(front_matter.split(merged)[0]) == {"configs": ["new"]}
+    assert merged_card(card("configs: [new]", new), merged, OWNED) == merged
+
+
+@given(
+    theirs=st.dictionaries(st.sampled_from(["a", "b c", "configs", "tags"]), st.lists(st.integers()) | words, max_size=4),
+    ours=st.dictionaries(st.sampled_from(["a", "configs", "new"]), st.lists(words) | st.integers(), max_size=3),
+)
+def test_metadata_is_ours_where_it_describes_the_files_and_theirs_elsewhere(theirs, ours):
+    merged = front_matter.merged(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
+    expected = {**ours, **theirs} | {key: ours[key] for key in OWNED if key in ours}
+    if "configs" not in ours:
+        expected.pop("configs", None)
+    assert front_matter.parsed(merged, "merged") == expected
+
+
+def test_lines_of_other_keys_keep_their_form():
+    theirs = "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- old\n# about languages\nlanguage: [en]"
+    merged = front_matter.merged("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
+    assert merged == (
+        "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- x\n# about languages\nlanguage: [en]\nnew: 1"
+    )
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    ["{a: 1, configs: [x]}", "base: &b [1]\na: *b\nconfigs: *b", '"a": |\n  text\n  configs: no\nconfigs: [y]'],
+    ids=["flow", "anchors", "block-scalar"],
+)
+def test_unusual_yaml_is_merged_by_meaning(theirs):
+    merged = front_matter.parsed(front_matter.merged("configs: [x, z]", theirs, OWNED, "README.md"), "merged")
+    assert merged == yaml.safe_load(theirs) | {"configs": ["x", "z"]}
+
+
+@pytest.mark.parametrize(("matter", "message"), [("a: [", "not valid YAML"), ("- a", "list, not a mapping")])
+def test_front_matter_that_cannot_be_merged_is_refused(matter, message):
+    with pytest.raises(HubError, match=message):
+        merged_card(card("configs: [x]", "# Data"), f"---\n{matter}\n---\n# Ours", OWNED)
+
+
+def test_two_generated_parts_are_refused():
+    pushed = merged_card("# Data", None, OWNED)
+    with pytest.raises(HubConflict, match="are damaged"):
+        merged_card("# Data", pushed + pushed, OWNED)
+
+
+def test_a_rule_in_the_text_is_no_front_matter():
+    assert front_matter.split("# Title\n\n---\n\nText\n") == ("", "# Title\n\n---\n\nText\n")
+    assert front_matter.split("---\nno end\n") == ("", "---\nno end\n")

@@ -1,0 +1,97 @@
+"""The card on the Hub: what people wrote by hand outlives every push."""
+
+import pytest
+import yaml
+
+from cxc_eccv.builders.folder import build_folder
+
+REPO = "org/data"
+
+
+@pytest.fixture
+def pushed(hub, client, built):
+    client.command("push", built, REPO, "--yes")
+    return hub.store.repositories["dataset", REPO]
+
+
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory):
+    """Another build: other configs, another card."""
+    folder = tmp_path_factory.mktemp("rebuilt") / "data"
+    build_folder(folder, configs=["sis"], data_dir="sample", progress=False)
+    return folder
+
+
+def card(repository):
+    return repository.files()["README.md"].decode()
+
+
+def rewrite(hub, repository, edit):
+    hub.store.write(repository, {"README.md": edit(card(repository)).encode()})
+
+
+def test_the_generated_part_is_marked(pushed, built):
+    body = (built / "README.md").read_text().split("---\n", 2)[2].strip()
+    assert body in card(pushed)
+    assert card(pushed).count("<!-- cxc_eccv: generated part") == 2
+
+
+def test_hand_written_sections_and_metadata_are_kept(hub, client, pushed, rebuilt):
+    rewrite(
+        hub,
+        pushed,
+        lambda text: text.replace("---\n\n<!--", "---\n\nRead our paper first.\n\n<!--").replace(
+            "---\n", "---\n# ours\nextra_gated_prompt: Be kind\nlicense: cc-by-4.0 # by hand\n", 1
+        )
+        + "\n## Contact\n\nMail us.\n",
+    )
+    text = client.command("push", rebuilt, REPO, "--yes").out
+    after = card(pushed)
+    assert "-## `sts`" in text and "+## `sis`" in text  # the diff of the card is shown
+    assert after.index("Read our paper first.") < after.index("generated part begins") < after.index("## `sis`")
+    assert after.endswith("\n## Contact\n\nMail us.\n")
+    assert "# ours\nextra_gated_prompt: Be kind\nlicense: cc-by-4.0 # by hand\n" in after
+    assert [one["config_name"] for one in yaml.safe_load(after.split("---\n")[1])["configs"]] == ["sis"]
+    assert not [path for path in pushed.files() if path.startswith("sts/")]
+    assert "## `sts`" not in after
+
+
+def test_an_edit_inside_the_generated_part_is_not_overwritten(hub, client, pushed, rebuilt):
+    rewrite(hub, pushed, lambda text: text.replace("## Configs", "## Configs\n\nI wrote this here."))
+    before = pushed.main.oid
+    message = client.command("push", rebuilt, REPO, "--yes", status=2).err
+    assert "generated part was edited by hand" in message
+    assert "Move what you wrote" in message
+    assert pushed.main.oid == before
+
+
+@pytest.mark.parametrize("mark", ["generated part begins", "generated part ends"])
+def test_damaged_marks_stop_the_push(hub, client, pushed, rebuilt, mark):
+    rewrite(hub, pushed, lambda text: "\n".join(line for line in text.split("\n") if mark not in line))
+    assert "are damaged" in client.command("push", rebuilt, REPO, "--yes", status=2).err
+
+
+def test_a_card_without_marks_is_hand_writing_and_stays_on_top(hub, client, built):
+    repository = hub.store.create("dataset", REPO, {"README.md": b"---\nlicense: mit\n---\n# My data\n\nOld text.\n"})
+    client.command("push", built, REPO, "--yes")
+    text = card(repository)
+    assert text.startswith("---\nlicense: mit\n")
+    assert text.index("# My data\n\nOld text.") < text.index("generated part begins")
+    assert "config_name: sts" in text
+
+
+def test_a_card_uploaded_by_other_means_is_not_doubled(hub, client, built):
+    repository = hub.store.create("dataset", REPO, {"README.md": (built / "README.md").read_bytes()})
+    client.command("push", built, REPO, "--yes")
+    assert card(repository).count("## Configs") == 1
+
+
+def test_an_editor_that_changes_line_ends_and_blanks_changes_nothing(hub, client, built, pushed):
+    rewrite(hub, pushed, lambda text: text.replace("\n", "\r\n").replace("## Configs\r\n", "## Configs  \r\n"))
+    client.command("push", built, REPO, "--yes")
+    assert "## Configs\n" in card(pushed)
+
+
+def test_front_matter_that_is_no_yaml_is_left_alone(hub, client, built, pushed):
+    rewrite(hub, pushed, lambda text: text.replace("---\n", "---\nbroken: [\n", 1))
+    assert "not valid YAML" in client.command("push", built, REPO, "--yes", status=2).err

@@ -1,0 +1,251 @@
+"""A Hub that refuses, stumbles, hangs up or dawdles: repeated where that is right, a clear error elsewhere."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from hub_server import READER, Fault
+from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
+
+REPO = "org/data"
+PUT, COMMIT, SHARDS = "^PUT", "POST .*/commit/", 5
+
+
+@pytest.fixture
+def repository(hub):
+    """An older state of the repository, which must survive whatever fails."""
+    return hub.store.create("dataset", REPO, {"README.md": b"# Ours\n", "sts/test-00000-of-00001.parquet": b"old"})
+
+
+@pytest.fixture
+def push(client, built):
+    return lambda *options, **expected: client.command("push", built, REPO, "--yes", *options, **expected)
+
+
+def is_whole(repository):
+    """Everything of one push is there, in one commit."""
+    return repository.main.title.startswith("Upload with cxc_eccv") and {"eval.yaml", "manifest.json"} <= set(
+        repository.files()
+    )
+
+
+# Refusals: no repetition helps.
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "advice"),
+    [("hf_unknownunknownunknown", 401, "does not accept the token"), (READER, 403, "may not do this")],
+    ids=["401", "403"],
+)
+def test_a_token_that_may_not_write(hub, push, repository, token, status, advice):
+    before = repository.main.oid
+    answer = push(status=2, token=token)
+    assert "HubAccessDenied" in answer.err and f"HTTP {status}" in answer.err
+    assert advice in answer.err and "HF_TOKEN" in answer.err
+    assert repository.main.oid == before
+    assert not answer.pauses
+    assert not hub.store.objects.keys() - {repository.main.files["sts/test-00000-of-00001.parquet"].sha256}
+
+
+def test_a_new_repository_needs_the_right_to_make_it(hub, push):
+    assert "HTTP 403" in push(status=2, token=READER).err
+    assert not hub.store.repositories
+
+
+def test_without_a_token_nothing_is_tried(hub, push, repository):
+    assert "there is no token" in push(status=2, token=None).err
+    assert not hub.seen("^(POST|PUT)")
+
+
+def test_what_the_hub_finds_wrong_is_told(hub, push, repository):
+    hub.faults = [Fault(COMMIT, times=9, status=400, message="evaluation_framework is not in the list")]
+    answer = push(status=2)
+    assert "HTTP 400, evaluation_framework is not in the list" in answer.err
+    assert len(hub.seen(COMMIT)) == 1
+
+
+# Conflicts: planned anew.
+
+
+def test_somebody_else_commits_meanwhile(hub, push, repository):
+    def edit():
+        hub.store.write(repository, {"README.md": b"# Ours\n\nWritten just now.\n", "LICENSE": b"x"})
+
+    hub.faults = [Fault(COMMIT, status=200, happens=edit)]
+    assert "uploaded to" in push().out
+    assert is_whole(repository)
+    assert "Written just now." in repository.files()["README.md"].decode()
+    assert repository.files()["LICENSE"] == b"x"
+
+
+def test_409_once_and_409_for_ever(hub, push, repository):
+    hub.faults = [Fault(COMMIT, status=409, message="conflict")]
+    push()
+    assert is_whole(repository)
+    before = repository.main.oid
+    hub.store.write(repository, {"eval.yaml": b"tasks: []"})
+    hub.faults = [Fault(COMMIT, times=99, status=409, message="conflict")]
+    answer = push(status=2)
+    assert "HubConflict" in answer.err and "Somebody else" in answer.err
+    assert repository.branches["main"][-2].oid == before
+
+
+# Passing troubles: repeated after a pause.
+
+
+def test_429_waits_as_long_as_the_hub_asks(hub, push, repository):
+    hub.faults = [
+        Fault(COMMIT, status=429, headers={"Retry-After": "7"}),
+        Fault(PUT, status=429, headers={"Retry-After": "3"}),
+        Fault("GET /api/datasets/org/data$", status=429, headers={"Retry-After": "2"}),
+    ]
+    answer = push()
+    assert is_whole(repository)
+    assert answer.pauses == [2.0, 4.0, 7.0]  # the client itself adds a second
+
+
+def test_429_that_asks_for_an_hour_is_an_error_that_says_so(hub, push, repository):
+    hub.faults = [Fault(COMMIT, status=429, headers={"Retry-After": "3600"})]
+    answer = push(status=2)
+    assert "HubUnavailable" in answer.err and "again in 3600 seconds" in answer.err
+    assert not answer.pauses
+    assert "eval.yaml" not in repository.files()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(PUT, status=500, reads=100),
+        Fault(PUT, status=0, reads=100),
+        Fault(PUT, status=503, times=3),
+        Fault("POST .*objects/batch", status=502),
+        Fault("POST .*preupload", status=0),
+        Fault("POST /api/validate-yaml", status=500),
+        Fault("POST /api/validate-yaml", status=502, page=b"<html>Bad gateway</html>"),
+        Fault("GET .*/tree/", status=504),
+        Fault("GET /api/datasets/org/data$", status=0),
+        Fault("HEAD .*README.md", status=500),
+        Fault("GET .*resolve.*README.md", status=0),
+        Fault("GET .*/commits/", status=503),
+        Fault(COMMIT, status=500),
+        Fault(COMMIT, status=0),
+        Fault(COMMIT, status=0, reads=10),
+        Fault(COMMIT, status=502, page=b"<html>Bad gateway</html>"),
+    ],
+    ids=lambda fault: f"{fault.request.rpartition('.*')[2]}-{fault.status}",
+)
+def test_a_passing_trouble_is_repeated(hub, push, repository, fault):
+    hub.faults = [replace(fault)]
+    assert "uploaded to" in push().out
+    assert is_whole(repository)
+    assert repository.files()["README.md"].startswith(b"---\n")
+    assert b"# Ours" in repository.files()["README.md"]
+    assert len(repository.branches["main"]) == 3
+
+
+@pytest.mark.parametrize("status", [0, 500, 504], ids=["dropped", "500", "504"])
+def test_a_commit_whose_answer_is_lost_is_not_made_twice(hub, push, repository, status):
+    hub.faults = [Fault(COMMIT, status=status, acts=True)]
+    assert "uploaded to" in push().out
+    assert is_whole(repository)
+    assert len(repository.branches["main"]) == 3
+    assert len(hub.seen(COMMIT)) == 1
+
+
+def test_a_hub_that_stays_down_leaves_everything_as_it_was(hub, push, repository):
+    before = repository.main.oid
+    hub.faults = [Fault(COMMIT, times=99, status=503)]
+    answer = push(status=2)
+    assert "HubUnavailable" in answer.err and "HTTP 503" in answer.err and "not sent again" in answer.err
+    assert answer.pauses == [1.0, 2.0, 4.0, 8.0]
+    assert repository.main.oid == before
+
+
+def test_an_upload_that_failed_goes_on_where_it_ended(hub, push, repository):
+    hub.faults = [Fault(PUT, times=99, skip=2)]
+    assert "HubUnavailable" in push(status=2).err
+    assert "eval.yaml" not in repository.files()
+    sent = len(hub.store.objects) - 1
+    assert 2 <= sent < SHARDS
+    hub.faults = []
+    hub.requests.clear()
+    push()
+    assert len(hub.seen(PUT)) == SHARDS - sent
+    assert is_whole(repository)
+
+
+def test_an_answer_that_takes_its_time_is_waited_for(hub, push, repository):
+    hub.faults = [Fault("commit|preupload|objects", times=3, status=200, seconds=0.3)]
+    assert not push("--timeout", "5").pauses
+    assert is_whole(repository)
+
+
+@pytest.mark.parametrize("request_", [COMMIT, PUT, "GET .*/tree/"])
+def test_a_silent_hub_is_asked_again(hub, push, repository, request_):
+    hub.faults = [Fault(request_, status=0, seconds=60.0)]
+    start = time.monotonic()
+    answer = push("--timeout", "0.4")
+    assert time.monotonic() - start < 30
+    assert is_whole(repository)
+    assert answer.pauses == [1.0]
+
+
+def test_a_hub_that_is_not_there(client, hub, built):
+    code = """
+from cxc_eccv.hub.push import planned_push
+from cxc_eccv.hub.repository import Access
+planned_push(given, "org/data", access=Access(endpoint="http://127.0.0.1:9"))
+"""
+    answer = client.code(code, str(built))
+    assert answer.error == "HubUnavailable"
+    assert "no answer" in answer.message and "Check the connection" in answer.message
+    assert answer.pauses == [1.0, 2.0, 4.0, 8.0]
+
+
+# Pull requests: one, however often the Hub stumbles.
+
+
+@pytest.fixture
+def submit(hub, client, tmp_path):
+    (tmp_path / "report.json").write_text(official_report())
+    add_benchmark(hub)
+    arguments = ("submit", tmp_path / "report.json", "--model", MODEL, "--dataset", BENCHMARK, "--yes")
+    return lambda *options, **expected: client.command(*arguments, *options, **expected)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(COMMIT, status=0, acts=True),
+        Fault(COMMIT, status=500, acts=True),
+        Fault(COMMIT, status=0),
+        Fault(COMMIT, status=429, headers={"Retry-After": "2"}),
+        Fault(COMMIT, status=409),
+        Fault("GET .*/discussions", status=503),
+        Fault("POST .*preupload", status=500),
+        Fault("HEAD .*manifest.json", status=500),
+        Fault(COMMIT, status=0, seconds=60.0, acts=True),
+    ],
+    ids=["lost", "lost-500", "dropped", "429", "409", "discussions", "preupload", "download", "silent"],
+)
+def test_one_pull_request_is_opened(hub, submit, fault):
+    model = add_model(hub)
+    hub.faults = [replace(fault)]
+    assert "discussions/1" in submit("--timeout", "0.5").out
+    assert len(model.pull_requests) == 1
+    assert len(model.branches["main"]) == 2
+
+
+def test_anyone_may_propose_results_but_not_without_a_token(hub, submit):
+    model = add_model(hub)
+    assert "there is no token" in submit(status=2, token=None).err
+    assert "does not accept the token" in submit(status=2, token="hf_unknownunknownunknown").err
+    assert "discussions/1" in submit(token=READER).out
+    assert len(model.pull_requests) == 1
+
+
+def test_a_hub_that_stays_down_gets_no_pull_request(hub, submit):
+    model = add_model(hub)
+    hub.faults = [Fault(COMMIT, times=99, status=500)]
+    assert "HubUnavailable" in submit(status=2).err
+    assert not model.pull_requests

@@ -1,0 +1,72 @@
+"""The leaderboard's tasks follow from the registry."""
+
+import pytest
+import yaml
+
+from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.errors import HubError
+from cxc_eccv.hub.eval_yaml import eval_yaml, task_ids_of
+from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.hub.report_data import GROUPS
+from cxc_eccv.registry import metric_variants, tasks
+from cxc_eccv.sources.catalog import load_catalog
+
+WITHOUT_CONFIG = {"flickr30k"}
+"""Its captions are not in the dataset."""
+
+
+def test_every_task_with_labels_in_the_dataset_is_on_the_board():
+    assert {one.task for one in leaderboard_tasks().values()} == set(tasks()) - WITHOUT_CONFIG
+
+
+@pytest.mark.parametrize("name", sorted(set(tasks()) - WITHOUT_CONFIG))
+def test_a_task_has_every_metric_in_every_direction(name):
+    found = {one.key for one in leaderboard_tasks().values() if one.task == name}
+    expected = {f"{name}/{metric}" for metric in tasks()[name].whole}
+    for metric in tasks()[name].metrics:
+        spec, variants = metric_variants(metric)
+        for part in tasks()[name].offers.get(spec.needs, {}):
+            expected |= {f"{name}/{part}/{spec.label(**chosen)}" for chosen in variants}
+    assert found == expected
+    assert any(key.endswith(tasks()[name].main_metric) for key in found)
+
+
+def test_ids_are_unique_and_configs_exist_with_a_test_split():
+    declared = yaml.safe_load(eval_yaml())["tasks"]
+    assert len({task["id"] for task in declared}) == len(declared) == len(leaderboard_tasks())
+    for task in declared:
+        assert task["split"] == "test"
+        assert "test" in dataset_configs()[task["config"]].splits
+
+
+@pytest.mark.parametrize(
+    ("task_id", "config"),
+    [
+        ("eccv_caption_i2t_map_at_r", "eccv_caption"),
+        ("eccv_caption_t2i_r_precision", "eccv_caption"),
+        ("coco_1k_rsum", "captions"),
+        ("coco_5k_t2i_recall_at_10", "captions"),
+        ("cxc_t2t_recall_at_1", "retrieval"),
+        ("cxc_sts_bootstrap_spearman", "sts"),
+        ("cxc_rated_i2t_recall_at_5", "sits"),
+        ("plausible_match_i2t_pmrp", "plausible_match"),
+    ],
+)
+def test_names_that_others_rely_on(task_id, config):
+    assert {task["id"]: task["config"] for task in yaml.safe_load(eval_yaml())["tasks"]}[task_id] == config
+
+
+def test_a_folder_with_few_configs_declares_their_tasks_alone():
+    assert {task["config"] for task in yaml.safe_load(eval_yaml(["sts"]))["tasks"]} == {"sts"}
+    assert task_ids_of(eval_yaml(["sts"]), "eval.yaml") == {"cxc_sts_bootstrap_spearman"}
+
+
+@pytest.mark.parametrize("text", ["", "tasks: 3", "[", "tasks: [{config: a}]"])
+def test_another_eval_yaml_is_refused(text):
+    with pytest.raises(HubError, match=r"eval\.yaml does not declare tasks"):
+        task_ids_of(text, "eval.yaml")
+
+
+def test_required_raw_files_are_of_known_groups():
+    assert set(GROUPS) <= set(tasks())
+    assert {group for groups in GROUPS.values() for group in groups} <= set(load_catalog().groups)

@@ -1,0 +1,87 @@
+"""What was pushed loads by its name on the Hub, as everybody else loads it."""
+
+import json
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+METRICS = Path(__file__).parents[2] / "metrics"
+
+LOAD = """
+import datasets
+repo, told = given, {}
+for config in datasets.get_dataset_config_names(repo):
+    for split, rows in datasets.load_dataset(repo, config).items():
+        streamed = datasets.load_dataset(repo, config, split=split, streaming=True)
+        assert list(streamed) == list(rows)
+        assert streamed.features == rows.features
+        told[config + "/" + split] = list(rows)
+"""
+
+EVALUATE = """
+import evaluate
+metric = evaluate.load("org/map_at_r")
+told = metric.compute(predictions=[[10, 30, 20, 40], [20, 10, 40, 30]], references=[[30, 20], [20]], gallery_size=4)
+"""
+
+
+def test_a_pushed_dataset_loads_by_name_also_streaming(hub, client, built):
+    client.command("push", built, "org/loads", "--yes")
+    answer = client.code(LOAD, "org/loads")
+    assert answer.status == 0, answer.err
+    local = {
+        f"{path.parent.name}/{path.name.partition('-')[0]}": pq.read_table(path).to_pylist()
+        for path in built.rglob("*.parquet")
+    }
+    assert answer.told == json.loads(json.dumps(local))
+    assert hub.seen("GET /datasets/org/loads/resolve/.*parquet")
+
+
+def test_a_pushed_dataset_loads_after_people_edited_its_card(hub, client, built):
+    client.command("push", built, "org/edited", "--yes")
+    repository = hub.store.repositories["dataset", "org/edited"]
+    card = repository.files()["README.md"].decode()
+    hub.store.write(repository, {"README.md": card.replace("---\n", "---\nlicense: mit\n", 1).encode() + b"\nMore.\n"})
+    client.command("push", built, "org/edited", "--yes")
+    answer = client.code('import datasets; told = len(datasets.load_dataset(given, "sts", split="test"))', "org/edited")
+    assert answer.told == pq.read_metadata(built / "sts/test-00000-of-00001.parquet").num_rows
+
+
+def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
+    text = client.command("push", METRICS / "map_at_r", "org/map_at_r", "--type", "space", "--yes").out
+    assert "uploaded to" in text
+    space = hub.store.repositories["space", "org/map_at_r"]
+    assert "A new Space." not in space.files()["README.md"].decode()  # the Hub's own words are no hand-writing
+    assert space.files()["map_at_r.py"] == (METRICS / "map_at_r" / "map_at_r.py").read_bytes()
+    answer = client.code(EVALUATE)
+    assert answer.status == 0, answer.err
+    assert math.isclose(answer.told["map_at_r"], 0.625)  # (1/2 * 1/2 + 1) / 2 over R = 2 and R = 1
+    assert hub.seen("/spaces/org/map_at_r/resolve/main/map_at_r.py")
+
+
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [(None, "has no README.md"), ("# no front matter", "sdk is None"), ("---\nsdk: shiny\n---\n", "sdk is 'shiny'")],
+)
+def test_a_folder_that_is_no_space_is_refused(hub, client, tmp_path, card, message):
+    (tmp_path / "app.py").write_text("")
+    if card:
+        (tmp_path / "README.md").write_text(card)
+    assert message in client.command("push", tmp_path, "org/x", "--type", "space", "--yes", status=2).err
+    assert not hub.requests
+
+
+def test_a_space_keeps_what_people_changed_in_it(hub, client):
+    client.command("push", METRICS / "map_at_r", "org/kept", "--type", "space", "--yes")
+    space = hub.store.repositories["space", "org/kept"]
+    card = space.files()["README.md"].decode().replace("emoji: 📐", "emoji: 🐙").replace("sdk_version: ", "sdk_version: 1")
+    hub.store.write(space, {"README.md": card.encode(), "extra.txt": b"x"})
+    client.command("push", METRICS / "map_at_r", "org/kept", "--type", "space", "--yes")
+    after = space.files()["README.md"].decode()
+    assert "emoji: 🐙" in after
+    assert "sdk_version: 1" not in after.replace(
+        next(line for line in (METRICS / "map_at_r" / "README.md").read_text().splitlines() if "sdk_version" in line), ""
+    )
+    assert "extra.txt" in space.files()

@@ -1,0 +1,181 @@
+"""Which reports are refused, and with what reason; none of this needs the Hub."""
+
+import numpy as np
+import pytest
+from official import FILES, SCORES, edited, official_report, result
+
+from cxc_eccv.errors import InvalidOption, ReportRefused
+from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.hub.report_data import fingerprint_of
+from cxc_eccv.hub.report_values import check_values
+from cxc_eccv.hub.submit import checked_report
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Report
+
+
+def checked(tmp_path, text):
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    return checked_report(path)
+
+
+def test_a_report_of_the_official_data_is_accepted(tmp_path):
+    report, files = checked(tmp_path, official_report())
+    assert report.scores == {key: value for key, (value, _) in SCORES.items()}
+    assert files == FILES
+
+
+def row(content, key="eccv_caption/i2t/map_at_r"):
+    return next(one for one in content["results"] if one["key"] == key)
+
+
+def both(content, value, key="eccv_caption/i2t/map_at_r"):
+    """Edit a score where it stands, with its interval."""
+    content["scores"][key] = value
+    row(content, key).update(value=value, low=value, high=value)
+
+
+def set_data(**fields):
+    def edit(content):
+        data = content["provenance"]["data"]
+        data.update(fields)
+        if "files" in fields and "fingerprint" not in fields and isinstance(fields["files"], dict):
+            data["fingerprint"] = fingerprint_of({name: str(digest) for name, digest in fields["files"].items()})
+
+    return edit
+
+
+EDITS = {
+    "edition": (set_data(edition="sample"), "edition 'sample', not the official data"),
+    "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data"),
+    "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint is not that of the files"),
+    "modified": (set_data(files=FILES | {"sts_test": "a" * 64}), "sts_test was modified"),
+    "unknown-file": (set_data(files=FILES | {"mine": "a" * 64}), "'mine', which the official catalog does not have"),
+    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file of your own"),
+    "no-hash": (set_data(files=FILES | {"sts_test": "abc"}), "not 64 hexadecimal digits"),
+    "no-files": (set_data(files={}), "lists no data files"),
+    "files-type": (set_data(files=["sts_test"]), "lists no data files"),
+    "lacking-file": (
+        set_data(files={name: FILES[name] for name in FILES if "eccv" not in name}),
+        "results of eccv_caption but lists no file of eccv_caption",
+    ),
+    "package": (lambda c: c["provenance"]["package"].update(name="other"), "does not name this package"),
+    "package-version": (lambda c: c["provenance"]["package"].update(version="0.0.9"), "made by cxc_eccv 0.0.9"),
+    "split": (lambda c: c["provenance"].update(split="validation"), "covers the split 'validation'"),
+    "no-provenance": (lambda c: c.update(provenance=[]), "provenance is list"),
+    "score-edited": (lambda c: c["scores"].update({"eccv_caption/i2t/map_at_r": 0.99}), "results say 0.3125"),
+    "result-edited": (lambda c: row(c).update(value=0.35), "results say 0.35"),
+    "score-added": (lambda c: c["scores"].update({"coco_1k/rsum": 600.0}), "name different metrics"),
+    "row-removed": (lambda c: c["results"].remove(row(c)), "name different metrics"),
+    "row-twice": (lambda c: c["results"].append(row(c)), "is there twice"),
+    "key": (lambda c: row(c).update(key="eccv_caption/t2i/map_at_r"), "it was edited"),
+    "no-results": (lambda c: c.update(results=[], scores={}), "holds no result"),
+    "text-value": (lambda c: both(c, "0.3"), "value is '0.3', expected a finite decimal number"),
+    "whole-value": (lambda c: both(c, 1), "value is 1, expected a finite decimal number"),
+    "true-value": (lambda c: both(c, True), "value is True"),
+    "null-value": (lambda c: both(c, None), "value is None"),
+    "score-type": (lambda c: c["scores"].update({"cxc/i2t/median_rank": 2}), "results say 2.0"),
+    "above": (lambda c: both(c, 1.25), "is 1.25, outside its range of 0.0 to 1.0"),
+    "below": (lambda c: both(c, -0.5), "is -0.5, outside its range"),
+    "rank-zero": (lambda c: both(c, 0.5, "cxc/i2t/median_rank"), "is 0.5, outside its range of 1.0 or more"),
+    "interval-outside": (lambda c: row(c).update(high=1.5), "is 1.5, outside its range"),
+    "interval-swapped": (lambda c: row(c).update(low=0.4, high=0.3), "begins at 0.4 and ends at 0.3"),
+    "half-interval": (lambda c: row(c).update(low=None), "half an interval"),
+    "ties": (lambda c: row(c).update(ties=9999), "more ties than queries"),
+    "queries-type": (lambda c: row(c).update(n_queries=1261.0), "n_queries is 1261.0"),
+    "queries-zero": (lambda c: row(c).update(n_queries=0), "n_queries is 0"),
+    "queries-differ": (lambda c: row(c).update(n_queries=1200), "1200 and 1261 queries"),
+    "coverage": (lambda c: row(c).update(coverage=1.5), "coverage is 1.5"),
+    "map-above-r": (lambda c: both(c, 0.45), "map_at_r is above r_precision"),
+    "recall-falls": (lambda c: both(c, 0.95, "eccv_caption/i2t/recall_at_1"), "recall_at_1 is above recall_at_5"),
+    "parameters": (lambda c: row(c, "eccv_caption/i2t/recall_at_1").update(parameters={"k": 10}), "are not those of"),
+    "extra-field": (lambda c: row(c).update(note="x"), "TypeError"),
+    "schema": (lambda c: c.update(schema=2), "schema is 2"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_report_is_refused_with_the_reason(tmp_path, name):
+    edit, message = EDITS[name]
+    with pytest.raises(ReportRefused) as caught:
+        checked(tmp_path, edited(official_report(), edit))
+    assert message in str(caught.value)
+    assert "report.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("coco_6k/i2t/recall_at_1", "unknown task 'coco_6k'"),
+        ("coco_5k/i2t/recal_at_1", "unknown metric"),
+        ("coco_5k/t2t/recall_at_1", "is not defined there"),
+        ("cxc/sts/recall_at_1", "is not defined there"),
+    ],
+)
+def test_names_outside_the_registry_are_refused(tmp_path, key, message):
+    with pytest.raises(ReportRefused, match=message):
+        checked(tmp_path, official_report({key: (0.5, {"k": 1})}))
+
+
+def test_a_sum_must_be_that_of_its_parts():
+    recalls = [
+        result(f"coco_1k/{direction}/recall_at_{k}", 0.5, {"k": k}) for direction in ("i2t", "t2i") for k in (1, 5, 10)
+    ]
+    sums = {value: result("coco_1k//rsum", value, {}, low=None, high=None, n_queries=30000) for value in (300.0, 301.0)}
+    check_values(Report((*recalls, sums[300.0]), {}, {}))
+    with pytest.raises(ReportRefused, match="is 301.0, its parts make 300.0"):
+        check_values(Report((*recalls, sums[301.0]), {}, {}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "nonsense", '{"schema": 1', '"x"', "[" * 100_000], ids=range(6))
+def test_other_files_are_refused(tmp_path, text):
+    with pytest.raises(ReportRefused, match="report.json"):
+        checked(tmp_path, text)
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_are_none_are_refused(tmp_path, constant):
+    with pytest.raises(ReportRefused, match=f"holds {constant}"):
+        checked(tmp_path, official_report().replace("0.3125", constant))
+
+
+def test_a_key_given_twice_is_refused(tmp_path):
+    twice = official_report().replace('"schema": 1', '"schema": 1, "schema": 1')
+    with pytest.raises(ReportRefused, match="'schema' is given twice"):
+        checked(tmp_path, twice)
+
+
+def test_an_unreadable_file_is_named(tmp_path):
+    with pytest.raises(InvalidOption, match=r"cannot read .*absent\.json"):
+        checked_report(tmp_path / "absent.json")
+
+
+def test_a_report_of_the_sample_is_refused(tmp_path, sample_library, make_run):
+    report = evaluate(make_run(sample_library), "eccv_caption", data_dir=sample_library)
+    with pytest.raises(ReportRefused, match="edition 'sample'"):
+        checked(tmp_path, report_to_json(report))
+
+
+def test_a_mirror_that_calls_itself_official_is_refused(tmp_path, sample_library, make_run):
+    """Its own catalog says what the files should be, but not what the official files are."""
+    import shutil
+
+    from cxc_eccv.sources.location import mirror_folder
+
+    mirror = shutil.copytree(mirror_folder("sample"), tmp_path / "mirror")
+    catalog = mirror / "catalog.toml"
+    catalog.write_text(catalog.read_text().replace('edition = "sample"', 'edition = "official"'))
+    library = Library(mirror)
+    report = evaluate(make_run(library), "eccv_caption", data_dir=library)
+    assert report.provenance["data"]["edition"] == "official"
+    with pytest.raises(ReportRefused, match="was modified"):
+        checked(tmp_path, report_to_json(report))
+
+
+def test_a_report_of_the_real_data_is_accepted(tmp_path, real_library, make_run):
+    run = make_run(real_library, width=4)
+    report = evaluate(run, ["eccv_caption", "cxc_rated"], data_dir=real_library, confidence=None)
+    accepted, files = checked(tmp_path, report_to_json(report))
+    assert accepted.scores == report.scores
+    assert "eccv_image_to_caption" in files
+    assert np.isfinite(list(accepted.scores.values())).all()

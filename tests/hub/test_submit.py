@@ -1,0 +1,209 @@
+"""Submitting a report: the file it writes, the diff it shows, the pull request it opens, the leaderboard."""
+
+import pytest
+import yaml
+from official import BENCHMARK, MODEL, SCORES, add_benchmark, add_model, edited, official_report
+
+PATH = ".eval_results/cxc_eccv.yaml"
+READ = """
+from huggingface_hub import HfApi
+api = HfApi()
+board = [(row.rank, row.model_id, row.value, row.pull_request)
+         for row in api.get_dataset_leaderboard("org/cxc_eccv", base_model_only=False)]
+model = [(entry.task_id, entry.value, entry.dataset_revision)
+         for entry in api.model_info("me/clip", expand=["evalResults"]).eval_results or []]
+told = {"board": board, "model": model}
+"""
+
+
+@pytest.fixture
+def benchmark(hub):
+    return add_benchmark(hub)
+
+
+@pytest.fixture
+def model(hub, benchmark):
+    return add_model(hub)
+
+
+@pytest.fixture
+def report(tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text(official_report())
+    return path
+
+
+def submit(client, report, *options, dataset=BENCHMARK, **expected):
+    return client.command("submit", report, "--model", MODEL, "--dataset", dataset, *options, **expected)
+
+
+def test_a_dry_run_shows_the_diff_and_sends_nothing(hub, client, model, report):
+    text = submit(client, report, "--date", "2026-01-02").out
+    assert f"+++ {PATH} (new)" in text
+    assert "+    task_id: eccv_caption_i2t_map_at_r" in text
+    assert "+  value: 0.3125" in text
+    assert "+  date: '2026-01-02'" in text
+    assert "Nothing was sent. Add --yes" in text
+    assert not hub.seen("^(POST|PUT)")
+    assert not model.pull_requests
+
+
+def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model, benchmark, report):
+    options = ("--date", "2026-01-02", "--notes", "zero-shot", "--source", "https://example.org/logs", "--yes")
+    text = submit(client, report, *options).out
+    assert f"pull request: {hub.url}/me/clip/discussions/1" in text
+    (pull_request,) = model.pull_requests
+    assert pull_request.title == "Add results on org/cxc_eccv"
+    assert "fingerprint" in pull_request.description
+    rows = yaml.safe_load(model.files("refs/pr/1")[PATH])
+    assert {row["dataset"]["task_id"]: row["value"] for row in rows} == {
+        key.replace("/", "_"): value for key, (value, _) in SCORES.items()
+    }
+    for row in rows:
+        assert row["dataset"]["id"] == BENCHMARK
+        assert row["dataset"]["revision"] == benchmark.main.oid
+        assert row["date"] == "2026-01-02"
+        assert row["source"] == {"url": "https://example.org/logs"}
+        assert row["notes"] == "zero-shot; cxc_eccv 0.1.0, data 1.0.0"
+    assert PATH not in model.files()  # proposed, not written
+    assert model.files("refs/pr/1")["README.md"] == model.files()["README.md"]
+
+
+def test_merged_results_reach_the_leaderboard_and_the_model(hub, client, model, benchmark, report):
+    declared = yaml.safe_load(benchmark.files()["eval.yaml"])
+    declared["tasks"].sort(key=lambda task: task["id"] != "eccv_caption_i2t_map_at_r")
+    hub.store.write(benchmark, {"eval.yaml": yaml.safe_dump(declared).encode()})
+    submit(client, report, "--yes")
+    told = client.code(READ).told
+    assert told["board"] == [[1, MODEL, 0.3125, 1]]
+    assert told["model"] == []
+    hub.store.merge(model, 1)
+    told = client.code(READ).told
+    assert told["board"] == [[1, MODEL, 0.3125, None]]
+    assert ["eccv_caption_i2t_map_at_r", 0.3125, benchmark.main.oid] in told["model"]
+    assert "states these results already" in submit(client, report, "--date", "2026-02-03", "--yes").out
+    assert len(model.pull_requests) == 1
+
+
+def test_the_same_command_twice_opens_one_pull_request(client, model, report):
+    first = submit(client, report, "--yes", "--date", "2026-01-02").out.splitlines()[-1]
+    second = submit(client, report, "--yes", "--date", "2026-01-03").out.splitlines()[-1]
+    assert first == second
+    assert len(model.pull_requests) == 1
+
+
+def test_other_results_open_another_one(client, model, report):
+    submit(client, report, "--yes")
+    report.write_text(official_report(SCORES | {"eccv_caption/i2t/map_at_r": (0.33, {})}))
+    assert "discussions/2" in submit(client, report, "--yes").out
+
+
+def test_results_of_other_tasks_and_data_sets_are_kept(hub, client, benchmark, report):
+    there = [
+        {"dataset": {"id": "other/data", "task_id": "x"}, "value": 1, "verifyToken": "signed"},
+        {"dataset": {"id": BENCHMARK, "task_id": "cxc_t2i_recall_at_1"}, "value": 0.5, "date": "2025-01-01"},
+        {"dataset": {"id": BENCHMARK, "task_id": "eccv_caption_i2t_map_at_r"}, "value": 0.1},
+    ]
+    model = add_model(hub, **{PATH: yaml.safe_dump(there).encode()})
+    text = submit(client, report, "--yes").out
+    rows = yaml.safe_load(model.files("refs/pr/1")[PATH])
+    assert rows[:2] == there[:2]
+    assert rows[2]["value"] == 0.3125
+    assert "-  value: 0.1\n" in text and "+  value: 0.3125\n" in text
+
+
+@pytest.mark.parametrize("content", [b"a: 1", b"- value: 1", b"- [", b"- {dataset: {id: a, task_id: b}, value: x}"])
+def test_a_malformed_file_there_is_left_alone(hub, client, benchmark, report, content):
+    hub.store._validate = lambda files: None
+    add_model(hub, **{PATH: content})
+    assert "Correct or delete it" in submit(client, report, "--yes", status=2).err
+
+
+def test_model_index_is_written_beside_everything_else_in_the_card(client, model, benchmark, report):
+    text = submit(client, report, "--model-index", "--yes").out
+    card = model.files("refs/pr/1")["README.md"].decode()
+    assert card.startswith("---\nlicense: mit # as upstream\nmodel-index:\n")
+    assert card.endswith("\n# CLIP\n")
+    (index,) = yaml.safe_load(card.split("---\n")[1])["model-index"]
+    assert index["name"] == MODEL
+    found = {row["dataset"]["config"]: row for row in index["results"]}
+    assert found["eccv_caption"]["dataset"]["revision"] == benchmark.main.oid
+    values = {metric["name"]: metric["value"] for row in index["results"] for metric in row["metrics"]}
+    assert values == {key: value for key, (value, _) in SCORES.items()}
+    assert "+++ README.md (new)" in text
+    assert set(model.files("refs/pr/1")) - set(model.files()) == {PATH}
+
+
+def test_model_index_replaces_earlier_values_and_keeps_others(hub, client, model, report):
+    submit(client, report, "--model-index", "--yes")
+    hub.store.merge(model, 1)
+    card = model.files()["README.md"].decode().replace("results:\n", "results:\n" + FOREIGN, 1)
+    hub.store.write(model, {"README.md": card.encode()})
+    report.write_text(official_report(SCORES | {"eccv_caption/i2t/map_at_r": (0.33, {})}))
+    submit(client, report, "--model-index", "--yes")
+    (index,) = yaml.safe_load(model.files("refs/pr/2")["README.md"].decode().split("---\n")[1])["model-index"]
+    assert index["results"][0]["dataset"]["type"] == "other/data"
+    values = [metric["value"] for row in index["results"] for metric in row["metrics"]]
+    assert 0.33 in values and 0.3125 not in values and len(values) == len(SCORES) + 1
+
+
+FOREIGN = """\
+  - task: {type: t}
+    dataset: {type: other/data, name: o}
+    metrics: [{type: m, value: 7}]
+"""
+
+
+def test_what_the_leaderboard_has_no_task_for_is_named(client, model, report):
+    report.write_text(official_report(SCORES | {"cxc/i2t/recall_at_20": (0.9, {"k": 20})}))
+    assert "left out: cxc/i2t/recall_at_20" in submit(client, report).out
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"edition": "sample"}, "holds edition 'sample'"),
+        ({"data_version": "0.9"}, "not 'official' 1.0.0"),
+        ({"sources": {"sts_test": "0" * 64}}, "sts_test is not the file org/cxc_eccv was built from"),
+        ({"sources": None}, "is not one that `cxc-eccv build` wrote"),
+    ],
+)
+def test_the_released_data_must_be_the_reports(hub, client, report, manifest, message):
+    add_benchmark(hub, **manifest)
+    add_model(hub)
+    assert message in submit(client, report, "--yes", status=2).err
+
+
+def test_the_benchmark_must_have_the_tasks(hub, client, model, benchmark, report):
+    hub.store.write(benchmark, {"eval.yaml": b"tasks: [{id: a, config: b, split: test}]"})
+    assert "has no task cxc_i2t_median_rank" in submit(client, report, status=2).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--dataset", "org/none"), "there is no dataset org/none"),
+        (("--dataset", "org/plain"), "has no eval.yaml"),
+        (("--model", "me/none"), "there is no model me/none"),
+        (("--model", "clip"), "write owner/name"),
+        (("--date", "2999-01-01"), "is in the future"),
+        (("--date", "2026-02-30"), "expected a day of the calendar"),
+        (("--date", "yesterday"), "expected a day of the calendar"),
+        (("--notes", "a\nb"), "expected one line"),
+        (("--source", "file:///etc/passwd"), "no address on the web"),
+        (("--source", "https://me:password@example.org"), "holds a user name or a password"),
+    ],
+)
+def test_wrong_arguments(hub, client, model, report, arguments, message):
+    hub.store.create("dataset", "org/plain", {"a.txt": b"x"})
+    error = client.command("submit", report, "--model", MODEL, "--dataset", BENCHMARK, *arguments, status=2).err
+    assert message in error
+    assert "password@" not in error
+    assert not model.pull_requests
+
+
+def test_a_refused_report_asks_the_hub_nothing(hub, client, model, report):
+    hub.requests.clear()
+    report.write_text(edited(official_report(), lambda content: content["provenance"]["data"].update(edition="sample")))
+    assert "ReportRefused" in submit(client, report, "--yes", status=2).err
+    assert not hub.requests

@@ -1,0 +1,60 @@
+"""Random inputs for the ``evaluate`` modules, by what their metric needs."""
+
+import numpy as np
+
+GALLERY = 30
+QUERIES = 40
+
+
+def rankings(seed):
+    """Whole rankings and positives."""
+    random = np.random.default_rng(seed)
+    predictions = [random.permutation(GALLERY).tolist() for _ in range(QUERIES)]
+    references = [random.choice(GALLERY, random.integers(1, 7), replace=False).tolist() for _ in range(QUERIES)]
+    return {"predictions": predictions, "references": references}
+
+
+def both_directions(seed):
+    """Rankings of which every fourth one is of a caption."""
+    return {**rankings(seed), "directions": ["i2t", "i2t", "i2t", "t2i"] * (QUERIES // 4)}
+
+
+def graded(seed, highest=1):
+    """Rankings with judged items and whole-number gains, of each query one above 0 at least."""
+    random, given = np.random.default_rng(seed), rankings(seed)
+    gains = [[highest, *random.integers(0, highest + 1, len(own) - 1).tolist()] for own in given["references"]]
+    return {**given, "gains": gains}
+
+
+def own_items(seed):
+    """Rankings, each query's own items, and the categories of all items; a tenth of the gallery shows none."""
+    random = np.random.default_rng(seed)
+    images = [random.choice(5, random.integers(1, 4), replace=False).tolist() for _ in range(GALLERY // 3)]
+    categories = {item: images[item // 3] if item < GALLERY - 3 else [] for item in range(GALLERY)}
+    own = random.integers(0, GALLERY // 3 - 1, QUERIES)
+    references = [[3 * image, 3 * image + 2, 3 * image + 1] for image in own.tolist()]
+    return {"predictions": rankings(seed)["predictions"], "references": references}, categories
+
+
+def rated_pairs(seed, n_rows=120):
+    """Rated pairs and similarities that follow the ratings."""
+    random = np.random.default_rng(seed)
+    ratings = random.integers(0, 6, n_rows).astype(float)
+    return {
+        "predictions": (ratings + random.normal(size=n_rows)).round(1).tolist(),
+        "references": ratings.tolist(),
+        "query_ids": random.integers(0, 40, n_rows).tolist(),
+        "item_ids": list(range(n_rows)),
+    }
+
+
+def inputs_of(spec, seed):
+    """Columns and options of a module."""
+    columns, categories = own_items(seed)
+    return {
+        "ranks": (rankings(seed), {"gallery_size": GALLERY}),
+        "scores": (both_directions(seed), {}),
+        "top_k": (graded(seed), {"gallery_size": GALLERY}),
+        "plausible_hits": (columns, {"categories": categories}),
+        "rated_pairs": (rated_pairs(seed), {}),
+    }[spec.needs]

@@ -1,0 +1,147 @@
+"""Top items and plausible hits equal a plain sort with the tie rule, whatever the blocks, the run and the direction."""
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.row_measures import plausible_hits, top_k
+from cxc_eccv.ranking.top_rows import TopRows
+from cxc_eccv.runs import RankingsRun, ScoresRun
+from cxc_eccv.runs.ranked_lists import RankedLists
+
+LOOKS = ((0, None), (1, None), (2, None), (0, 2))
+
+
+def scores_of(run, judgments, direction):
+    """Query id to item id to the exact inner product, over the query's gallery."""
+    sides = {"i": run.images, "t": run.captions}
+    vectors = [dict(zip(sides[d].ids.tolist(), sides[d].vectors, strict=True)) for d in (direction[0], direction[-1])]
+    own = direction[0] == direction[-1]
+    return {
+        query: {
+            item: oracles.score_of(vectors[0][query], vectors[1][item], "dot")
+            for item in judgments.gallery_ids.tolist()
+            if not (own and item == query)
+        }
+        for query in judgments.query_ids.tolist()
+    }
+
+
+def gains_of(judgments):
+    return {
+        query: dict(
+            zip(judgments.gallery_ids[judgments.indices[a:b]].tolist(), judgments.gains[a:b].tolist(), strict=True)
+        )
+        for query, a, b in zip(judgments.query_ids.tolist(), judgments.indptr[:-1], judgments.indptr[1:], strict=True)
+    }
+
+
+def expected_top(run, judgments, direction, k):
+    gains = gains_of(judgments)
+    return [
+        oracles.graded_ranking(scores, gains[query])[:k]
+        for query, scores in scores_of(run, judgments, direction).items()
+    ]
+
+
+def expected_precision(run, matches, direction, look):
+    values = []
+    for row, scores in enumerate(scores_of(run, matches, direction).values()):
+        distances = matches.distances[matches.query_classes[row], matches.gallery_classes].tolist()
+        by_item = dict(zip(matches.gallery_ids.tolist(), distances, strict=True))
+        values.append(oracles.plausible_precision(scores, by_item, *look))
+    return values
+
+
+def as_scores(run):
+    return ScoresRun(run.images.ids, run.captions.ids, run.images.vectors.astype(float) @ run.captions.vectors.T)
+
+
+def as_rankings(run):
+    """Whole rankings with their scores, so that ties are seen."""
+    products = run.images.vectors.astype(float) @ run.captions.vectors.T
+    lists = {}
+    for direction, scores, queries, items in (
+        ("i2t", products, run.images.ids, run.captions.ids),
+        ("t2i", products.T, run.captions.ids, run.images.ids),
+    ):
+        order = np.argsort(-scores, axis=1, kind="stable")
+        sorted_scores = np.take_along_axis(scores, order, axis=1)
+        ends = np.arange(0, scores.size + 1, items.size)
+        lists[direction] = RankedLists(queries, ends, items[order].ravel(), sorted_scores.ravel())
+    return RankingsRun(lists)
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
+@given(data=st.data(), block_size=st.integers(1, 13), k=st.integers(1, 15))
+@settings(max_examples=60, deadline=None)
+def test_top_items_equal_a_plain_sort(direction, data, block_size, k):
+    run, _ = data.draw(strategies.judged_runs(direction))
+    judgments = data.draw(strategies.graded_judgments_of(run, direction))
+    top = top_k(run, judgments, direction, k, similarity="dot", block_size=block_size)
+    assert top.ids.tolist() == [row[: top.depth] for row in expected_top(run, judgments, direction, k)]
+    largest = judgments.gallery_ids.size - judgments.without_self
+    assert min(k, largest) <= top.depth <= min(k, judgments.gallery_ids.size)
+    scores = scores_of(run, judgments, direction)
+    for query, ids, found, cut in zip(top.query_ids.tolist(), top.ids.tolist(), top.scores, top.cut, strict=True):
+        assert found.tolist() == [scores[query][item] for item in ids]
+        beyond = [score for item, score in scores[query].items() if item not in ids]
+        assert cut == beyond.count(found[-1])
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@given(data=st.data(), block_size=st.integers(1, 13))
+@settings(max_examples=60, deadline=None)
+def test_plausible_hits_equal_a_plain_sort(direction, data, block_size):
+    run, _ = data.draw(strategies.judged_runs(direction))
+    matches = data.draw(strategies.category_matches_of(run, direction))
+    hits = plausible_hits(run, matches, direction, LOOKS, similarity="dot", block_size=block_size)
+    for look in LOOKS:
+        np.testing.assert_allclose(hits.precision(*look), expected_precision(run, matches, direction, look), rtol=1e-15)
+
+
+@pytest.mark.parametrize("form", [as_scores, as_rankings])
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_other_forms_of_a_run_measure_the_same(form, direction, data):
+    run, _ = data.draw(strategies.judged_runs(direction))
+    judgments = data.draw(strategies.graded_judgments_of(run, direction))
+    matches = data.draw(strategies.category_matches_of(run, direction))
+    other = form(run)
+    assert top_k(other, judgments, direction, 5).ids.tolist() == [
+        row[:5] for row in expected_top(run, judgments, direction, 5)
+    ]
+    hits = plausible_hits(other, matches, direction, LOOKS)
+    for look in LOOKS:
+        np.testing.assert_allclose(hits.precision(*look), expected_precision(run, matches, direction, look), rtol=1e-15)
+
+
+@given(data=st.data(), block_size=st.integers(1, 13))
+@settings(max_examples=40, deadline=None)
+def test_readers_share_passes_with_the_ranks_of_positives(data, block_size):
+    """Whatever else is read, in one direction or both, ranks and measures stay what they are alone."""
+    run, i2t = data.draw(strategies.judged_runs("i2t"))
+    requests = {"i2t": ("i2t", i2t), "t2i": ("t2i", data.draw(strategies.judgments_of(run, "t2i")))}
+    kept = {name: requests[name] for name in data.draw(st.sets(st.sampled_from(["i2t", "t2i"])))}
+    top, hits, readers = {}, {}, {}
+    for direction in data.draw(st.sets(st.sampled_from(["i2t", "t2i"]), min_size=1)):
+        top[direction] = data.draw(strategies.graded_judgments_of(run, direction))
+        hits[direction] = data.draw(strategies.category_matches_of(run, direction))
+        readers[direction] = [TopRows(top[direction], 4), PlausibleRows(hits[direction], LOOKS)]
+    ranks = ranks_of_run(run, kept, readers=readers, similarity="dot", block_size=block_size)
+    for name, (direction, judgments) in kept.items():
+        alone = positive_ranks(run, judgments, direction, similarity="dot")
+        np.testing.assert_array_equal(ranks[name].ranks, alone.ranks)
+        np.testing.assert_array_equal(ranks[name].ties, alone.ties)
+    for direction, (best, plausible) in readers.items():
+        found = expected_top(run, top[direction], direction, 4)
+        assert best.result.ids.tolist() == [row[:4] for row in found]
+        for look in LOOKS:
+            expected = expected_precision(run, hits[direction], direction, look)
+            np.testing.assert_allclose(plausible.result.precision(*look), expected, rtol=1e-15)

@@ -1,0 +1,114 @@
+"""The packaged figures against what the papers print, and ECCV Caption's Table 5 computed from them."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.comparison import metric_agreement, published_agreement
+from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table
+from cxc_eccv.comparison.published.table import packaged_rows
+
+pytestmark = pytest.mark.reference
+
+TABLE_5 = """
+COCO 1K R@1   -    0.87 0.86 0.94 0.89 0.97 0.92 0.89 0.72 0.39 0.47 0.45
+COCO 1K R@5   0.87 -    0.97 0.93 0.79 0.88 0.93 0.79 0.81 0.49 0.58 0.39
+COCO 1K R@10  0.86 0.97 -    0.92 0.77 0.86 0.91 0.77 0.79 0.49 0.57 0.43
+RSUM          0.94 0.93 0.92 -    0.84 0.94 0.95 0.84 0.77 0.43 0.52 0.43
+COCO 5K R@1   0.89 0.79 0.77 0.84 -    0.89 0.83 1.00 0.65 0.30 0.39 0.45
+COCO 5K R@5   0.97 0.88 0.86 0.94 0.89 -    0.95 0.89 0.75 0.41 0.50 0.43
+COCO 5K R@10  0.92 0.93 0.91 0.95 0.83 0.95 -    0.83 0.80 0.47 0.55 0.38
+CxC R@1       0.89 0.79 0.77 0.84 1.00 0.89 0.83 -    0.65 0.30 0.39 0.45
+ECCV R@1      0.72 0.81 0.79 0.77 0.65 0.75 0.80 0.65 -    0.65 0.74 0.29
+ECCV R-P      0.39 0.49 0.49 0.43 0.30 0.41 0.47 0.30 0.65 -    0.90 0.17
+ECCV mAP@R    0.47 0.58 0.57 0.52 0.39 0.50 0.55 0.39 0.74 0.90 -    0.20
+PMRP          0.45 0.39 0.43 0.43 0.45 0.43 0.38 0.45 0.29 0.17 0.20 -
+"""
+"""As printed; rows and columns in the order of HEADLINES."""
+
+PMRP = HEADLINES[-1]
+HIGHER_IN_PRINT = {"coco_1k/recall_at_1", "coco_1k/recall_at_10", "coco_1k/rsum", "eccv_caption/recall_at_1"}
+"""Metrics whose correlation with PMRP is printed 0.01 above tau-b of the printed scores."""
+
+TIED = ("PCME (CutMix)", "VSE infinity (WSL grid)")
+
+ONE_PER_COLUMN = {
+    "eccv_caption/map_at_r": ("PVSE K=2", 0.4026),
+    "eccv_caption/r_precision": ("VinVL", 0.4955),
+    "eccv_caption/recall_at_1": ("BLIP", 0.9099),
+    "cxc_rated/recall_at_1": ("CLIP ViT-B/32", 0.4197),
+    "coco_1k/recall_at_1": ("SGR", 0.6966),
+    "coco_5k/recall_at_1": ("PVSE K=1, no negative mining", 0.3065),
+}
+"""Entries of Table 4, which prints the means of both directions."""
+
+
+def printed_table_5():
+    rows = [line.split()[-12:] for line in TABLE_5.strip().splitlines()]
+    table = np.array([[1.0 if entry == "-" else float(entry) for entry in row] for row in rows])
+    np.testing.assert_array_equal(table, table.T)
+    return table
+
+
+def test_table_5_is_reproduced_to_two_decimals_but_for_four_entries_of_pmrp():
+    found = published_agreement()
+    assert (found.metrics, len(found.models)) == (HEADLINES, 25)
+    printed = printed_table_5()
+    apart = np.argwhere(np.round(found.tau, 2) != printed)
+    pairs = {frozenset((HEADLINES[row], HEADLINES[column])) for row, column in apart}
+    assert pairs == {frozenset((PMRP, metric)) for metric in HIGHER_IN_PRINT}
+    assert np.abs(found.tau - printed).max() < 0.0063  # 0.005 is the rounding of the print
+    assert np.count_nonzero(np.triu(np.round(found.tau, 2) == printed, 1)) == 62
+
+
+def test_the_four_entries_come_from_one_tie_in_table_4():
+    """Table 4 prints one PMRP for two models; with VSE infinity above PCME, all 66 entries are the printed ones."""
+    table = eccv_caption_table()
+    scores = {key: table.scores_of(key) for key in HEADLINES}
+    pmrp = scores[PMRP]
+    values = list(pmrp.values())
+    assert [model for model, value in pmrp.items() if values.count(value) > 1] == list(TIED)
+    assert pmrp[TIED[0]] == 0.5765
+    scores[PMRP] = pmrp | {TIED[1]: pmrp[TIED[1]] + 1e-6}
+    np.testing.assert_array_equal(np.round(metric_agreement(scores).tau, 2), printed_table_5())
+    scores[PMRP] = pmrp | {TIED[0]: pmrp[TIED[0]] + 1e-6}
+    assert np.count_nonzero(np.triu(np.round(metric_agreement(scores).tau, 2) != printed_table_5(), 1)) == 6
+
+
+def test_the_means_over_both_directions_are_those_of_table_4():
+    table = eccv_caption_table()
+    for key, (model, value) in ONE_PER_COLUMN.items():
+        assert table.scores_of(key)[model] == pytest.approx(value, abs=0.5001e-4)
+
+
+def test_rsum_of_the_printed_recalls_is_table_4_s_to_its_one_decimal():
+    rsum = eccv_caption_table().scores_of("coco_1k/rsum")
+    for row in packaged_rows("eccv_caption_models_table4.csv"):
+        assert rsum[row["model"]] == pytest.approx(float(row["rsum"]), abs=0.0501)
+
+
+def test_pmrp_per_direction_contradicts_table_4_for_the_last_two_groups():
+    """Why PMRP is taken from Table 4 alone."""
+    pmrp = {row["model"]: float(row["pmrp"]) for row in packaged_rows("eccv_caption_models_table4.csv")}
+    rows = packaged_rows("eccv_caption_models.csv")
+    means = {model: np.mean([float(r["pmrp_as_printed"]) for r in rows if r["model"] == model]) for model in pmrp}
+    apart = {model for model in pmrp if abs(means[model] - pmrp[model]) > 0.00501}
+    assert apart == {row["model"] for row in rows if row["group"] in ("vl_pretraining", "negative_mining")}
+    assert len(apart) == 11
+    assert max(abs(means[model] - pmrp[model]) for model in apart) == pytest.approx(11.825)
+    assert not any("pmrp" in key and key.count("/") == 2 for key in eccv_caption_table().keys)
+
+
+def test_the_tables_hold_the_first_and_last_rows_of_the_papers():
+    table = eccv_caption_table()
+    assert (len(table.models), table.models[0], table.models[-1]) == (25, "VSE0", "PVSE K=1, hardest negatives")
+    assert table.scores_of("eccv_caption/i2t/map_at_r")["VSE0"] == 0.1492
+    assert table.scores_of("coco_5k/t2i/recall_at_10")["PVSE K=1, hardest negatives"] == 0.7376
+    assert table.group_of("BLIP") == "vl_pretraining"
+    assert len(table.scores) == 25 * (2 * 10 + 12)
+    cxc = cxc_table()
+    assert cxc.scores_of("coco_5k/i2t/recall_at_1")["VSE++"] == 0.413
+    assert cxc.scores_of("cxc/i2i/median_rank")["DE_T2T+I2T"] == 2
+    assert "VSRN (paper)" not in cxc.scores_of("coco_5k/i2t/median_rank")
+    sits = next(s for s in cxc.scores if s.key == "cxc/sits/bootstrap_spearman" and s.model == "DE_T2T+I2T")
+    assert (sits.value, sits.deviation) == (0.619, 0.013)
+    assert len(cxc.scores) == 32 * 4 - 2 + 18

@@ -1,0 +1,106 @@
+"""The dicts of the eccv_caption package, unchanged, give its scores; and where the package is silent, we are not."""
+
+import numpy as np
+import pytest
+
+import cxc_eccv as ce
+from cxc_eccv.errors import MalformedRun, RunTooShallow
+from cxc_eccv.registry import task
+
+pytestmark = pytest.mark.reference
+
+eccv_caption = pytest.importorskip("eccv_caption", reason="the eccv_caption package is not installed")
+
+NAMES = {"eccv_map_at_r": "map_at_r", "eccv_rprecision": "r_precision", "eccv_r1": "recall_at_1"}
+
+
+class LazyDict(dict):
+    """Query id to ranked ids, a list made when it is asked for: all lists at once take 12 GB."""
+
+    def __init__(self, query_ids, orders, item_ids):
+        super().__init__(zip(query_ids.tolist(), range(query_ids.size), strict=True))
+        self.orders, self.item_ids = orders, item_ids
+
+    def __getitem__(self, query):
+        return self.item_ids[self.orders[super().__getitem__(int(query))]].tolist()
+
+    def values(self):
+        return (self[query] for query in self)
+
+
+def whole_rankings(library, seed, queries=None):
+    """i2t and t2i dicts over the real ids; of all queries, or of those given."""
+    random = np.random.default_rng(seed)
+    images, captions = (
+        library.images("test")["image_id"].to_numpy(),
+        library.captions("test")["caption_id"].to_numpy(),
+    )
+    vectors = {"i": (images, random.standard_normal((images.size, 8)))}
+    vectors["t"] = captions, random.standard_normal((captions.size, 8))
+    dicts = []
+    for direction in ("i2t", "t2i"):
+        (query_ids, asked), (item_ids, ranked) = vectors[direction[0]], vectors[direction[-1]]
+        if queries is not None:
+            kept = np.isin(query_ids, queries[direction])
+            query_ids, asked = query_ids[kept], asked[kept]
+        orders = np.empty((query_ids.size, item_ids.size), dtype=np.uint16)
+        for start in range(0, query_ids.size, 1000):
+            orders[start : start + 1000] = np.argsort(-(asked[start : start + 1000] @ ranked.T), axis=1)
+        dicts.append(LazyDict(query_ids, orders, item_ids))
+    return dicts
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_dicts_of_the_eccv_queries_give_the_scores_of_the_package(real_library, seed):
+    queries = {d: task("eccv_caption").judgments(real_library, "test", d).query_ids for d in ("i2t", "t2i")}
+    i2t, t2i = whole_rankings(real_library, seed, queries)
+    theirs = eccv_caption.Metrics().compute_all_metrics(i2t, t2i, target_metrics=list(NAMES))
+    ours = ce.evaluate_rankings(i2t, t2i, "eccv_caption", data_dir=real_library, confidence=None).scores
+    for name, label in NAMES.items():
+        for direction in ("i2t", "t2i"):
+            assert abs(ours[f"eccv_caption/{direction}/{label}"] - theirs[name][direction]) < 1e-12
+
+
+@pytest.mark.slow
+def test_all_metrics_of_the_package(real_library):
+    i2t, t2i = whole_rankings(real_library, seed=2)
+    targets = ["coco_1k_recalls", "coco_5k_recalls", "cxc_recalls", *NAMES]
+    theirs = eccv_caption.Metrics().compute_all_metrics(i2t, t2i, target_metrics=targets)
+    ours = ce.evaluate_rankings(i2t, t2i, data_dir=real_library, confidence=None).scores
+    labels = {f"eccv_caption/{{}}/{label}": name for name, label in NAMES.items()}
+    for ours_name, their_name in {"coco_1k": "coco_1k", "coco_5k": "coco_5k", "cxc_rated": "cxc"}.items():
+        labels |= {f"{ours_name}/{{}}/recall_at_{k}": f"{their_name}_r{k}" for k in (1, 5, 10)}
+    for label, name in labels.items():
+        for direction in ("i2t", "t2i"):
+            assert abs(ours[label.format(direction)] - theirs[name][direction]) < 1e-12, label
+
+
+def test_what_the_package_passes_over_in_silence(real_library):
+    """Facts of docs/bad_input.md: each gives a number there and an error here."""
+    queries = {d: task("eccv_caption").judgments(real_library, "test", d).query_ids for d in ("i2t", "t2i")}
+    i2t, t2i = whole_rankings(real_library, 3, queries)
+    peer = eccv_caption.Metrics()
+    scores = peer.compute_all_metrics(i2t, t2i, target_metrics=["eccv_map_at_r"])
+
+    again = peer.compute_all_metrics({}, {}, target_metrics=["eccv_map_at_r"])
+    assert again == scores
+    with pytest.raises(MalformedRun, match="i2t: holds no query"):
+        ce.evaluate_rankings({}, {}, data_dir=real_library)
+
+    text = {query: [str(item) for item in items[:50]] for query, items in zip(t2i, t2i.values(), strict=True)}
+    zeros = peer.eccv_metrics({"t2i": text}, "t2i")
+    assert {values["t2i"] for values in zeros.values()} == {0.0}
+    with pytest.raises(MalformedRun, match="whole-number ids"):
+        ce.evaluate_rankings(t2i=text, data_dir=real_library)
+
+    positives = real_library.eccv("eccv", "t2i").to_pandas().groupby("query_id")["item_id"].apply(list)
+    one = {int(query): [own[0]] * 50 for query, own in positives.items()}
+    assert peer.eccv_metrics({"t2i": one}, "t2i")["eccv_map_at_r"]["t2i"] == 1.0
+    with pytest.raises(MalformedRun, match="twice, at ranks 1 and 2"):
+        ce.evaluate_rankings(t2i=one, data_dir=real_library)
+
+    cut = {query: items[:1] for query, items in one.items()}
+    precision = eccv_caption.metrics.compute_rprecision(cut, positives.to_dict())
+    assert precision == 1.0
+    with pytest.raises(RunTooShallow, match="r_precision of query"):
+        ce.evaluate_rankings(t2i=cut, tasks="eccv_caption/t2i", metrics=["r_precision"], data_dir=real_library)

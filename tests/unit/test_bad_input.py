@@ -1,0 +1,214 @@
+"""What bad input gets: never a number, but an error of our tree that names the place and the remedy."""
+
+import itertools
+import os
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bad_inputs import BAD_INPUTS
+from spoilt_runs import Good, columns, npz, rankings, scores, trec
+
+import cxc_eccv as ce
+from cxc_eccv import errors
+from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MissingIds, RunTooShallow, UnknownIds
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.types import Embeddings
+
+PAGE = Path(__file__).parents[2] / "docs" / "bad_input.md"
+NAMES = [" in ".join(key) for key in BAD_INPUTS]
+
+
+@pytest.fixture(scope="module")
+def good(sample_library):
+    return Good.of(sample_library)
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS.values(), ids=NAMES)
+def test_it_is_refused_by_name_and_with_a_remedy(case, good, sample_library, tmp_path):
+    path = case.write(good, tmp_path)
+    with pytest.raises(CxcEccvError) as caught:
+        ce.evaluate(ce.load_run(path), data_dir=sample_library, **case.options)
+    assert type(caught.value).__name__ == case.error
+    for word in case.words:
+        assert word in str(caught.value)
+
+
+def table():
+    """Rows of the page's table: cells by column."""
+    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_page_has_a_row_for_each_case_and_names_its_error():
+    rows = {(what, form): error for what, form, _, error, _ in table()}
+    assert len(rows) == len(table())
+    assert rows == {key: f"`{case.error}`" for key, case in BAD_INPUTS.items()}
+    for what, form, peers, _, remedy in table():
+        assert remedy, (what, form)
+        assert peers, (what, form)
+
+
+def test_every_error_the_page_names_exists():
+    for name in re.findall(r"`([A-Z]\w+)`", PAGE.read_text(encoding="utf-8")):
+        assert issubclass(getattr(errors, name), CxcEccvError)
+
+
+def test_good_forms_are_accepted(good, sample_library, tmp_path):
+    """The unspoilt files work, so that each case above fails for its own reason."""
+    unspoilt = [
+        npz(lambda arrays: None),
+        scores(lambda arrays: None),
+        rankings(lambda content: None),
+        columns(lambda table: None),
+        trec("{query} Q0 {item} 2 -2 run"),
+    ]
+    for write in unspoilt:
+        report = ce.evaluate(ce.load_run(write(good, tmp_path)), data_dir=sample_library, confidence=None)
+        assert 0 <= report.scores["coco_5k/t2i/recall_at_10"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Embeddings(["1", "2"], np.eye(2)), "ids have type <U1"),
+        (lambda: Embeddings([1.0, 2.0], np.eye(2)), "ids have type float64"),
+        (lambda: Embeddings([1, 1], np.eye(2)), "id 1 occurs 2 times"),
+        (lambda: Embeddings([1, 2], [[1.0, np.nan], [1.0, 1.0]]), "NaN or infinite"),
+        (lambda: Embeddings([1, 2], [[1e300, 1.0], [1.0, 1.0]]), "beyond float32, the first for id 1"),
+        (lambda: Embeddings([1, 2], np.full((2, 2), np.inf, dtype=np.float16)), "NaN or infinite"),
+        (lambda: Embeddings([1, 2], [[1.0], [1.0, 2.0]]), "unequal length"),
+        (lambda: Embeddings([1, 2], np.array([["a"], ["b"]])), "vectors have type <U1"),
+        (lambda: Embeddings([1, 2], np.array([[None], [1]])), "vectors have type object"),
+        (lambda: Embeddings([], np.empty((0, 3))), "N > 0"),
+        (lambda: EmbeddingsRun(None, None), "neither"),
+        (lambda: EmbeddingsRun(Embeddings([1], [[1, 2]]), Embeddings([2], [[1]])), "dimensions"),
+        (lambda: ScoresRun(np.array(["1"]), np.array([2]), np.ones((1, 1))), "run, image_ids: has type <U1"),
+        (lambda: ScoresRun(np.array([1]), np.array([2]), [[1.0], [1.0, 2.0]]), "rows of unequal length"),
+        (lambda: ScoresRun(np.array([1]), np.array([2]), np.ones((1, 1), dtype=int)), r"scores\.astype\('float32'\)"),
+        (lambda: RankingsRun.from_dicts(), "at least one direction"),
+        (lambda: RankingsRun.from_dicts({}, {}), "i2t: holds no query"),
+        (lambda: RankingsRun.from_dicts([[1, 2]]), "i2t: is a list; give a dict"),
+        (lambda: RankingsRun.from_dicts({1.0: [2]}), "query id 1.0 is not a whole number"),
+        (lambda: RankingsRun.from_dicts({"1": [2], 1: [3]}), "id 1 stands in rows 0 and 1"),
+        (lambda: RankingsRun.from_dicts({1: [2.0]}), "need a list of whole-number ids"),
+        (lambda: RankingsRun.from_dicts({1: {2, 3}}), "need a list of whole-number ids"),
+        (lambda: RankingsRun.from_dicts({1: [[2], [3, 4]]}), "rows of unequal length"),
+        (lambda: RankingsRun.from_dicts({1: None}), "need a list of whole-number ids"),
+        (lambda: RankingsRun.from_dicts({1: [3, 3]}), "item 3 twice, at ranks 1 and 2"),
+        (lambda: RankingsRun.from_dicts({1: []}), "the ranking of query 1 is empty"),
+    ],
+)
+def test_arrays_and_dicts_are_checked_like_files(make, words):
+    with pytest.raises(MalformedRun, match=words):
+        make()
+
+
+@pytest.mark.parametrize("thing", ["run.npz", np.eye(2), {"i2t": {1: [2]}}, None])
+def test_what_is_no_run_is_refused(thing, sample_library):
+    with pytest.raises(MalformedRun, match="is no run; read a file with load_run"):
+        ce.evaluate(thing, data_dir=sample_library)
+
+
+def test_no_pickle_is_ever_run(tmp_path):
+    """The object would leave a mark on the disk."""
+
+    class Marker:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "was run"),)
+
+    for name in ("bare.npz", "run.pkl", "run.npz", "run.safetensors", "run.json", "run.parquet"):
+        (tmp_path / name).write_bytes(pickle.dumps(Marker()))
+        with pytest.raises(MalformedRun):
+            ce.load_run(tmp_path / name)
+    np.savez(tmp_path / "objects.npz", image_ids=np.array([Marker()], dtype=object))
+    with pytest.raises(MalformedRun, match="never unpickled"):
+        ce.load_run(tmp_path / "objects.npz")
+    assert not (tmp_path / "was run").exists()
+
+
+@pytest.mark.parametrize("form", ["arrays", "matrix"])
+def test_an_npz_cut_anywhere_gives_no_number(form, good, tmp_path):
+    path = tmp_path / "run.npz"
+    np.savez(path, **getattr(good, form)())
+    whole = path.read_bytes()
+    for share in np.linspace(0, 1, 23, endpoint=False):
+        path.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(MalformedRun, match="save it again"):
+            ce.load_run(path)
+
+
+def test_a_ranking_cut_short_gives_what_it_is_deep_enough_for(good, sample_library):
+    whole = ce.evaluate_rankings(**good.rankings(), data_dir=sample_library, confidence=None)
+    short = ce.evaluate_rankings(**good.rankings(depth=7), data_dir=sample_library, confidence=None)
+    assert short.scores.items() < whole.scores.items()
+    assert {key for key in short.scores if "coco_5k" in key} == {
+        f"coco_5k/{direction}/recall_at_{k}" for direction in ("i2t", "t2i") for k in (1, 5)
+    }
+    for key in whole.scores.keys() - short.scores.keys():
+        assert re.search(r"Rank (at least \d+ items|the whole gallery)", short.skipped[key])
+
+
+@pytest.mark.parametrize("depth", [1, 5, 9])
+def test_one_item_never_earns_r_precision(good, sample_library, depth):
+    """The eccv_caption package gives 0.85 instead of 0.20 here."""
+    rankings = good.rankings(depth)
+    needed = sample_library.eccv("eccv", "t2i").group_by("query_id").aggregate([("item_id", "count")])
+    largest = max(needed["item_id_count"].to_pylist())
+    report = ce.evaluate_rankings(**rankings, data_dir=sample_library, confidence=None)
+    assert ("eccv_caption/t2i/r_precision" in report.scores) == (depth >= largest)
+    if depth < largest:
+        with pytest.raises(RunTooShallow, match=f"the largest R is {largest}"):
+            ce.evaluate_rankings(**rankings, tasks="eccv_caption/t2i", metrics=["r_precision"], data_dir=sample_library)
+
+
+def test_a_task_that_was_named_and_gets_nothing_is_an_error(good, sample_library):
+    rankings = {"t2i": {query: items[:1] for query, items in good.rankings()["t2i"].items()}}
+    with pytest.raises(RunTooShallow, match=r"eccv_caption/t2i/.*holds? |ends at rank 1"):
+        ce.evaluate_rankings(**rankings, tasks="eccv_caption/t2i", metrics=["map_at_r"], data_dir=sample_library)
+    with pytest.raises(InvalidOption, match="no i2t rankings"):
+        ce.evaluate_rankings(**rankings, tasks="coco_5k/i2t", data_dir=sample_library)
+
+
+def test_unknown_and_missing_ids_name_the_first_ones(good, sample_library):
+    rankings = good.rankings()
+    rankings["t2i"] = {query: [*items, 10**9, 10**9 + 1] for query, items in rankings["t2i"].items()}
+    with pytest.raises(UnknownIds, match="2 of 62 images are unknown to the data, the first: 1000000000, 1000000001"):
+        ce.evaluate_rankings(**rankings, data_dir=sample_library)
+    few = dict(itertools.islice(rankings["t2i"].items(), 10))
+    with pytest.raises(MissingIds, match=r"lacks the rankings of 28[0-9] of 29[0-9] queries"):
+        ce.evaluate_rankings(t2i=few, data_dir=sample_library)
+
+
+def test_items_of_other_splits_are_known(good, sample_library):
+    """They are left out, and the provenance counts them."""
+    others = sample_library.images("validation")["image_id"].to_pylist()
+    rankings = good.rankings()
+    mixed = {query: [others[0], *items, *others[1:]] for query, items in rankings["t2i"].items()}
+    report = ce.evaluate_rankings(t2i=mixed, data_dir=sample_library, tasks="coco_5k")
+    assert report.scores == ce.evaluate_rankings(t2i=rankings["t2i"], data_dir=sample_library, tasks="coco_5k").scores
+    assert report.provenance["run"]["images"]["outside_the_tasks"] == len(others)
+
+
+def test_equal_scores_are_legal_near_zero_and_warned_of(good, sample_library):
+    run = ScoresRun(good.images, good.captions, np.zeros((60, 300), dtype=np.float16))
+    with pytest.warns(UserWarning, match="60 of 60 queries are decided by ties"):
+        report = ce.evaluate(run, "coco_5k/i2t", data_dir=sample_library)
+    assert report.scores["coco_5k/i2t/recall_at_10"] == 0
+
+
+def test_equal_scores_in_a_trec_run_are_ties_too(good, sample_library, tmp_path):
+    """pytrec_eval gives 100% when the ids of the positives sort last."""
+    owners = dict(zip(good.captions, sample_library.captions("test")["image_id"].to_pylist(), strict=True))
+    lines = []
+    for query, image in owners.items():
+        items = [image, *(other for other in good.images if other != image)]
+        lines += [f"{query} Q0 {item} {rank} 0.5 flat" for rank, item in enumerate(items, 1)]
+    path = tmp_path / "flat.run"
+    path.write_text("\n".join(lines))
+    with pytest.warns(UserWarning, match="300 of 300 queries are decided by ties"):
+        report = ce.evaluate(ce.load_run(path, direction="t2i"), "coco_5k/t2i", data_dir=sample_library)
+    assert report.scores["coco_5k/t2i/recall_at_10"] == 0
+    assert report.scores["coco_5k/t2i/median_rank"] == 60

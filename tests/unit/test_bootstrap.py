@@ -1,0 +1,72 @@
+"""The bootstrap behind the intervals: equal to repeating queries, clustered, seeded, of the right width."""
+
+import numpy as np
+import oracles
+import pytest
+
+from cxc_eccv.evaluation.bootstrap import ClusterBootstrap, Draws, interval
+
+
+def random_queries(seed, n_clusters=40, largest=6):
+    random = np.random.default_rng(seed)
+    clusters = np.repeat(random.permutation(1000)[:n_clusters], random.integers(1, largest, n_clusters))
+    return random, random.permutation(clusters)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_samples_equal_repeating_the_queries_of_drawn_images(seed):
+    random, clusters = random_queries(seed)
+    values = random.integers(1, 30, clusters.size).astype(float)
+    draws = Draws(seed, samples=200)
+    bootstrap = ClusterBootstrap(clusters, draws)
+    times = draws.times(np.unique(clusters).size)[0].T
+    means = oracles.bootstrap_statistics(values.tolist(), clusters.tolist(), times, np.mean)
+    medians = oracles.bootstrap_statistics(values.tolist(), clusters.tolist(), times, np.median)
+    np.testing.assert_allclose(bootstrap.means(np.stack([values, 2 * values], axis=1)), [means, 2 * means], rtol=1e-13)
+    np.testing.assert_array_equal(bootstrap.medians(values), medians)
+
+
+def test_medians_far_from_the_middle_are_found_too(monkeypatch):
+    monkeypatch.setattr("cxc_eccv.evaluation.bootstrap.WINDOW_DEVIATIONS", 0.0)
+    random, clusters = random_queries(seed=5)
+    values = random.permutation(clusters.size).astype(float)
+    draws = Draws(0, samples=200)
+    medians = oracles.bootstrap_statistics(
+        values.tolist(), clusters.tolist(), draws.times(np.unique(clusters).size)[0].T, np.median
+    )
+    np.testing.assert_array_equal(ClusterBootstrap(clusters, draws).medians(values), medians)
+
+
+def test_draws_are_with_replacement_seeded_and_shared():
+    draws = Draws(seed=3, samples=500)
+    times, weights = draws.times(100)
+    assert set(times.sum(axis=0).tolist()) == {100}
+    np.testing.assert_array_equal(times, weights)
+    assert abs((times == 0).mean() - 0.99**100) < 0.01
+    np.testing.assert_array_equal(times, Draws(seed=3, samples=500).times(100)[0])
+    assert (times != Draws(seed=4, samples=500).times(100)[0]).any()
+
+
+def test_the_interval_has_the_width_that_theory_gives():
+    """A proportion p over n independent queries has a standard error of sqrt(p (1 - p) / n)."""
+    random = np.random.default_rng(0)
+    values = (random.random(5000) < 0.3).astype(float)
+    samples = ClusterBootstrap(np.arange(5000), Draws(0)).means(values[:, None])[0]
+    expected = np.sqrt(values.mean() * (1 - values.mean()) / 5000)
+    assert abs(samples.std() / expected - 1) < 0.07
+    low, high = interval(samples, 0.95)
+    assert abs((high - low) / (2 * 1.96 * expected) - 1) < 0.07
+
+
+def test_captions_of_one_image_widen_the_interval():
+    """Five equal captions per image carry the information of one: the error is sqrt(5) times that of singles."""
+    values = np.repeat((np.random.default_rng(1).random(1000) < 0.5).astype(float), 5)
+    together = ClusterBootstrap(np.repeat(np.arange(1000), 5), Draws(0)).means(values[:, None])[0].std()
+    apart = ClusterBootstrap(np.arange(5000), Draws(0)).means(values[:, None])[0].std()
+    assert abs(together / apart - np.sqrt(5)) < 0.2
+
+
+def test_many_clusters_are_drawn_as_well():
+    times = Draws(0, samples=2).times(70_000)[0]
+    assert times.sum(axis=0).tolist() == [70_000, 70_000]
+    assert times[66_000:].sum() > 0

@@ -1,0 +1,360 @@
+"""Comparing models: equal to a slow loop over repeated queries, calibrated, corrected, and refused where unsound."""
+
+import itertools
+
+import numpy as np
+import oracles
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.comparison import ScoredReport, compare, metric_agreement
+from cxc_eccv.comparison.console import render_comparison
+from cxc_eccv.comparison.query_values import query_values
+from cxc_eccv.comparison.significance import holm, two_sided_p_value
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.bootstrap import Draws
+from cxc_eccv.types import Report, Result
+
+DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}
+RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
+
+
+def rows(key, queries, values, clusters):
+    task, direction, metric = key.split("/")
+    labels = {"task": [task] * len(queries), "direction": [direction] * len(queries), "metric": [metric] * len(queries)}
+    return pa.table(
+        {"query_id": np.asarray(queries), **labels, "value": np.asarray(values, float), "cluster": clusters}
+    )
+
+
+def scored(name, per_key, *, data=DATA, split="test", parameters=None, extra=(), **facts):
+    """A report whose values are the means or medians of the given queries: key to (query ids, values, images)."""
+    results = []
+    for key, (queries, values, _) in per_key.items():
+        task, direction, metric = key.split("/")
+        value = float(np.median(values) if metric == "median_rank" else np.mean(values))
+        results.append(Result(task, direction, metric, value, len(queries), parameters=parameters or {}))
+    table = pa.concat_tables([rows(key, *columns) for key, columns in per_key.items()])
+    provenance = {"split": split, "data": data, **facts}
+    return ScoredReport.of(name, Report((*results, *extra), {}, provenance, table))
+
+
+def two_models(seed=0, n_images=30, key="cxc/t2t/mrr", gain=0.0):
+    random = np.random.default_rng(seed)
+    images = np.repeat(random.permutation(900)[:n_images], random.integers(1, 6, n_images))
+    queries = random.permutation(10_000)[: images.size]
+    old = random.random(images.size)
+    new = np.clip(old + random.normal(gain, 0.2, images.size), 0, 1)
+    if key.endswith("median_rank"):
+        old, new = np.ceil(10 * old) + 1, np.ceil(10 * new) + 1
+    shuffled = random.permutation(images.size)
+    return (
+        scored("old", {key: (queries, old, images)}),
+        scored("new", {key: (queries[shuffled], new[shuffled], images[shuffled])}),
+        (queries, old, new, images),
+    )
+
+
+def slow_differences(old, new, images, statistic, seed, samples):
+    """Resampled differences from repeating the queries of the drawn images, for both models alike."""
+    drawn = []
+    sizes = [1000] * (samples // 1000) + [samples % 1000] * bool(samples % 1000)
+    for batch_seed, size in zip(np.random.SeedSequence(seed).generate_state(len(sizes)), sizes, strict=True):
+        times = Draws(int(batch_seed), size).times(np.unique(images).size)[0].T
+        statistics = (
+            oracles.bootstrap_statistics(values.tolist(), images.tolist(), times, statistic) for values in (old, new)
+        )
+        drawn.append(-np.subtract(*statistics))
+    return np.concatenate(drawn)
+
+
+@pytest.mark.parametrize(("metric", "statistic"), [("mrr", np.mean), ("median_rank", np.median)])
+def test_a_comparison_equals_repeating_the_queries_of_drawn_images(metric, statistic):
+    one, other, (queries, old, new, images) = two_models(seed=3, key=f"cxc/t2t/{metric}")
+    order = np.argsort(queries)
+    found = compare(one, other, seed=7, samples=1200).differences[0]
+    slow = slow_differences(old[order], new[order], images[order], statistic, 7, 1200)
+    assert found.difference == pytest.approx(statistic(new) - statistic(old), abs=1e-12)
+    np.testing.assert_allclose((found.low, found.high), np.quantile(slow, [0.025, 0.975]), atol=1e-12)
+    fewer = min((slow <= 1e-12).sum(), (slow >= -1e-12).sum())
+    assert found.p_value == pytest.approx(min(1, 2 * (1 + fewer) / 1201))
+    gains = (new - old) if metric == "mrr" else (old - new)
+    assert (found.better, found.worse) == ((gains > 0).sum(), (gains < 0).sum())
+    assert (found.n_queries, found.n_images) == (images.size, 30)
+
+
+def test_rsum_is_drawn_over_both_directions_together():
+    random = np.random.default_rng(2)
+    images = np.arange(40)
+    captions = np.repeat(images, 5)
+    keys = [f"coco_1k/{direction}/{recall}" for direction in ("i2t", "t2i") for recall in RECALLS]
+    models, values = [], []
+    for name in ("old", "new"):
+        behind = {key: images if "i2t" in key else captions for key in keys}
+        hits = {key: (random.random(behind[key].size) < 0.5).astype(float) for key in keys}
+        rsum = Result("coco_1k", "", "rsum", 100 * sum(one.mean() for one in hits.values()), 240)
+        per_key = {key: (np.arange(behind[key].size), hits[key], behind[key]) for key in keys}
+        models.append(scored(name, per_key, extra=(rsum,)))
+        values.append(hits)
+    found = compare(*models, samples=300).differences
+    assert [one.key for one in found] == [*keys, "coco_1k/rsum"]
+    slow = sum(
+        100 * slow_differences(values[0][key], values[1][key], images if "i2t" in key else captions, np.mean, 0, 300)
+        for key in keys
+    )
+    np.testing.assert_allclose((found[-1].low, found[-1].high), np.quantile(slow, [0.025, 0.975]), atol=1e-9)
+    assert found[-1].difference == pytest.approx(sum(100 * one.difference for one in found[:-1]))
+
+
+def test_captions_of_one_image_count_as_one():
+    """Five equal captions per image: the interval is as wide as that of one caption per image."""
+    random = np.random.default_rng(4)
+    old, new = ((random.random(200) < share).astype(float) for share in (0.5, 0.6))
+    widths = []
+    for times in (1, 5):
+        images = np.repeat(np.arange(200), times)
+        key = "cxc/t2t/recall_at_1"
+        pair = [
+            scored(n, {key: (np.arange(200 * times), np.repeat(v, times), images)}) for n, v in (("a", old), ("b", new))
+        ]
+        one = compare(*pair, samples=500).differences[0]
+        widths.append(one.high - one.low)
+    assert widths[0] == pytest.approx(widths[1], rel=1e-9)
+
+
+def test_under_no_difference_one_in_twenty_is_found():
+    p_values = []
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        base = random.random(80)
+        pair = [
+            scored(name, {"cxc/t2t/mrr": (np.arange(80), base + random.normal(0, 0.1, 80), np.arange(80))})
+            for name in ("a", "b")
+        ]
+        p_values.append(compare(*pair, seed=seed, samples=400).differences[0].p_value)
+    assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.10
+    assert 0.40 < np.mean(np.array(p_values) < 0.5) < 0.60
+
+
+def test_a_p_value_under_five_percent_and_an_interval_without_zero_say_the_same():
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        samples = random.normal(random.normal(0, 2), 1, 999)
+        low, high = np.quantile(samples, [0.025, 0.975])
+        p_value = two_sided_p_value(samples)
+        assert (p_value <= 0.05) == (low > 0 or high < 0) or abs(p_value - 0.05) < 0.005
+
+
+def test_equal_models_differ_by_nothing():
+    one, _, (queries, old, _, images) = two_models()
+    found = compare(one, scored("twin", {"cxc/t2t/mrr": (queries, old, images)}), samples=200).differences[0]
+    assert (found.difference, found.low, found.high, found.p_value, found.p_holm) == (0, 0, 0, 1, 1)
+    assert (found.better, found.worse) == (0, 0)
+
+
+def test_holm_equals_its_definition_over_all_subsets():
+    """Holm is the closed test of Bonferroni: a hypothesis falls when every set of hypotheses with it falls."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        p_values = np.round(random.random(5) ** 3, 3).tolist()
+        expected = []
+        for one in range(5):
+            subsets = [s for n in range(1, 6) for s in itertools.combinations(range(5), n) if one in s]
+            expected.append(max(min(1.0, len(s) * min(p_values[i] for i in s)) for s in subsets))
+        assert holm(p_values) == pytest.approx(expected)
+    assert holm([]) == []
+
+
+def test_the_correction_is_over_all_metrics_of_all_models():
+    one, other, (queries, _, new, images) = two_models(gain=0.2)
+    third = scored("third", {"cxc/t2t/mrr": (queries, np.clip(new + 0.1, 0, 1), images)})
+    found = compare(one, other, third, samples=500)
+    assert [row.model for row in found.differences] == ["new", "third"]
+    assert [row.p_holm for row in found.differences] == holm([row.p_value for row in found.differences])
+    assert found.differences[0].p_value == compare(one, other, samples=500).differences[0].p_value
+
+
+def test_too_few_samples_for_the_tests_are_said():
+    columns = (np.arange(9), np.arange(9.0), np.arange(9))
+    keys = [f"cxc/{direction}/{metric}" for direction in ("i2t", "t2i") for metric in (*RECALLS, "mrr")]
+    found = compare(*(scored(name, dict.fromkeys(keys, columns)) for name in ("a", "b")), samples=100)
+    assert "raise the number of samples" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"data": DATA | {"edition": "sample"}}, ["edition", "'official' for old", "'sample' for new"]),
+        ({"data": DATA | {"version": "2"}}, ["version", "'1'", "'2'"]),
+        ({"split": "validation"}, ["split", "'test'", "'validation'"]),
+        ({"parameters": {"k": 5}}, ["parameters of cxc/t2t/mrr", "{}", "{'k': 5}"]),
+        ({"data": DATA | {"fingerprint": "g", "files": {"karpathy": "k", "sts": "t"}}}, ["hash of sts", "'s'", "'t'"]),
+        ({"data": DATA | {"fingerprint": "g", "files": {"karpathy": "k", "sis": "s"}}}, ["fingerprint", "'f'", "'g'"]),
+        ({"data": DATA | {"fingerprint": "g", "files": {}}}, ["fingerprint", "'f'", "'g'"]),
+        ({"data": {}}, ["new", "does not say which data"]),
+    ],
+    ids=["edition", "version", "split", "parameters", "a-file", "other-files", "no-files", "no-data"],
+)
+def test_reports_of_different_data_or_protocols_are_refused(change, parts):
+    one, _, (queries, _, new, images) = two_models()
+    other = scored("new", {"cxc/t2t/mrr": (queries, new, images)}, **change)
+    with pytest.raises(InvalidOption) as caught:
+        compare(one, other, samples=100)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_model_that_needs_fewer_files_is_compared():
+    one, _, (queries, _, new, images) = two_models()
+    fewer = DATA | {"fingerprint": "g", "files": {"karpathy": "k"}}
+    other = scored("new", {"cxc/t2t/mrr": (queries, new, images)}, data=fewer, similarity="dot")
+    found = compare(one, other, samples=100)
+    assert len(found.differences) == 1
+    assert found.notes == ("similarity: None for old, dot for new",)
+
+
+def test_what_cannot_be_compared_is_named_with_the_reason():
+    ids = np.arange(20)
+    values = np.linspace(0, 1, 20)
+    spearman = (
+        Result("cxc", "sts", "bootstrap_spearman", 0.7, 20),
+        Result("cxc", "sts", "bootstrap_spearman_std", 0.1, 20),
+    )
+    old = scored("old", {"cxc/t2t/mrr": (ids, values, ids), "entailment/i2t/mrr": (ids, values, ids)}, extra=spearman)
+    new = scored(
+        "new", {"cxc/t2t/mrr": (ids, values, ids), "entailment/i2t/mrr": (ids + 1, values, ids)}, extra=spearman
+    )
+    more = Result("coco_1k", "", "rsum", 300.0, 40), Result("cxc", "i2i", "mrr", 0.5, 20)
+    new = ScoredReport(new.name, Report((*new.report.results, *more), {}, new.report.provenance), new.per_query)
+    found = compare(old, new, samples=100)
+    assert [one.key for one in found.differences] == ["cxc/t2t/mrr"]
+    reasons = found.not_compared["new"]
+    assert "different queries: 2 count" in reasons["entailment/i2t/mrr"]
+    assert reasons["cxc/sts/bootstrap_spearman"] == reasons["cxc/sts/bootstrap_spearman_std"]
+    assert "values of single queries" in reasons["cxc/sts/bootstrap_spearman"]
+    assert reasons["cxc/i2i/mrr"] == reasons["coco_1k/rsum"] == "not in the report of old"
+    assert len(reasons) == 5
+    assert render_comparison(found) is not None
+
+
+def test_values_of_another_report_are_refused():
+    one, other, _ = two_models()
+    mixed = ScoredReport("new", other.report, one.per_query)
+    with pytest.raises(DataError, match=r"does not belong.*cxc/t2t/mrr is"):
+        compare(one, mixed, samples=100)
+
+
+@pytest.mark.parametrize(
+    ("reports", "options", "message"),
+    [
+        (1, {}, "at least two"),
+        (2, {"samples": 10}, "samples is 10"),
+        (2, {"seed": -1}, "seed is -1"),
+        (2, {"confidence": 95}, "confidence is 95"),
+    ],
+)
+def test_options_out_of_range_are_refused(reports, options, message):
+    with pytest.raises(InvalidOption, match=message):
+        compare(*two_models()[:reports], **options)
+
+
+def test_equal_names_are_refused():
+    one = two_models()[0]
+    with pytest.raises(InvalidOption, match="different names"):
+        compare(one, one)
+
+
+def test_reports_of_evaluate_are_compared_in_full(sample_library, make_run):
+    """Every metric with per-query values; the averages of these are the report's own values, or compare refuses."""
+    models = [
+        ScoredReport.of(
+            str(seed), evaluate(make_run(sample_library, seed), data_dir=sample_library, progress=False, per_query=True)
+        )
+        for seed in (0, 1)
+    ]
+    found = compare(*models, samples=100)
+    compared, left_out = {one.key for one in found.differences}, found.not_compared["1"]
+    assert compared | left_out.keys() == set(models[0].report.scores)
+    assert all("bootstrap_spearman" in key for key in left_out)
+    assert {"cxc/t2t/median_rank", "eccv_caption/i2t/map_at_r", "plausible_match/t2i/pmrp"} <= compared
+    assert any("entailment/i2t/entail_at_" in note and "of the pairs are judged for 0" in note for note in found.notes)
+
+
+GOOD = rows("cxc/t2t/mrr", [1, 2], [0.5, 1.0], [7, 8])
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (GOOD.drop_columns(["value"]), "value among them"),
+        (GOOD.set_column(0, "query_id", pa.array(["1", "2"])), "column query_id: found string, expected int64"),
+        (GOOD.set_column(4, "value", pa.array([0.5, None])), "1 nulls"),
+        (GOOD.set_column(4, "value", pa.array([0.5, float("nan")])), "cxc/t2t/mrr: found a value of query 2"),
+        (GOOD.set_column(0, "query_id", pa.array([2, 2])), "query 2 twice"),
+        (GOOD.set_column(5, "cluster", pa.array([1.0, 2.0])), "column cluster"),
+    ],
+)
+def test_malformed_values_are_refused_with_their_place(table, message):
+    with pytest.raises(MalformedSource, match=message):
+        query_values(table, "per_query.parquet")
+
+
+def test_text_columns_may_be_dictionaries():
+    encoded = GOOD.set_column(1, "task", GOOD["task"].dictionary_encode())
+    assert query_values(encoded, "x")["cxc/t2t/mrr"].values.tolist() == [0.5, 1.0]
+
+
+def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_them(sample_library, tmp_path):
+    table = sample_library.captions("test")
+    captions, images = (table[name].to_numpy() for name in ("caption_id", "image_id"))
+    content = rows("cxc/t2t/mrr", captions, np.ones(captions.size), captions).drop_columns(["cluster"])
+    result = Result("cxc", "t2t", "mrr", 1.0, captions.size)
+    data = {"edition": "sample", "fingerprint": "f", "files": sample_library.files_used()}
+    found = ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, content), sample_library)
+    values = found.per_query["cxc/t2t/mrr"]
+    np.testing.assert_array_equal(values.clusters, images[np.argsort(captions)])
+    changed = data | {"files": dict.fromkeys(data["files"], "0")}
+    with pytest.raises(DataError, match="of sha256 0"):
+        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": changed}, content), sample_library)
+    with pytest.raises(SourceMissing, match=r"no cluster column.*karpathy"):
+        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, content), tmp_path)
+    with pytest.raises(DataError, match="evaluate again"):
+        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}), sample_library)
+
+
+def slow_tau_b(one, other):
+    """Kendall's tau-b by counting pairs."""
+    concordant = discordant = tied_one = tied_other = 0
+    for i, j in itertools.combinations(range(len(one)), 2):
+        a, b = np.sign(one[i] - one[j]), np.sign(other[i] - other[j])
+        concordant, discordant = concordant + (a * b > 0), discordant + (a * b < 0)
+        tied_one, tied_other = tied_one + (a == 0), tied_other + (b == 0)
+    pairs = len(one) * (len(one) - 1) / 2
+    return (concordant - discordant) / np.sqrt((pairs - tied_one) * (pairs - tied_other))
+
+
+def test_agreement_equals_counting_pairs():
+    random = np.random.default_rng(0)
+    names = [f"model {number}" for number in range(12)]
+    columns = {metric: random.integers(0, 8, 12).astype(float) for metric in "abc"}
+    scores = {metric: dict(zip(names, values, strict=True)) for metric, values in columns.items()}
+    found = metric_agreement(scores | {"c": dict(reversed(scores["c"].items()))}, lower_is_better=["b"])
+    for one, other in itertools.product("abc", repeat=2):
+        sign = -1 if (one == "b") != (other == "b") else 1
+        assert found.between(one, other) == pytest.approx(sign * slow_tau_b(columns[one], columns[other]), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ({}, "no metric"),
+        ({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 2, "w": 3}}, "only one of them has w, z"),
+        ({"a": {"x": 1, "y": 2}}, "ranks 2 models"),
+        ({"a": {"x": 1, "y": 1, "z": 1}}, "all models tie"),
+        ({"a": {"x": 1, "y": 1, "z": float("nan")}}, "not finite"),
+    ],
+)
+def test_an_agreement_that_has_no_value_is_refused(scores, message):
+    with pytest.raises(DataError, match=message):
+        metric_agreement(scores)

@@ -1,0 +1,276 @@
+"""evaluate: keys, values equal to slow loops, what is skipped and why, what is refused, and report.json."""
+
+import json
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+
+import cxc_eccv
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
+from cxc_eccv.evaluation import evaluate, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.registry import task, tasks
+from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, Report, Result
+
+
+@pytest.fixture(scope="module")
+def report(sample_library):
+    """Every task that the sample has, for random vectors."""
+    return evaluate(random_run(sample_library), data_dir=sample_library)
+
+
+def random_run(library, split="test", seed=0):
+    random = np.random.default_rng(seed)
+    sides = library.images(split)["image_id"], library.captions(split)["caption_id"]
+    return EmbeddingsRun(*(Embeddings(ids.to_numpy(), random.standard_normal((len(ids), 12))) for ids in sides))
+
+
+def slow_scores(run, library, name, direction, split="test"):
+    """Metric label to value, by loops over sorted lists."""
+    sides = {"i": run.images, "t": run.captions}
+    vectors = [dict(zip(sides[d].ids.tolist(), sides[d].vectors, strict=True)) for d in (direction[0], direction[-1])]
+    judgments = task(name).judgments(library, split, direction)
+    rows = []
+    for (query, positives), r in zip(oracles.positives_of(judgments).items(), judgments.n_positives, strict=True):
+        gallery = oracles.gallery_of(judgments, query)
+        scores = {item: oracles.score_of(vectors[0][query], vectors[1][item]) for item in gallery}
+        ranked = oracles.ranking(scores, positives)
+        rows.append(
+            {
+                **{f"recall_at_{k}": oracles.recall_at_k(ranked, positives, k) for k in (1, 5, 10)},
+                "best": oracles.best_rank(ranked, positives),
+                "mrr": oracles.reciprocal_rank(ranked, positives),
+                "r_precision": oracles.r_precision(ranked, positives, int(r)),
+                "map_at_r": oracles.map_at_r(ranked, positives, int(r)),
+            }
+        )
+    values = {label: np.mean([row[label] for row in rows]) for label in rows[0]}
+    return values | {"median_rank": np.median([row["best"] for row in rows]), "mean_rank": values["best"]}
+
+
+KEYS = [
+    *(
+        f"coco_5k/{d}/{m}"
+        for d in ("i2t", "t2i")
+        for m in ("recall_at_1", "recall_at_5", "recall_at_10", "median_rank")
+    ),
+    *(f"cxc/{d}/recall_at_5" for d in ("i2t", "t2i", "t2t", "i2i")),
+    *(f"cxc/{d}/median_rank" for d in ("i2t", "t2i", "t2t", "i2i")),
+    *(f"cxc_rated/{d}/recall_at_1" for d in ("i2t", "t2i")),
+    *(f"eccv_caption/{d}/{m}" for d in ("i2t", "t2i") for m in ("map_at_r", "r_precision", "recall_at_1")),
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_keys_of_report_json_are_there(report, key):
+    assert key in report.scores
+
+
+ABSENT = ("coco_1k", "flickr30k")  # from the sample
+
+
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [(n, d) for n, one in tasks().items() if one.serves == "ranks" and n not in ABSENT for d in one.directions],
+)
+def test_values_equal_slow_loops(sample_library, name, direction):
+    run = random_run(sample_library, seed=7)
+    wanted = ["recall_at_k", "median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"]
+    found = evaluate(run, f"{name}/{direction}", metrics=wanted, data_dir=sample_library, confidence=None).scores
+    slow = slow_scores(run, sample_library, name, direction)
+    assert {key.rpartition("/")[2] for key in found} == slow.keys() - {"best"}
+    for key, value in found.items():
+        assert value == pytest.approx(slow[key.rpartition("/")[2]], abs=1e-12), key
+
+
+def test_a_perfect_model_gets_everything(sample_library):
+    images = sample_library.images("test")["image_id"].to_numpy()
+    captions = sample_library.captions("test")
+    one_hot = np.eye(images.size)
+    owner = np.searchsorted(images, captions["image_id"].to_numpy(), sorter=np.argsort(images))
+    vectors = one_hot[np.argsort(images)[owner]]
+    run = EmbeddingsRun(Embeddings(images, one_hot), Embeddings(captions["caption_id"].to_numpy(), vectors))
+    with warnings.catch_warnings(action="ignore"):
+        scores = evaluate(run, "coco_5k", data_dir=sample_library, confidence=None).scores
+    assert {key: value for key, value in scores.items() if "recall" in key} == dict.fromkeys(
+        (f"coco_5k/{d}/recall_at_{k}" for d in ("i2t", "t2i") for k in (1, 5, 10)), 1.0
+    )
+
+
+def test_intervals_hold_their_value_and_are_seeded(report, sample_library):
+    for result in report.results:
+        if result.metric == "bootstrap_spearman_std":
+            assert result.low is result.high is None
+        else:
+            assert result.low <= result.value <= result.high
+    again = evaluate(random_run(sample_library), data_dir=sample_library)
+    assert again == report
+    other = evaluate(random_run(sample_library), "cxc/t2i", data_dir=sample_library, seed=1)
+    by_key = {result.key: result for result in report.results}
+    assert [one.value for one in other.results] == [by_key[one.key].value for one in other.results]
+    assert [one.low for one in other.results] != [by_key[one.key].low for one in other.results]
+
+
+def test_a_wider_confidence_gives_wider_intervals(sample_library):
+    run = random_run(sample_library)
+    narrow, wide = (
+        evaluate(run, "cxc/t2i", data_dir=sample_library, confidence=level).results[0] for level in (0.5, 0.99)
+    )
+    assert wide.low < narrow.low < narrow.high < wide.high
+    assert evaluate(run, "cxc/t2i", data_dir=sample_library, confidence=None).results[0].low is None
+
+
+def test_coco_1k_says_why_it_does_not_apply_to_the_sample(report):
+    assert "60 and 300" in report.skipped["coco_1k/i2t"]
+    assert not any(key.startswith("coco_1k") for key in report.scores)
+
+
+def test_a_text_only_file_runs_what_it_can(sample_library):
+    run = random_run(sample_library)
+    report = evaluate(EmbeddingsRun(None, run.captions), data_dir=sample_library)
+    assert {result.key.rpartition("/")[0] for result in report.results} == {"cxc/t2t", "cxc/sts"}
+    assert report.skipped["cxc/i2i"] == report.skipped["eccv_caption/t2i"] == "the run has no images"
+
+
+def test_eccv_caption_has_no_validation_split(sample_library):
+    report = evaluate(random_run(sample_library, "validation"), split="validation", data_dir=sample_library)
+    assert report.skipped["eccv_caption/i2t"] == "eccv_caption has no validation split, only test"
+    assert "cxc/i2i/recall_at_1" in report.scores
+
+
+def test_a_task_named_and_impossible_is_an_error(sample_library):
+    run = EmbeddingsRun(None, random_run(sample_library).captions)
+    with pytest.raises(InvalidOption, match="coco_5k cannot be computed: the run has no images"):
+        evaluate(run, ["cxc", "coco_5k"], data_dir=sample_library)
+    with pytest.raises(InvalidOption, match="60 and 300"):
+        evaluate(random_run(sample_library), "coco_1k", data_dir=sample_library)
+
+
+def test_absent_data_is_skipped_unless_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("CXC_ECCV_DATA", raising=False)
+    library = Library(tmp_path, offline=True)
+    run = EmbeddingsRun(None, Embeddings([1], [[1.0]]))
+    report = evaluate(run, data_dir=library)
+    assert report.results == ()
+    assert "karpathy" in report.skipped["cxc/t2t"]
+    with pytest.raises(SourceMissing):
+        evaluate(run, "cxc/t2t", data_dir=library)
+
+
+def test_a_run_that_lacks_items_is_refused(sample_library):
+    run = random_run(sample_library)
+    short = EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:]))
+    with pytest.raises(MissingIds, match="lacks 1 of 300 captions"):
+        evaluate(short, data_dir=sample_library)
+    with pytest.raises(MissingIds, match="another split"):
+        evaluate(run, "cxc", split="validation", data_dir=sample_library)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"tasks": "coco_5"}, UnknownName, "did you mean 'coco_5k'"),
+        ({"tasks": "coco_5k/t2t"}, UnknownName, "direction of coco_5k"),
+        ({"metrics": ["map"]}, UnknownName, "unknown metric 'map'"),
+        ({"metrics": ["rsum"], "tasks": "cxc"}, InvalidOption, "none of the metrics rsum"),
+        ({"split": "val"}, UnknownName, "Known: validation, test"),
+        ({"confidence": 95}, InvalidOption, "as 0.95"),
+        ({"seed": -1}, InvalidOption, "seed is -1"),
+        ({"similarity": "l2"}, UnknownName, "Known: cosine, dot"),
+    ],
+)
+def test_options_out_of_range_are_refused(sample_library, options, error, words):
+    with pytest.raises(error, match=words):
+        evaluate(random_run(sample_library), data_dir=sample_library, **options)
+
+
+def test_metrics_may_carry_their_depth(sample_library):
+    report = evaluate(random_run(sample_library), "cxc/t2t", metrics=["recall_at_20", "mrr"], data_dir=sample_library)
+    assert [result.key for result in report.results] == ["cxc/t2t/recall_at_20", "cxc/t2t/mrr"]
+    assert report.results[0].parameters == {"k": 20}
+
+
+def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library):
+    run = random_run(sample_library)
+    constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
+    with pytest.warns(UserWarning, match="60 of 60 queries are decided by ties"):
+        report = evaluate(constant, "coco_5k/i2t", data_dir=sample_library)
+    assert report.scores["coco_5k/i2t/recall_at_10"] == 0
+    assert report.scores["coco_5k/i2t/median_rank"] == 296
+    assert report.results[0].ties == 60
+
+
+def test_provenance_tells_data_run_and_options(sample_library, tmp_path):
+    run = random_run(sample_library)
+    other = sample_library.captions("validation")["caption_id"][0].as_py()
+    more = Embeddings(np.append(run.captions.ids, other), np.vstack([run.captions.vectors, np.ones((1, 12))]))
+    save_embeddings(tmp_path / "model.npz", EmbeddingsRun(run.images, more))
+    facts = evaluate(load_embeddings(tmp_path / "model.npz"), "cxc", data_dir=sample_library, seed=5).provenance
+    assert facts["package"] == {"name": "cxc_eccv", "version": cxc_eccv.__version__}
+    assert facts["data"]["edition"] == "sample"
+    assert facts["data"]["fingerprint"] == sample_library.fingerprint()
+    assert facts["run"]["file"] == "model.npz"
+    assert len(facts["run"]["sha256"]) == 64
+    assert facts["run"]["captions"] == {"count": 301, "dimensions": 12, "outside_the_tasks": 1}
+    assert (facts["split"], facts["seed"], facts["confidence"], facts["similarity"]) == ("test", 5, 0.95, "cosine")
+
+
+def test_report_json_reads_back_and_has_the_agreed_form(report):
+    text = report_to_json(report)
+    content = json.loads(text)
+    assert content["schema"] == 1
+    assert content["scores"] == report.scores
+    assert content["results"][0]["key"] == report.results[0].key
+    assert content["skipped"] == report.skipped
+    assert report_to_json(report_from_json(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "results": [{"a": 1}]}'])
+def test_other_json_is_no_report(text):
+    with pytest.raises(DataError, match=r"report\.json"):
+        report_from_json(text)
+
+
+def test_a_value_that_is_not_finite_is_never_written():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        report_to_json(Report((Result("cxc", "t2t", "mrr", float("nan"), 1),), {}, {}))
+
+
+@pytest.mark.reference
+def test_coco_1k_on_the_real_folds(real_library):
+    """RSUM is the sum of the six recalls in percent, its interval that of the sum; with one direction it is skipped."""
+    run = random_run(real_library)
+    report = evaluate(run, "coco_1k", data_dir=real_library)
+    recalls = [value for key, value in report.scores.items() if "recall" in key]
+    assert report.scores["coco_1k/rsum"] == pytest.approx(100 * sum(recalls), rel=1e-12)
+    assert len(recalls) == 6
+    total = report.results[-1]
+    widths = [result.high - result.low for result in report.results[:-1]]
+    assert total.low < total.value < total.high
+    assert total.high - total.low < 100 * sum(widths)
+    alone = evaluate(run, "coco_1k/i2t", data_dir=real_library)
+    assert alone.skipped == {"coco_1k/rsum": "needs t2i too"}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, split):
+    judgments = task("coco_1k").judgments(real_library, split, "i2t")
+    assert np.bincount(judgments.query_folds).tolist() == [1000] * 5
+    assert np.bincount(judgments.gallery_folds).tolist() == [5000] * 5
+    assert np.array_equal(judgments.query_folds[judgments.rows], judgments.gallery_folds[judgments.indices])
+    np.testing.assert_array_equal(judgments.gallery_folds, np.repeat(np.arange(5), 5000))
+
+
+def test_ranks_of_any_origin_make_a_report(sample_library):
+    from cxc_eccv.ranking import positive_ranks
+
+    run = random_run(sample_library)
+    judgments = task("cxc").judgments(sample_library, "test", "t2t")
+    ranks = positive_ranks(run, judgments, "t2t")
+    report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, "test", model="mine")
+    assert report.scores == evaluate(run, "cxc/t2t", data_dir=sample_library).scores
+    assert report.provenance["model"] == "mine"

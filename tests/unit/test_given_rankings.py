@@ -1,0 +1,175 @@
+"""Given rankings: ranks equal a plain search, a metric is known exactly where no continuation could change it."""
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cxc_eccv import registry
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.ranking.given import given_ranks
+from cxc_eccv.ranking.known_depth import FAR, needed_depth, values_at_known_depth
+
+RANK_METRICS = {
+    spec.label(**variant): (spec, variant)
+    for spec in registry.metrics().values()
+    if spec.needs == "ranks"
+    for variant in spec.variants()
+}
+SPARSE = 10**15
+"""Ids this far apart do not fit a table."""
+
+
+@st.composite
+def rankings(draw, scale=1):
+    """Whole rankings of a gallery, positives of each query (some outside the gallery), a depth to cut at."""
+    gallery = [scale * item for item in draw(st.lists(st.integers(-50, 50), min_size=1, max_size=9, unique=True))]
+    n_queries = draw(st.integers(1, 4))
+    ranked = [draw(st.permutations(gallery)) for _ in range(n_queries)]
+    known = st.lists(st.sampled_from([*gallery, scale * 77, scale * 78]), min_size=1, max_size=6, unique=True)
+    return ranked, [draw(known) for _ in range(n_queries)], draw(st.integers(0, len(gallery)))
+
+
+def by_hand(ranked, positives):
+    return [oracles.positive_ranks(row, set(own)) for row, own in zip(ranked, positives, strict=True)]
+
+
+def rows(ranks):
+    return [row.tolist() for row in np.split(ranks.ranks, ranks.indptr[1:-1])]
+
+
+@given(case=st.one_of(rankings(), rankings(scale=SPARSE)))
+def test_ranks_equal_a_plain_search(case):
+    ranked, positives, depth = case
+    cut = [row[:depth] for row in ranked]
+    found = given_ranks(cut, positives)
+    assert rows(found.ranks) == by_hand(cut, positives)
+    assert found.ranks.n_positives.tolist() == [len(row) for row in positives]
+    assert found.depths.tolist() == [depth] * len(ranked)
+    assert not found.complete.any()
+    assert given_ranks(ranked, positives, gallery_size=len(ranked[0])).complete.all()
+
+
+def continuations(known, positives, size):
+    """Every whole ranking that may follow: positives that are not known yet may be anywhere, or outside the gallery."""
+    others = range(-size, 0)
+    unseen = [*others, *(item for item in positives if item not in known)]
+    return [[*known, *rest] for rest in itertools.permutations(unseen, size - len(known))]
+
+
+@pytest.mark.parametrize("label", RANK_METRICS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_value_is_given_where_every_continuation_has_it(label, data):
+    """Given where it is known; refused where two continuations differ, or where a cut-off reaches below the ranking."""
+    spec, variant = RANK_METRICS[label]
+    size = data.draw(st.integers(1, 4))
+    known = data.draw(st.permutations(range(size)))[: data.draw(st.integers(0, size))]
+    positives = data.draw(st.lists(st.integers(0, size), min_size=1, max_size=3, unique=True))
+    possible = {
+        float(spec.function(given_ranks([row], [positives], gallery_size=size).ranks, **variant)[0])
+        for row in continuations(known, positives, size)
+    }
+    stated = given_ranks([known], [positives], gallery_size=data.draw(st.sampled_from([size, None])))
+    try:
+        value = values_at_known_depth(spec.function, stated, **variant)
+    except RunTooShallow:
+        limit = needed_depth(spec.function, np.array([len(positives)]), **variant)[0]
+        assert not stated.complete[0]
+        assert len(known) < limit
+        assert limit < FAR or len(possible) > 1 or len(known) == size
+    else:
+        assert possible == {float(value[0])}
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("recall_at_10", [10, 10]),
+        ("mrr_at_10", [10, 10]),
+        ("map_at_r", [1, 48]),
+        ("r_precision", [1, 48]),
+        ("mrr", [FAR, FAR]),
+        ("median_rank", [FAR, FAR]),
+        ("mean_rank", [FAR, FAR]),
+    ],
+)
+def test_needed_depths(label, expected):
+    spec, variant = RANK_METRICS[label]
+    assert needed_depth(spec.function, np.array([1, 48]), **variant).tolist() == expected
+
+
+def test_a_cut_off_needs_its_depth_even_when_a_positive_is_found():
+    spec = registry.metric("recall_at_k")
+    known = given_ranks([[5, 6, 7]], [[5]])
+    assert values_at_known_depth(spec.function, known, k=3).tolist() == [1.0]
+    with pytest.raises(RunTooShallow, match=r"recall_at_k\(k=5\) of query 0.* top 5, but its ranking ends at rank 3"):
+        values_at_known_depth(spec.function, known, k=5)
+    whole = given_ranks([[5, 6, 7]], [[5]], gallery_size=3)
+    assert values_at_known_depth(spec.function, whole, k=5).tolist() == [1.0]
+
+
+def test_the_message_names_query_depth_need_and_the_largest_r():
+    known = given_ranks([[1, 2, 3], [4, 5], [6, 7]], [[1, 9, 8], [4, 6, 7], [6, 1, 2, 3, 4]], query_ids=[70, 80, 90])
+    with pytest.raises(RunTooShallow) as caught:
+        values_at_known_depth(registry.metric("map_at_r").function, known)
+    assert str(caught.value) == (
+        "map_at_r of query 80 (R = 3) looks at the top 3, but its ranking ends at rank 2. Rank at least 5 items (the "
+        "largest R is 5), or the whole gallery and state its size."
+    )
+
+
+@pytest.mark.parametrize("name", ["median_rank", "mean_rank", "mrr"])
+def test_best_rank_metrics_need_a_positive_or_the_whole_ranking(name):
+    function = registry.metric(name).function
+    found = given_ranks([[5, 6]], [[6, 99]])
+    assert values_at_known_depth(function, found).tolist() == [0.5 if name == "mrr" else 2.0]
+    with pytest.raises(RunTooShallow, match=r"query 0 \(R = 1\) is unknown: its ranking ends at rank 2 with 0 of its"):
+        values_at_known_depth(function, given_ranks([[5, 6]], [[99]]))
+    whole = given_ranks([[5, 6]], [[99]], gallery_size=2)
+    assert values_at_known_depth(function, whole).tolist() == [0.0 if name == "mrr" else 3.0]
+
+
+def test_unreachable_positives_count_towards_r():
+    known = given_ranks([[1, 2], [3, 4]], [[1], [3]], unreachable=[1, 0])
+    assert known.ranks.n_positives.tolist() == [2, 1]
+    assert values_at_known_depth(registry.metric("r_precision").function, known).tolist() == [0.5, 1.0]
+
+
+def test_galleries_may_differ_in_size():
+    known = given_ranks([[1, 2], [3, 4]], [[1], [3]], gallery_size=[2, 9])
+    assert known.complete.tolist() == [True, False]
+    assert known.ranks.n_gallery.tolist() == [2, 9]
+
+
+@pytest.mark.parametrize(
+    ("ranked", "positives", "options", "error", "message"),
+    [
+        ([], [], {}, MalformedRun, "no rankings at all"),
+        ([[1]], [[1], [2]], {}, MalformedRun, "1 rankings for the positives of 2 queries"),
+        ([[1], [5, 3, 5]], [[1], [3]], {}, MalformedRun, "query 1 lists id 5 more than once, at ranks 1 and 3"),
+        ([[1]], [[]], {}, DataError, "query 0 has no positive"),
+        ([[1]], [[2, 2]], {}, DataError, "positives of query 0 list an id twice"),
+        ([["a"]], [[1]], {}, MalformedRun, r"ranking of query 0 is \['a'\]; need a flat list of whole-number ids"),
+        ([[1.0]], [[1]], {}, MalformedRun, "need a flat list"),
+        ([[float("nan")]], [[1]], {}, MalformedRun, "need a flat list"),
+        ([[True]], [[1]], {}, MalformedRun, "need a flat list"),
+        ([[None]], [[1]], {}, MalformedRun, "need a flat list"),
+        ([[[1], [2, 3]]], [[1]], {}, MalformedRun, "need a flat list"),
+        ([5], [[1]], {}, MalformedRun, "need a flat list"),
+        ([[2**63]], [[1]], {}, MalformedRun, "need a flat list"),
+        ([[1]], [["a"]], {}, MalformedRun, "positives of query 0"),
+        ([[1, 2]], [[1]], {"gallery_size": 1}, MalformedRun, "holds 2 items, more than gallery_size 1"),
+        ([[1]], [[1]], {"gallery_size": 0}, InvalidOption, "gallery_size is 0, expected a whole number of at least 1"),
+        ([[1]], [[1]], {"gallery_size": 2.0}, InvalidOption, "gallery_size is 2.0"),
+        ([[1]], [[1]], {"gallery_size": [2, 3]}, InvalidOption, "or one per query"),
+        ([[1]], [[1]], {"unreachable": -1}, InvalidOption, "unreachable is -1"),
+        ([[1]], [[1]], {"query_ids": [1, 2]}, MalformedRun, "2 query ids for 1 rankings"),
+    ],
+)
+def test_bad_input_is_refused(ranked, positives, options, error, message):
+    with pytest.raises(error, match=message):
+        given_ranks(ranked, positives, **options)

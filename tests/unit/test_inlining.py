@@ -1,0 +1,80 @@
+"""Self-contained source: what it carries, what it renames, what it refuses."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from cxc_eccv import registry
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def inlined(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from metric_modules.inlining import inlined
+
+    return lambda lines: inlined('"""Script."""\n' + "\n".join(lines), "# Header.")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The names that a source text defines."""
+
+    def run(text):
+        (tmp_path / "bundle.py").write_text(text)
+        return runpy.run_path(str(tmp_path / "bundle.py"))
+
+    return run
+
+
+def test_all_that_is_used_comes_along_and_nothing_else(inlined, run):
+    text = inlined(["from cxc_eccv.metrics.mrr_at_k import mrr_at_k as score", "", "answer = score"])
+    names = run(text)
+    ranks = names["PositiveRanks"].of([[2, 9], [11]])
+    assert names["answer"](ranks, k=10).tolist() == [0.5, 0.0]
+    assert "class Judgments" not in text
+    assert "class RunTooShallow" not in text
+    assert not [line for line in text.splitlines() if line.startswith(("import cxc_eccv", "from cxc_eccv"))]
+
+
+def test_names_that_clash_are_renamed(inlined, run):
+    lines = [
+        "from cxc_eccv.metrics.mrr import SPEC as FIRST",
+        "from cxc_eccv.metrics.map_at_r import SPEC",
+        "",
+        "names = [FIRST.name, SPEC.name]",
+    ]
+    assert run(inlined(lines))["names"] == ["mrr", "map_at_r"]
+
+
+def test_a_clash_with_the_script_is_renamed(inlined, run):
+    lines = ["from cxc_eccv.metrics.mrr import mrr as other", "", "mrr = 5", "both = (mrr, other.__name__)"]
+    assert run(inlined(lines))["both"] == (5, "mrr_mrr")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["import cxc_eccv.types", "", "x = cxc_eccv"], "cannot be followed"),
+        (["from cxc_eccv.types import Nothing", "", "x = Nothing"], "defines no Nothing"),
+        (["def load():", "    from cxc_eccv.types import TopK", "    return TopK"], "inside a definition"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(inlined, lines, message):
+    with pytest.raises(ImportError, match=message):
+        inlined(lines)
+
+
+@pytest.mark.parametrize("name", registry.metrics())
+def test_an_exported_module_compiles_and_says_where_it_comes_from(monkeypatch, name):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from export_metric import exported_files
+
+    files = exported_files(name)
+    assert sorted(files) == sorted([f"{name}.py", "app.py", "README.md", "requirements.txt"])
+    compile(files[f"{name}.py"], name, "exec")
+    assert files[f"{name}.py"].startswith("# Exported from cxc_eccv ")
+    assert "cxc_eccv" not in files["requirements.txt"]
+    assert "noqa" not in files[f"{name}.py"]

@@ -1,0 +1,83 @@
+"""The generator of ``metrics/`` and the tool that exports one module."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cxc_eccv import registry
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.metrics.spec import Spec
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "tools"
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+
+
+def check(folder):
+    command = [sys.executable, TOOLS / "generate_metric_modules.py", "--check", "--folder", folder]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_committed_modules_are_what_the_generator_makes():
+    from metric_modules.folder import differences, metric_files
+
+    assert differences(ROOT / "metrics", metric_files()) == []
+
+
+def test_the_check_finds_what_is_missing_changed_or_extra(tmp_path):
+    folder = shutil.copytree(ROOT / "metrics", tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
+    assert check(folder).returncode == 0
+    (folder / "mrr" / "app.py").unlink()
+    (folder / "mrr" / "mrr.py").write_text("changed")
+    (folder / "mrr" / "more.txt").write_text("")
+    done = check(folder)
+    assert done.returncode == 1
+    for line in ("mrr/app.py: missing", "mrr/mrr.py: differs", "mrr/more.txt: not a generated file"):
+        assert line in done.stderr
+
+
+def test_writing_leaves_exactly_the_generated_files(tmp_path):
+    from metric_modules.folder import differences, metric_files, write_files
+
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "gone.py").write_text("")
+    files = metric_files()
+    write_files(tmp_path, files)
+    assert differences(tmp_path, files) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == list(registry.metrics())
+
+
+def test_a_kind_of_metric_without_module_is_refused():
+    from metric_modules.described import Description
+
+    def novel(matrix):
+        return matrix
+
+    spec = Spec(function=novel, needs="top_k", citation="")
+    object.__setattr__(spec, "needs", "matrix")
+    with pytest.raises(InvalidOption, match=r"novel needs 'matrix': tools/metric_modules/kinds.py has no such kind"):
+        print(Description(spec).kind)
+
+
+def test_a_script_has_one_import_per_line_and_no_other_class():
+    """What the import scanner of ``evaluate`` and its search for the class ask for."""
+    for name in registry.metrics():
+        lines = (ROOT / "metrics" / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
+        imports = [line for line in lines if line.startswith(("import ", "from "))]
+        assert {"import datasets", "import evaluate"} <= set(imports)
+        assert not [line for line in imports if "#" in line or "," in line or "(" in line]
+        assert sum(line.startswith("class ") for line in lines) == 1
+
+
+def test_an_unknown_metric_is_exit_status_2_without_traceback(tmp_path):
+    command = [sys.executable, TOOLS / "export_metric.py", "map_at", "--output", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert done.stderr.startswith("unknown metric 'map_at'; did you mean 'map_at_r'?")

@@ -1,0 +1,73 @@
+"""Metrics on cases worked out by hand, and their declarations."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.metrics.map_at_r import map_at_r
+from cxc_eccv.metrics.mean_rank import mean_rank
+from cxc_eccv.metrics.median_rank import median_rank
+from cxc_eccv.metrics.mrr import mrr
+from cxc_eccv.metrics.mrr_at_k import mrr_at_k
+from cxc_eccv.metrics.r_precision import r_precision
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.metrics.rsum import rsum
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import PositiveRanks
+
+
+@pytest.mark.parametrize(
+    ("ranks", "percent"),
+    [
+        ([2, 3, 4, 5, 6, 7, 8, 20], 66.0),
+        ([1, 30, 31, 32, 33, 34, 35, 36], 12.5),
+        ([6, 7, 8, 20, 21, 22, 23, 24], 10.3),
+        ([5, 20, 21, 22, 23, 24, 25, 26], 2.5),
+        ([1, 2, 3, 4, 5, 6, 7, 8], 100.0),
+        ([9, 10, 11, 12, 13, 14, 15, 16], 0.0),
+    ],
+)
+def test_map_at_r_on_the_worked_cases_of_eccv_caption(ranks, percent):
+    assert round(100 * map_at_r(PositiveRanks.of([ranks])).item(), 1) == percent
+
+
+def test_a_ranking_read_off_by_hand():
+    """Two positives at ranks 2 and 4, R = 3 with one positive outside the gallery; and one positive at rank 1."""
+    ranks = PositiveRanks.of([[2, 4], [1]], n_positives=[3, 1])
+    assert recall_at_k(ranks, 1).tolist() == [0, 1]
+    assert recall_at_k(ranks, 2).tolist() == [1, 1]
+    assert median_rank(ranks).tolist() == [2, 1]
+    assert mean_rank(ranks).tolist() == [2, 1]
+    assert mrr(ranks).tolist() == [0.5, 1]
+    assert r_precision(ranks).tolist() == [1 / 3, 1]
+    assert map_at_r(ranks).tolist() == [1 / 2 / 3, 1]
+
+
+def test_a_query_without_a_reachable_positive_scores_nothing():
+    ranks = PositiveRanks.of([[], [3]], n_positives=[2, 1], n_gallery=10)
+    assert mrr(ranks).tolist() == [0, 1 / 3]
+    assert recall_at_k(ranks, 10).tolist() == [0, 1]
+    assert r_precision(ranks).tolist() == [0, 0]
+    assert map_at_r(ranks).tolist() == [0, 0]
+    assert mean_rank(ranks).tolist() == [11, 3]
+
+
+def test_mrr_at_k_cuts_at_k():
+    ranks = PositiveRanks.of([[5], [6]])
+    assert mrr_at_k(ranks, 5).tolist() == [0.2, 0]
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.0, True, "5", None])
+def test_k_is_a_whole_number_of_at_least_one(k):
+    with pytest.raises(InvalidOption, match="whole number of at least 1"):
+        recall_at_k(PositiveRanks.of([[1]]), k)
+
+
+def test_rsum_is_600_for_a_perfect_run():
+    assert rsum(np.ones(6)) == 600
+    assert rsum(np.array([[0.1] * 6, [0.2] * 6])).round(9).tolist() == [60, 120]
+
+
+def test_a_spec_refuses_needs_it_does_not_know():
+    with pytest.raises(InvalidOption, match="needs 'images'"):
+        Spec(function=mrr, needs="images", citation="")

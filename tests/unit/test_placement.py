@@ -1,0 +1,127 @@
+"""A model among published ones: rank, neighbours, rounding, refusals, and the chart of ranks."""
+
+import sys
+
+import pytest
+
+from cxc_eccv.comparison import place
+from cxc_eccv.comparison.console import render_placements
+from cxc_eccv.comparison.placement import standings
+from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table
+from cxc_eccv.comparison.rank_chart import charted_metrics, draw_rank_chart, require_matplotlib
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.types import Report, Result
+
+FACTS = {"split": "test", "data": {"edition": "official", "files": {}}}
+
+
+def report(scores, facts=FACTS):
+    rows = []
+    for key, value in scores.items():
+        task, *direction, metric = key.split("/")
+        rows.append(Result(task, "".join(direction), metric, value, 5000))
+    return Report(tuple(rows), {}, facts)
+
+
+def twin(model, plus=0.0):
+    """A report with a published model's scores, a little better or worse."""
+    table = eccv_caption_table()
+    scores = {one.key: one.value + plus for one in table.scores if one.model == model and one.key.count("/") == 2}
+    pmrp = table.scores_of("plausible_match/pmrp_at_50")[model] + plus
+    return report(scores | {f"plausible_match/{direction}/pmrp_at_50": pmrp for direction in ("i2t", "t2i")})
+
+
+def test_a_twin_stands_right_below_its_model_under_every_metric():
+    table = eccv_caption_table()
+    found = place(table, {"mine": twin("VinVL")})
+    assert {one.key for one in found} == set(table.keys)
+    assert len(found) == 32
+    for one in found:
+        published = table.scores_of(one.key)
+        better_or_equal = sum(value >= published["VinVL"] for value in published.values())
+        assert (one.rank, one.n_models) == (better_or_equal + 1, 26)
+        assert one.value == pytest.approx(published["VinVL"], abs=1e-9)
+        assert one.above == "VinVL"
+
+
+def test_values_are_rounded_as_the_table_prints_them():
+    table = eccv_caption_table()
+    for plus, above in ((0.00004, "VinVL"), (0.0001, "VSRN + AOQ")):
+        found = {one.key: one for one in place(table, {"mine": twin("VinVL", plus)})}
+        assert found["eccv_caption/map_at_r"].above == above
+
+
+def test_less_is_more_for_the_median_rank_alone():
+    found = place(cxc_table(), {"mine": report({"cxc/t2t/median_rank": 2.5, "cxc/t2t/recall_at_1": 0.425})})
+    assert {one.key: one.rank for one in found} == {"cxc/t2t/median_rank": 4, "cxc/t2t/recall_at_1": 1}
+    assert standings(cxc_table(), "cxc/t2t/recall_at_1", {})[0].model == "DE_T2T+I2T"
+
+
+def test_models_are_ranked_together():
+    found = place(eccv_caption_table(), {"a": twin("BLIP"), "b": twin("BLIP", 0.01)})
+    ranks = {one.model: one.rank for one in found if one.key == "coco_5k/recall_at_1"}
+    assert ranks == {"b": 1, "a": 3}
+
+
+def test_only_metrics_of_both_are_placed():
+    found = place(eccv_caption_table(), {"mine": report({"coco_5k/i2t/recall_at_1": 0.5, "cxc/t2t/recall_at_1": 0.4})})
+    assert [one.key for one in found] == ["coco_5k/i2t/recall_at_1"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"split": "test", "data": {"edition": "sample"}}, "edition is 'sample', theirs is 'official'"),
+        ({"split": "validation", "data": {"edition": "official"}}, "split is 'validation'"),
+        ({"split": "test", "data": {"edition": "official", "files": {"sts_test": "0"}}}, "modified sts_test"),
+        ({}, "edition is None"),
+    ],
+)
+def test_reports_that_published_figures_say_nothing_about_are_refused(facts, message):
+    with pytest.raises(InvalidOption, match=message):
+        place(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, facts)})
+
+
+def test_the_official_files_are_accepted():
+    files = {entry.name: entry.sha256 for entry in load_catalog() if entry.sha256}
+    facts = {"split": "test", "data": {"edition": "official", "files": files}}
+    assert place(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, facts)})
+
+
+def test_the_table_shows_rank_and_neighbours():
+    from rich.console import Console
+
+    console = Console(width=100)
+    with console.capture() as shown:
+        console.print(
+            render_placements(eccv_caption_table(), place(eccv_caption_table(), {"mine": twin("SGR")}), ["mine"])
+        )
+    line = next(line for line in shown.get().splitlines() if "both mAP@R" in line)
+    assert line.split()[2:] == ["35.80", "15", "of", "26", "SGR", "PVSE", "K=1,", "hardest", "negat…"]
+
+
+def test_the_chart_is_drawn_alike_every_time(tmp_path):
+    pytest.importorskip("matplotlib", reason="the report extra is not installed")
+    models = {"<b>mine & $yours$": twin("VSRN", 0.01), "other": twin("BLIP", -0.02)}
+    paths = [tmp_path / name for name in ("a.svg", "b.svg", "c.png")]
+    draw_rank_chart(eccv_caption_table(), models, paths)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert b"&lt;b&gt;mine &amp; $yours$" in paths[0].read_bytes()
+    assert paths[2].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_chart_has_the_metrics_that_all_models_have():
+    half = report({f"coco_5k/{direction}/recall_at_1": 0.5 for direction in ("i2t", "t2i")})
+    assert charted_metrics(eccv_caption_table(), {"a": twin("BLIP")}) == list(HEADLINES)
+    assert charted_metrics(eccv_caption_table(), {"a": twin("BLIP"), "b": half}) == ["coco_5k/recall_at_1"]
+    with pytest.raises(InvalidOption, match=r"at least 2 metrics .* share coco_5k/recall_at_1"):
+        draw_rank_chart(eccv_caption_table(), {"b": half}, [])
+    with pytest.raises(InvalidOption, match="1 to 6 models"):
+        draw_rank_chart(eccv_caption_table(), {str(number): twin("BLIP") for number in range(7)}, [])
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InvalidOption, match=r"pip install 'cxc_eccv\[report\]'.*--no-chart"):
+        require_matplotlib()

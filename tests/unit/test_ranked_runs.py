@@ -1,0 +1,132 @@
+"""Scores and rankings give the ranks that the embeddings they were made from give."""
+
+import dataclasses
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cxc_eccv.errors import MalformedRun, MissingIds
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking.of_run import ranks_of_run
+from cxc_eccv.runs import RankingsRun, ScoresRun
+from cxc_eccv.runs.ranked_lists import RankedLists
+from cxc_eccv.types import Judgments, PositiveRanks
+
+
+def products(run, direction):
+    """Query id to item id to score, exact: the strategies' coordinates are halves."""
+    sides = {"i": run.images, "t": run.captions}
+    queries, items = sides[direction[0]], sides[direction[-1]]
+    matrix = queries.vectors.astype(float) @ items.vectors.astype(float).T
+    return {
+        query: dict(zip(items.ids.tolist(), row, strict=True))
+        for query, row in zip(queries.ids.tolist(), matrix.tolist(), strict=True)
+    }
+
+
+def ranked_lists(run, direction, *, scored, depth=None):
+    """Every item of the run for every query, by falling score; tied items in no particular order."""
+    lists = {
+        query: sorted(scores, key=lambda item: (-scores[item], item % 7))[:depth]
+        for query, scores in products(run, direction).items()
+    }
+    made = RankedLists.of(lists)
+    if not scored:
+        return made
+    scores = products(run, direction)
+    flat = np.array([scores[query][item] for query, row in lists.items() for item in row])
+    return dataclasses.replace(made, scores=flat)
+
+
+def same(ours, theirs):
+    for field in dataclasses.fields(PositiveRanks):
+        np.testing.assert_array_equal(getattr(ours, field.name), getattr(theirs, field.name), err_msg=field.name)
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_scores_rank_as_the_vectors_they_come_from(direction, dtype, data):
+    run, judgments = data.draw(strategies.judged_runs(direction))
+    matrix = np.array([list(row.values()) for row in products(run, "i2t").values()], dtype=dtype)
+    scores = ScoresRun(run.images.ids, run.captions.ids, matrix)
+    ranks = ranks_of_run(scores, {"task": (direction, judgments)})["task"]
+    same(ranks, positive_ranks(run, judgments, direction, similarity="dot"))
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_whole_rankings_with_scores_rank_as_the_vectors(direction, data):
+    """Ties, folds, smaller galleries and the query itself included."""
+    run, judgments = data.draw(strategies.judged_runs(direction))
+    whole = RankingsRun({direction: ranked_lists(run, direction, scored=True)})
+    found = ranks_of_run(whole, {"task": (direction, judgments)})["task"]
+    same(found.ranks, positive_ranks(run, judgments, direction, similarity="dot"))
+    assert found.complete.all()
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2t"])
+@given(data=st.data(), depth=st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_the_order_is_trusted_where_no_scores_come_with_it(direction, data, depth):
+    run, judgments = data.draw(strategies.judged_runs(direction))
+    lists = ranked_lists(run, direction, scored=False, depth=depth)
+    found = ranks_of_run(RankingsRun({direction: lists}), {"task": (direction, judgments)})["task"]
+    rows = dict(zip(lists.query_ids.tolist(), np.split(lists.items, lists.indptr[1:-1]), strict=True))
+    split = np.split(found.ranks.ranks, found.ranks.indptr[1:-1])
+    for at, (query, positives) in enumerate(oracles.positives_of(judgments).items()):
+        gallery = oracles.gallery_of(judgments, query)
+        kept = [item for item in rows[query].tolist() if item in gallery]
+        assert split[at].tolist() == oracles.positive_ranks(kept, positives)
+        assert found.depths[at] == len(kept)
+        assert found.complete[at] == (len(kept) == len(gallery))
+        assert found.ranks.n_gallery[at] == len(gallery)
+    assert not found.ranks.ties.any()
+
+
+def test_float64_scores_are_not_rounded_into_ties():
+    scores = np.array([[1.0, 1.0 + 1e-12, 1.0 - 1e-12, 1e300, -1e300]])
+    run = ScoresRun(np.array([1]), np.arange(5), scores)
+    qrels = Judgments.from_pairs([1], np.arange(5), [1, 1, 1], [0, 2, 3])
+    ranks = ranks_of_run(run, {"task": ("i2t", qrels)})["task"]
+    assert ranks.ranks.tolist() == [1, 3, 4]
+    assert ranks.ties.tolist() == [0]
+
+
+def test_blocks_of_queries_do_not_show(monkeypatch):
+    random = np.random.default_rng(0)
+    gallery = np.arange(50) * 3
+    run = RankingsRun.from_dicts(t2i={query: random.permutation(gallery)[: 5 + query % 40] for query in range(70)})
+    qrels = Judgments.from_pairs(np.arange(70), gallery, np.arange(70), random.choice(gallery, 70))
+    whole = ranks_of_run(run, {"task": ("t2i", qrels)})["task"]
+    monkeypatch.setattr("cxc_eccv.ranking.list_blocks.ITEMS_AT_ONCE", 64)
+    same(ranks_of_run(run, {"task": ("t2i", qrels)})["task"].ranks, whole.ranks)
+
+
+def test_requests_of_several_directions_keep_their_order():
+    run = ScoresRun(np.array([1, 2]), np.array([7, 8]), np.eye(2))
+    i2t, t2i = Judgments.from_pairs([1], [7, 8], [1], [7]), Judgments.from_pairs([8], [1, 2], [8], [1])
+    ranks = ranks_of_run(run, {"a": ("i2t", i2t), "b": ("t2i", t2i), "c": ("i2t", i2t)})
+    assert {name: one.ranks.tolist() for name, one in ranks.items()} == {"a": [1], "b": [2], "c": [1]}
+    assert list(ranks) == ["a", "b", "c"]
+
+
+def test_what_the_run_lacks_is_named():
+    qrels = Judgments.from_pairs([1, 2], [7, 8], [1, 2], [7, 8])
+    with pytest.raises(MissingIds, match=r"lacks 1 of 2 captions.*the first: 8"):
+        ranks_of_run(ScoresRun(np.array([1, 2]), np.array([7]), np.ones((2, 1))), {"task": ("i2t", qrels)})
+    with pytest.raises(MissingIds, match="i2t: lacks the rankings of 1 of 2 queries the task needs, the first: 2"):
+        ranks_of_run(RankingsRun.from_dicts(i2t={1: [7]}), {"task": ("i2t", qrels)})
+    swapped = RankingsRun.from_dicts(i2t={7: [1], 8: [1]}, t2i={1: [7], 2: [7]})
+    with pytest.raises(MissingIds, match="queries of t2i: the two directions look swapped"):
+        ranks_of_run(swapped, {"task": ("i2t", qrels)})
+    with pytest.raises(MissingIds, match="has no t2t rankings, only i2t"):
+        ranks_of_run(RankingsRun.from_dicts(i2t={1: [7]}), {"task": ("t2t", qrels)})
+    with pytest.raises(MalformedRun, match="str is no run; read a file with load_run"):
+        ranks_of_run("run.npz", {})

@@ -1,0 +1,272 @@
+"""Ranking: the tie rule, blocks, folds, one product for both directions, and what an incomplete run gets."""
+
+import numpy as np
+import oracles
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking.brackets import brackets
+from cxc_eccv.ranking.column_pairs import ColumnPairs
+from cxc_eccv.ranking.vectors import first_twins
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings, Judgments
+
+N_IMAGES, N_CAPTIONS = 130, 610
+
+
+def whole_number_run(seed=0, width=24):
+    """Vectors of small whole numbers: every product is exact in float32, and many tie."""
+    random = np.random.default_rng(seed)
+    sides = [(N_IMAGES, 1_000), (N_CAPTIONS, 5_000)]
+    return EmbeddingsRun(
+        *(
+            Embeddings(first + random.permutation(count), random.integers(-3, 4, (count, width)).astype(np.float32))
+            for count, first in sides
+        )
+    )
+
+
+def random_judgments(run, direction, seed=0, **options):
+    random = np.random.default_rng(seed)
+    sides = {"i": run.images.ids, "t": run.captions.ids}
+    queries, gallery = sides[direction[0]], sides[direction[-1]]
+    pairs = [
+        (query, item)
+        for query in queries
+        for item in random.choice(gallery, size=random.integers(1, 9), replace=False)
+        if item != query
+    ]
+    rows, items = np.array(pairs).T
+    return Judgments.from_pairs(
+        np.unique(rows), gallery, rows, items, without_self=direction in ("t2t", "i2i"), **options
+    )
+
+
+def by_sorting(run, judgments, direction):
+    """Ranks, ties and gallery size of every query by a plain sort of exact scores."""
+    sides = {"i": run.images, "t": run.captions}
+    vectors = [dict(zip(sides[d].ids.tolist(), sides[d].vectors, strict=True)) for d in (direction[0], direction[-1])]
+    found = []
+    for query, positives in oracles.positives_of(judgments).items():
+        items = oracles.gallery_of(judgments, query)
+        products = np.stack([vectors[1][item] for item in items]) @ vectors[0][query]
+        scores = dict(zip(items, products.tolist(), strict=True))
+        ranked = oracles.ranking(scores, positives)
+        found.append((oracles.positive_ranks(ranked, positives), oracles.ties(scores, positives), len(items)))
+    return found
+
+
+def listed(ranks):
+    rows = np.split(ranks.ranks, ranks.indptr[1:-1])
+    return [
+        (row.tolist(), int(tied), int(size)) for row, tied, size in zip(rows, ranks.ties, ranks.n_gallery, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
+@pytest.mark.parametrize("block_size", [None, 1, 37])
+def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
+    run = whole_number_run()
+    judgments = random_judgments(run, direction)
+    ranks = positive_ranks(run, judgments, direction, similarity="dot", block_size=block_size)
+    assert listed(ranks) == by_sorting(run, judgments, direction)
+    assert ranks.ties.sum() > 100
+
+
+@pytest.mark.parametrize("block_size", [None, 1, 37, 64])
+def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_size):
+    run = whole_number_run(seed=1)
+    i2t, t2i = (random_judgments(run, direction, seed=2) for direction in ("i2t", "t2i"))
+    folds = {
+        "query_folds": i2t.query_ids % 3,
+        "gallery_folds": i2t.gallery_ids % 3,
+    }
+    back = {"query_folds": t2i.query_ids % 3, "gallery_folds": t2i.gallery_ids % 3}
+    part = EmbeddingsRun(run.images, Embeddings(run.captions.ids[:200], run.captions.vectors[:200]))
+    requests = {
+        "all": ("i2t", i2t),
+        "folds": ("i2t", random_judgments(run, "i2t", seed=2, **folds)),
+        "part": ("i2t", random_judgments(part, "i2t", seed=3)),
+        "back": ("t2i", t2i),
+        "back in folds": ("t2i", random_judgments(run, "t2i", seed=2, **back)),
+    }
+    ranks = positive_ranks_many(run, requests, similarity="dot", block_size=block_size)
+    for name, (direction, judgments) in requests.items():
+        if "folds" not in name:
+            assert listed(ranks[name]) == by_sorting(run, judgments, direction)
+        else:
+            same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]
+            assert np.diff(ranks[name].indptr).sum() == same.sum()
+            assert ranks[name].n_positives.tolist() == judgments.n_positives.tolist()
+            assert listed(ranks[name]) == by_sorting(run, judgments, direction)
+
+
+def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
+    run = whole_number_run(seed=4)
+    monkeypatch.setattr("cxc_eccv.ranking.passes.count_one", None)
+    requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
+    ranks = positive_ranks_many(run, requests, similarity="dot")
+    assert listed(ranks["t2i"]) == by_sorting(run, requests["t2i"][1], "t2i")
+
+
+@pytest.mark.parametrize("width", [64, 513])
+@pytest.mark.parametrize("block_size", [None, 1, 50, 97])
+def test_identical_captions_tie_wherever_they_stand(width, block_size):
+    """Matrix products round equal columns differently at different places; the ranks must not show it."""
+    random = np.random.default_rng(width)
+    images = random.standard_normal((97, width)).astype(np.float32)
+    captions = random.standard_normal((1003, width)).astype(np.float32)
+    copies = np.sort(random.choice(1003, size=60, replace=False))
+    captions[copies] = captions[copies[0]]
+    run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))
+    each = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copies[30]))
+    first = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copies[0]))
+    ranks = positive_ranks_many(run, {"a": ("i2t", each), "b": ("i2t", first)}, block_size=block_size)
+    assert ranks["a"].ties.tolist() == [59] * 97
+    assert ranks["a"].ranks.tolist() == ranks["b"].ranks.tolist()
+
+
+@pytest.mark.parametrize("block_size", [None, 1, 50, 97])
+def test_identical_images_tie_in_the_shared_product(block_size):
+    random = np.random.default_rng(5)
+    images = random.standard_normal((300, 70)).astype(np.float32)
+    images[[3, 120, 299]] = images[3]
+    captions = random.standard_normal((400, 70)).astype(np.float32)
+    run = EmbeddingsRun(Embeddings(np.arange(300), images), Embeddings(np.arange(400), captions))
+    captions_of = Judgments.from_pairs(np.arange(300), np.arange(400), np.arange(300), np.arange(300))
+    image_of = Judgments.from_pairs(np.arange(400), np.arange(300), np.arange(400), np.full(400, 120))
+    ranks = positive_ranks_many(run, {"i": ("i2t", captions_of), "t": ("t2i", image_of)}, block_size=block_size)
+    assert ranks["t"].ties.tolist() == [2] * 400
+
+
+def test_a_constant_model_ranks_every_positive_last_in_both_directions():
+    run = EmbeddingsRun(*(Embeddings(np.arange(count), np.full((count, 33), 0.1)) for count in (2_000, 3_000)))
+    requests = {
+        "i": ("i2t", Judgments.from_pairs(np.arange(2_000), np.arange(3_000), np.arange(2_000), np.arange(2_000))),
+        "t": (
+            "t2i",
+            Judgments.from_pairs(np.arange(3_000), np.arange(2_000), np.arange(3_000), np.arange(3_000) % 2_000),
+        ),
+    }
+    ranks = positive_ranks_many(run, requests)
+    assert set(ranks["i"].ranks.tolist()) == {3_000}
+    assert set(ranks["t"].ranks.tolist()) == {2_000}
+    assert set(ranks["t"].ties.tolist()) == {1_999}
+
+
+def test_a_zero_vector_is_equally_unlike_everything():
+    run = EmbeddingsRun(Embeddings([1], [[0.0, 0.0]]), Embeddings([7, 8, 9], np.eye(3)[:, :2]))
+    ranks = positive_ranks(run, Judgments.from_pairs([1], [7, 8, 9], [1], [7]), "i2t")
+    assert (ranks.ranks.tolist(), ranks.ties.tolist()) == ([3], [2])
+
+
+def test_cosine_ignores_length_and_dot_does_not():
+    run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]))
+    judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
+    assert positive_ranks(run, judgments, "i2t").ranks.tolist() == [1]
+    assert positive_ranks(run, judgments, "i2t", similarity="dot").ranks.tolist() == [2]
+
+
+def test_a_query_and_its_twin():
+    """Within one modality the query is left out, but a caption with the same text is not."""
+    run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[1.0, 0.0], [1.0, 0.0], [0.9, 0.1]]))
+    judgments = Judgments.from_pairs([1, 3], [1, 2, 3], [1, 3], [3, 1], without_self=True)
+    ranks = positive_ranks(run, judgments, "t2t")
+    assert ranks.ranks.tolist() == [2, 2]
+    assert ranks.n_gallery.tolist() == [2, 2]
+    assert ranks.ties.tolist() == [0, 1]
+
+
+def test_positives_outside_the_gallery_count_towards_r_alone():
+    run = EmbeddingsRun(Embeddings([1, 2], np.eye(2)), Embeddings([7, 8], np.eye(2)))
+    ranks = positive_ranks(run, Judgments.from_pairs([1, 2], [7, 8], [1, 1, 2], [7, 99, 99]), "i2t")
+    assert ranks.n_positives.tolist() == [2, 1]
+    assert ranks.ranks.tolist() == [1]
+    assert ranks.best.tolist() == [1, 3]
+
+
+def test_items_beyond_the_task_compete_with_nobody():
+    run = whole_number_run()
+    judgments = random_judgments(run, "i2t")
+    sides = {}
+    for name, side in (("images", run.images), ("captions", run.captions)):
+        more = np.full((5, side.vectors.shape[1]), 100.0)
+        sides[name] = Embeddings(np.append(side.ids, range(90_000, 90_005)), np.vstack([side.vectors, more]))
+    ranks = positive_ranks(EmbeddingsRun(**sides), judgments, "i2t", similarity="dot")
+    assert listed(ranks) == by_sorting(run, judgments, "i2t")
+
+
+def test_missing_items_are_counted_and_named():
+    run = whole_number_run()
+    judgments = random_judgments(run, "i2t")
+    short = EmbeddingsRun(run.images, Embeddings(run.captions.ids[2:], run.captions.vectors[2:]))
+    with pytest.raises(
+        MissingIds, match=rf"lacks 2 of 610 captions.*first: {run.captions.ids[0]}, .*Encode the missing"
+    ):
+        positive_ranks(short, judgments, "i2t")
+    with pytest.raises(MissingIds, match="has no images"):
+        positive_ranks(EmbeddingsRun(None, run.captions), judgments, "i2t")
+    other = EmbeddingsRun(run.images, Embeddings(run.captions.ids + 10**6, run.captions.vectors))
+    with pytest.raises(MissingIds, match="another split or data set"):
+        positive_ranks(other, judgments, "i2t")
+
+
+def test_swapped_images_and_captions_are_recognised():
+    run = whole_number_run()
+    swapped = EmbeddingsRun(run.captions, run.images)
+    with pytest.raises(MissingIds, match="images and captions look swapped"):
+        positive_ranks(swapped, random_judgments(run, "i2t"), "i2t")
+
+
+def test_options_out_of_range():
+    run = whole_number_run()
+    judgments = random_judgments(run, "i2t")
+    with pytest.raises(UnknownName, match="did you mean 'cosine'"):
+        positive_ranks(run, judgments, "i2t", similarity="cosin")
+    with pytest.raises(InvalidOption, match="block_size 0"):
+        positive_ranks(run, judgments, "i2t", block_size=0)
+    with pytest.raises(UnknownName, match="direction"):
+        positive_ranks(run, judgments, "i2x")
+
+
+def test_dot_products_beyond_float32_are_refused():
+    run = EmbeddingsRun(Embeddings([1, 2], np.full((2, 4), 1e20)), Embeddings([7], np.full((1, 4), 1e20)))
+    requests = {"i": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}
+    with pytest.raises(MalformedRun, match="beyond float32"):
+        positive_ranks_many(run, requests, similarity="dot")
+    requests["t"] = ("t2i", Judgments.from_pairs([7], [1, 2], [7], [1]))
+    with pytest.raises(MalformedRun, match="beyond float32"):
+        positive_ranks_many(run, requests, similarity="dot")
+    assert positive_ranks_many(run, requests)["t"].ranks.tolist() == [2]
+
+
+def test_a_query_cannot_be_its_own_positive():
+    run = EmbeddingsRun(None, Embeddings([1, 2], np.eye(2)))
+    with pytest.raises(DataError, match="its own positives"):
+        positive_ranks(run, Judgments.from_pairs([1], [1, 2], [1], [1], without_self=True), "t2t")
+
+
+@pytest.mark.parametrize("width", [3, 512, 2000])
+def test_brackets_hold_the_score_of_every_product(width):
+    random = np.random.default_rng(width)
+    queries, items = (random.standard_normal((90, width)).astype(np.float32) for _ in range(2))
+    rows, columns = (axis.ravel() for axis in np.indices((90, 90)))
+    low, high = brackets(queries, items, rows, columns)
+    for scores in (queries @ items.T, (items @ queries.T).T, np.stack([items @ one for one in queries])):
+        assert np.all(low <= scores.ravel())
+        assert np.all(scores.ravel() < high)
+    exact = (queries.astype(np.float64) @ items.T.astype(np.float64)).ravel()
+    assert np.abs(high - exact).max() < 1e-3 * width
+
+
+def test_a_score_outside_its_bracket_is_noticed():
+    pairs = ColumnPairs(np.array([0]), np.array([0]), np.float32([0.1]), np.float32([0.2]), 1)
+    pairs.count(np.float32([[0.2]]), 0, np.array([0]))
+    assert not pairs.settled
+
+
+def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
+    monkeypatch.setattr("cxc_eccv.ranking.vectors._row_hashes", lambda rows: np.zeros(len(rows)))
+    rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
+    assert first_twins(rows).tolist() == [0, 1, 0, 3, 1]

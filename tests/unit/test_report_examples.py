@@ -1,0 +1,199 @@
+"""The shown queries against loops over the raw files: order of the items, provenance, texts."""
+
+import numpy as np
+import oracles
+import pytest
+from report_samples import near_run, sample_report
+
+from cxc_eccv.report.examples import collect_examples
+from cxc_eccv.report.examples_table import SCHEMA, reason_of
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.types import Embeddings
+
+
+@pytest.fixture(scope="module")
+def scored(sample_library):
+    """A run, its report, its examples."""
+    run, report = sample_report(sample_library)
+    return run, report, collect_examples(run, report, sample_library)
+
+
+def cards(table):
+    """(direction, query id) to the rows of its items."""
+    found = {}
+    for row in table.to_pylist():
+        found.setdefault((row["direction"], row["query_id"]), []).append(row)
+    return found
+
+
+def links(library):
+    """(direction, query, item) of all original links."""
+    captions = library.captions("test").to_pylist()
+    found = set()
+    for one in captions:
+        found |= {("i2t", one["image_id"], one["caption_id"]), ("t2i", one["caption_id"], one["image_id"])}
+        found |= {
+            ("t2t", one["caption_id"], other["caption_id"])
+            for other in captions
+            if other["image_id"] == one["image_id"] and other is not one
+        }
+    return found
+
+
+def ratings(library):
+    """(direction, query, item) to its CxC rating in this order."""
+    found = {}
+    for row in library.cxc("sits", "test").to_pylist():
+        found["t2i", row["left_id"], row["right_id"]] = found["i2t", row["right_id"], row["left_id"]] = row["rating"]
+    for kind, direction in (("sts", "t2t"), ("sis", "i2i")):
+        for row in library.cxc(kind, "test").to_pylist():
+            found[direction, row["left_id"], row["right_id"]] = row["rating"]
+    return found
+
+
+def verified(library):
+    """(direction, query, item) of all ECCV Caption positives."""
+    return {
+        (direction, row["query_id"], row["item_id"])
+        for direction in ("i2t", "t2i")
+        for row in library.eccv("eccv", direction).to_pylist()
+    }
+
+
+def test_all_directions_are_shown_ten_items_each(scored):
+    _, _, table = scored
+    assert table.schema.equals(SCHEMA)
+    assert {direction for direction, _ in cards(table)} == {"i2t", "t2i", "t2t", "i2i"}
+    for rows in cards(table).values():
+        assert [row["rank"] for row in rows] == list(range(1, 11))
+
+
+def test_items_are_the_best_of_the_whole_gallery(scored):
+    run, _, table = scored
+    vectors = {"i": run.images, "t": run.captions}
+    for (direction, query), rows in cards(table).items():
+        asked, ranked = vectors[direction[0]], vectors[direction[2]]
+        vector = asked.vectors[asked.ids.tolist().index(query)].astype(float)
+        gallery = ranked.vectors.astype(float)
+        scores = gallery @ vector / np.linalg.norm(gallery, axis=1) / np.linalg.norm(vector)
+        by_item = dict(zip(ranked.ids.tolist(), scores.tolist(), strict=True))
+        if direction[0] == direction[2]:
+            del by_item[query]
+        best = sorted(by_item.values(), reverse=True)[:10]
+        assert [row["score"] for row in rows] == pytest.approx(best, abs=1e-6)
+        assert [by_item[row["item_id"]] for row in rows] == pytest.approx(best, abs=1e-6)
+
+
+def test_provenance_is_that_of_the_raw_files(scored, sample_library):
+    _, _, table = scored
+    coco, rated, eccv = links(sample_library), ratings(sample_library), verified(sample_library)
+    asked_by_eccv = {(direction, query) for direction, query, _ in eccv}
+    threshold = {"i2t": 3, "t2i": 3, "t2t": 3, "i2i": 2.5}
+    counts = dict.fromkeys(("coco", "cxc", "eccv", "rating"), 0)
+    for row in table.to_pylist():
+        pair = row["direction"], row["query_id"], row["item_id"]
+        turned = row["direction"], row["item_id"], row["query_id"]
+        assert row["coco"] == (None if row["direction"] == "i2i" else pair in coco)
+        both = [rated[one] for one in (pair, turned) if one in rated]
+        assert row["cxc"] == (max(both) >= threshold[row["direction"]] if both else None)
+        assert row["cxc_rating"] == rated.get(pair)
+        assert row["cxc_reverse"] == (rated.get(turned) if row["direction"] in ("t2t", "i2i") else None)
+        assert row["eccv"] == (pair in eccv if pair[:2] in asked_by_eccv else None)
+        assert row["positive"] == any(row[name] for name in ("coco", "cxc", "eccv", "entailment"))
+        for name in ("coco", "cxc", "eccv"):
+            counts[name] += bool(row[name])
+        counts["rating"] += bool(both)
+    assert min(counts.values()) >= 5, counts
+
+
+def test_plausible_matches_share_all_categories(scored, sample_library):
+    _, _, table = scored
+    sets = sample_library.categories("test")
+    own = {image: present.tolist() for image, present in zip(sets.image_ids.tolist(), sets.present, strict=True)}
+    behind = {row["caption_id"]: row["image_id"] for row in sample_library.captions("test").to_pylist()}
+    for row in table.to_pylist():
+        left, right = (
+            own[row[f"{side}_id"] if modality == "i" else behind[row[f"{side}_id"]]]
+            for side, modality in (("query", row["direction"][0]), ("item", row["direction"][2]))
+        )
+        assert row["same_categories"] == (left == right if any(left) and any(right) else None)
+
+
+def test_texts_and_files_are_those_of_the_split(scored, sample_library):
+    _, _, table = scored
+    files = {row["image_id"]: row["file_name"] for row in sample_library.images("test").to_pylist()}
+    captions = sample_library.captions("test").to_pylist()
+    for row in table.to_pylist():
+        for side, modality in (("query", row["direction"][0]), ("item", row["direction"][2])):
+            key = "image_id" if modality == "i" else "caption_id"
+            expected = [one["text"] for one in captions if one[key] == row[f"{side}_id"]]
+            assert row[f"{side}_texts"] == expected
+            assert row[f"{side}_file"] == (files[row[f"{side}_id"]] if modality == "i" else None)
+
+
+def test_best_ranks_agree_with_what_is_shown(scored):
+    _, _, table = scored
+    for rows in cards(table).values():
+        in_sight = [row["rank"] for row in rows if row["positive"]]
+        best = rows[0]["best_rank"]
+        assert best == in_sight[0] if in_sight else best > 10
+        linked = [row["rank"] for row in rows if row["coco"]]
+        if rows[0]["coco_rank"] is not None:
+            assert rows[0]["coco_rank"] == linked[0] if linked else rows[0]["coco_rank"] > 10
+
+
+def test_positives_stand_last_among_ties(sample_library):
+    content = sample_library.karpathy("test")
+    alike = EmbeddingsRun(
+        Embeddings(content.image_ids, np.ones((content.image_ids.size, 4))),
+        Embeddings(content.caption_ids, np.ones((content.caption_ids.size, 4))),
+    )
+    with pytest.warns(UserWarning, match="decided by ties"):
+        run, report = sample_report(sample_library, alike)
+    for row in collect_examples(run, report, sample_library).to_pylist():
+        assert not row["positive"]
+
+
+def test_scores_and_rankings_show_the_same_items(scored, sample_library):
+    run, _, table = scored
+    captions = [oracles.score_of(a, b) for a in run.images.vectors for b in run.captions.vectors]
+    matrix = np.array(captions).reshape(run.images.ids.size, run.captions.ids.size)
+    ids = run.images.ids, run.captions.ids
+    rankings = RankingsRun.from_dicts(
+        {int(q): ids[1][np.argsort(-row, kind="stable")] for q, row in zip(ids[0], matrix, strict=True)},
+        {int(q): ids[0][np.argsort(-row, kind="stable")] for q, row in zip(ids[1], matrix.T, strict=True)},
+    )
+    expected = [row for row in table.to_pylist() if row["direction"] in ("i2t", "t2i")]
+    for other in (ScoresRun(*ids, matrix), rankings):
+        _, report = sample_report(sample_library, other)
+        rows = collect_examples(other, report, sample_library).to_pylist()
+        shown = {(row["query_id"], row["item_id"], row["rank"]) for row in rows}
+        assert shown == {(row["query_id"], row["item_id"], row["rank"]) for row in expected}
+        assert (rows[0]["score"] is None) == (other is rankings)
+
+
+def test_rankings_cut_short_show_what_they_hold(sample_library):
+    run = near_run(sample_library)
+    ranked = np.argsort(-(run.captions.vectors @ run.images.vectors.T), axis=1, kind="stable")[:, :6]
+    cut = RankingsRun.from_dicts(
+        t2i={int(q): run.images.ids[row] for q, row in zip(run.captions.ids, ranked, strict=True)}
+    )
+    _, report = sample_report(sample_library, cut)
+    table = collect_examples(cut, report, sample_library)
+    assert set(table["rank"].to_pylist()) == {1, 2, 3, 4, 5, 6}
+    assert None in table["coco_rank"].to_pylist()
+
+
+def test_no_examples_where_nothing_ranks_the_whole_gallery(sample_library):
+    run, report = sample_report(sample_library, tasks="plausible_match")
+    table = collect_examples(run, report, sample_library)
+    assert table.num_rows == 0
+    assert "whole galleries" in reason_of(table)
+
+
+def test_labels_of_tasks_that_were_not_run_are_not_read(sample_library):
+    run, report = sample_report(sample_library, tasks="coco_5k")
+    rows = collect_examples(run, report, sample_library).to_pylist()
+    assert rows
+    for name in ("cxc", "eccv", "entailment", "cxc_rating", "same_categories"):
+        assert {row[name] for row in rows} == {None}

@@ -1,0 +1,138 @@
+"""What the report draws, against plain loops over the per-query table and the report's own numbers."""
+
+import numpy as np
+import pytest
+from report_samples import report_of_ranks, sample_report
+
+from cxc_eccv.report.bars import segments
+from cxc_eccv.report.best_ranks import NOT_FOUND, best_ranks
+from cxc_eccv.report.chosen_queries import GROUPS, SHOWN_ITEMS, chosen_queries
+from cxc_eccv.report.disagreement import verdicts
+from cxc_eccv.report.line_chart import line_chart
+from cxc_eccv.report.rank_bins import rank_bins
+from cxc_eccv.report.recall_curves import CurvePanel, curve_panels
+from cxc_eccv.report.score_tables import task_scores
+
+
+@pytest.fixture(scope="module")
+def report(sample_library):
+    return sample_report(sample_library)[1]
+
+
+def test_best_ranks_are_those_of_the_table(report):
+    found = best_ranks(report)
+    assert {key for key in found if key.startswith("cxc/")} == {"cxc/i2t", "cxc/t2i", "cxc/t2t", "cxc/i2i"}
+    assert not any(key.startswith(("plausible_match", "cxc/s")) for key in found)
+    rows = [row for row in report.per_query.to_pylist() if (row["task"], row["direction"]) == ("cxc", "t2i")]
+    expected = {row["query_id"]: row["best_rank"] for row in rows}
+    one = found["cxc/t2i"]
+    assert dict(zip(one.query_ids.tolist(), one.ranks.tolist(), strict=True)) == expected
+
+
+def test_curves_pass_through_the_recalls_of_the_report(report):
+    panels = {panel.task: panel for panel in curve_panels(report, best_ranks(report))}
+    checked = 0
+    for result in report.results:
+        if result.metric.startswith("recall_at_"):
+            curve = next(one for one in panels[result.task].curves if one.direction == result.direction)
+            assert curve.at(result.parameters["k"]) == pytest.approx(result.value, abs=1e-12)
+            mark = next(one for one in curve.marks if one.k == result.parameters["k"])
+            assert (mark.value, mark.low, mark.high) == (result.value, result.low, result.high)
+            checked += 1
+    assert checked >= 24
+    for panel in panels.values():
+        assert all(np.all(np.diff(curve.recalls) >= 0) for curve in panel.curves)
+
+
+def test_bins_count_every_query_once(report):
+    ranks = best_ranks(report)
+    bounds = [(1, 1), (2, 5), (6, 10), (11, 50), (51, 100), (101, 500), (501, 1000), (1001, np.inf)]
+    for row in rank_bins(ranks):
+        own = ranks[f"{row.task}/{row.direction}"].ranks.tolist()
+        assert list(row.counts) == [sum(low <= rank <= high for rank in own) for low, high in bounds] + [0]
+        assert row.total == len(own)
+
+
+def test_rankings_cut_short_have_queries_that_are_not_found():
+    ranks = {"coco_5k/i2t": {1: 3, 2: None, 3: 7}}
+    report = report_of_ranks(ranks, run={"directions": {"i2t": {"shallowest": 8}}})
+    found = best_ranks(report)
+    assert found["coco_5k/i2t"].ranks.tolist() == [3, NOT_FOUND, 7]
+    (curve,) = curve_panels(report, found)[0].curves
+    assert curve.ks[-1] == 8
+    assert curve.recalls[-1] == pytest.approx(2 / 3)
+    assert rank_bins(found)[0].counts == (0, 1, 1, 0, 0, 0, 0, 0, 1)
+    worst = next(one for one in chosen_queries(found, "i2t") if one.group == "worst")
+    assert (worst.query_id, worst.coco_rank, worst.best_rank) == (2, None, None)
+
+
+def test_verdicts_equal_a_plain_count():
+    random = np.random.default_rng(5)
+    ranks = {
+        f"{task}/t2i": {int(query): int(random.integers(1, 16)) for query in random.permutation(60)[:size]}
+        for task, size in (("coco_5k", 60), ("cxc", 60), ("eccv_caption", 25))
+    }
+    for row in verdicts(best_ranks(report_of_ranks(ranks))):
+        counts = dict.fromkeys((*row.added, "wrong"), 0)
+        for query in range(60):
+            right = [task for task in row.added if ranks[f"{task}/t2i"].get(query, 99) <= row.k]
+            counts[right[0] if right else "wrong"] += 1
+        assert {**row.added, "wrong": row.wrong} == counts
+        assert row.judged == {"coco_5k": 60, "cxc": 60, "eccv_caption": 25}
+        assert row.errors == 60 - counts["coco_5k"]
+
+
+def test_verdicts_need_coco_and_another_set_of_labels():
+    assert verdicts(best_ranks(report_of_ranks({"coco_5k/i2t": {1: 1}}))) == []
+    assert verdicts(best_ranks(report_of_ranks({"cxc/t2t": {1: 1}, "cxc/i2i": {2: 4}}))) == []
+
+
+def test_the_most_label_dependent_and_the_worst_queries():
+    random = np.random.default_rng(2)
+    coco = {query: int(random.integers(1, 500)) for query in range(80)}
+    eccv = {query: int(random.integers(1, 40)) for query in range(0, 80, 2)}
+    best = {query: min(coco[query], eccv.get(query, 10**6)) for query in coco}
+    chosen = chosen_queries(best_ranks(report_of_ranks({"coco_5k/i2t": coco, "eccv_caption/i2t": eccv})), "i2t")
+    for one in chosen:
+        assert (one.coco_rank, one.best_rank) == (coco[one.query_id], best[one.query_id])
+    by_group = {group: [one.query_id for one in chosen if one.group == group] for group in GROUPS}
+    assert {group: len(own) for group, own in by_group.items()} == GROUPS
+    in_sight = [query for query in coco if best[query] <= SHOWN_ITEMS and best[query] < coco[query]]
+    in_sight.sort(key=lambda query: best[query] - coco[query])
+    assert by_group["label_dependent"] == in_sight[: GROUPS["label_dependent"]]
+    rest = [query for query in coco if query not in by_group["label_dependent"]]
+    assert by_group["worst"] == sorted(rest, key=lambda query: -best[query])[: GROUPS["worst"]]
+    assert len({one.query_id for one in chosen}) == len(chosen)
+
+
+def test_a_query_is_worst_only_if_it_is_wrong():
+    ranks = {"coco_5k/i2t": dict.fromkeys(range(30), 1)}
+    assert {one.group for one in chosen_queries(best_ranks(report_of_ranks(ranks)), "i2t")} == {"plain"}
+
+
+def test_names_of_curves_do_not_overlap():
+    report = report_of_ranks({f"cxc/{name}": {1: 1, 2: 2} for name in ("i2t", "t2i", "t2t", "i2i")})
+    (panel,) = curve_panels(report, best_ranks(report))
+    chart = line_chart(CurvePanel(panel.task, panel.curves), 10)
+    heights = sorted(line.label_y for line in chart.lines)
+    assert min(np.diff(heights)) >= 13
+    assert chart.box[1] <= heights[0]
+    assert heights[-1] <= chart.box[3]
+
+
+def test_segments_cover_the_bar():
+    parts = segments([3, 0, 4, 5], list("abcd"), list("wxyz"))
+    assert [one.kind for one in parts] == ["a", "c", "d"]
+    assert sum(one.width for one in parts) == pytest.approx(100, abs=0.01)
+    assert [one.start for one in parts[1:]] == pytest.approx([one.start + one.width for one in parts[:-1]], abs=0.01)
+    assert segments([0, 0], ["a", "b"], ["x", "y"]) == []
+
+
+def test_every_result_is_in_a_table(report):
+    shown = 0
+    for card in task_scores(report):
+        for table in card.tables:
+            shown += sum(len(cells) for _, _, cells in table.rows)
+            assert len({len(cells) for _, _, cells in table.rows} | {len(table.directions)}) == 1
+        shown += len(card.whole)
+    assert shown == len(report.results)

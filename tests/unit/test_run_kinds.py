@@ -1,0 +1,116 @@
+"""A report is the same whichever form the run has; what a form cannot give is skipped with the reason."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption, RunTooShallow
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.types import Embeddings, Report
+
+
+@pytest.fixture(scope="module")
+def forms(sample_library):
+    """One model in all forms; no two of its scores are equal."""
+    random = np.random.default_rng(3)
+    images = sample_library.images("test")["image_id"].to_numpy()
+    captions = sample_library.captions("test")["caption_id"].to_numpy()
+    vectors = [random.standard_normal((ids.size, 16)).astype(np.float32) for ids in (images, captions)]
+    units = [one / np.linalg.norm(one.astype(float), axis=1, keepdims=True) for one in vectors]
+    sides = {"i": (images, units[0]), "t": (captions, units[1])}
+    lists = {}
+    for direction in ("i2t", "t2i", "t2t", "i2i"):
+        (queries, asked), (items, ranked) = sides[direction[0]], sides[direction[-1]]
+        order = np.argsort(-(asked @ ranked.T), axis=1)
+        lists[direction] = dict(zip(queries.tolist(), items[order].tolist(), strict=True))
+    return {
+        "embeddings": EmbeddingsRun(Embeddings(images, vectors[0]), Embeddings(captions, vectors[1])),
+        "scores": ScoresRun(images, captions, units[0] @ units[1].T),
+        "rankings": RankingsRun.from_dicts(**lists),
+    }
+
+
+def rows(report: Report, without=()):
+    """Key to everything said under it."""
+    return {row.key: dataclasses.astuple(row) for row in report.results if not row.key.startswith(without)}
+
+
+def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, sample_library):
+    expected = ce.evaluate(forms["embeddings"], data_dir=sample_library)
+    report = ce.evaluate(forms["scores"], data_dir=sample_library)
+    assert rows(report) == rows(expected, ("cxc/t2t", "cxc/i2i", "cxc/sts", "cxc/sis"))
+    assert len(rows(report)) > 20
+    assert report.skipped["cxc/t2t"] == "scores of images with captions do not rank t2t"
+    assert report.provenance["run"]["type"] == "float64"
+    assert report.provenance["similarity"] is None
+
+
+def test_whole_rankings_give_the_report_of_their_embeddings(forms, sample_library):
+    """Intervals, counts and all four directions included; the query stands in its own text-text ranking."""
+    expected = ce.evaluate(forms["embeddings"], data_dir=sample_library)
+    report = ce.evaluate(forms["rankings"], data_dir=sample_library)
+    rated = ("cxc/sts", "cxc/sis", "cxc/sits")
+    assert rows(report) == rows(expected, rated)
+    assert report.skipped == expected.skipped | dict.fromkeys(rated, "rankings do not tell how similar rated pairs are")
+
+
+def test_one_direction_is_enough(forms, sample_library):
+    run = RankingsRun({"t2i": forms["rankings"].lists["t2i"]})
+    report = ce.evaluate(run, data_dir=sample_library, confidence=None)
+    assert {row.direction for row in report.results} == {"t2i"}
+    assert report.skipped["eccv_caption/i2t"] == "the run has no i2t rankings"
+    with pytest.raises(InvalidOption, match="eccv_caption cannot be computed: the run has no i2t rankings"):
+        ce.evaluate(run, "eccv_caption/i2t", data_dir=sample_library)
+
+
+@pytest.mark.parametrize("depth", [1, 5, 40, 59])
+def test_a_shorter_ranking_gives_equal_values_or_none(forms, sample_library, depth):
+    lists = {
+        direction: {
+            query: row[:depth].tolist()
+            for query, row in zip(one.query_ids.tolist(), np.split(one.items, one.indptr[1:-1]), strict=True)
+        }
+        for direction, one in forms["rankings"].lists.items()
+    }
+    whole = ce.evaluate(forms["rankings"], data_dir=sample_library, confidence=None)
+    short = ce.evaluate(RankingsRun.from_dicts(**lists), data_dir=sample_library, confidence=None)
+    assert short.scores.items() <= whole.scores.items()
+    left_out = whole.scores.keys() - short.scores.keys()
+    assert left_out == short.skipped.keys() - whole.skipped.keys()
+    if depth == 5:
+        assert "coco_5k/i2t/recall_at_5" in short.scores
+        assert "coco_5k/i2t/recall_at_10" in left_out
+        assert short.provenance["run"]["directions"]["t2t"]["deepest"] == 5
+
+
+@pytest.mark.reference
+def test_coco_1k_needs_whole_rankings(real_library):
+    """Even lists that hold ten items of each fold are refused, as how many they hold is chance."""
+    images = real_library.images("test")["image_id"].to_numpy()
+    captions = real_library.captions("test")["caption_id"].to_numpy()
+    run = RankingsRun.from_dicts(t2i=dict.fromkeys(captions.tolist(), images[::10]))
+    report = ce.evaluate(run, data_dir=real_library, confidence=None)
+    assert "holds 100 of the 1000 items of its fold" in report.skipped["coco_1k/t2i/recall_at_1"]
+    assert report.skipped["coco_1k/rsum"].startswith("needs i2t and t2i/recall_at_1")
+    assert "coco_5k/t2i/recall_at_10" in report.scores
+    assert not [key for key in report.scores if key.startswith("coco_1k")]
+    for options in ({"tasks": "coco_1k"}, {"tasks": ["coco_1k", "coco_5k"]}, {"metrics": ["recall_at_1"]}):
+        with pytest.raises(RunTooShallow, match="Rank the whole gallery"):
+            ce.evaluate(run, data_dir=real_library, confidence=None, **options)
+
+
+@pytest.mark.reference
+def test_scores_of_whole_numbers_give_the_same_report_on_the_real_ids(real_library):
+    """Exact in float32, with many ties, folds included."""
+    random = np.random.default_rng(0)
+    images = real_library.images("test")["image_id"].to_numpy()
+    captions = real_library.captions("test")["caption_id"].to_numpy()
+    sides = [Embeddings(ids, random.integers(-9, 10, (ids.size, 8))) for ids in (images, captions)]
+    matrix = sides[0].vectors @ sides[1].vectors.T
+    tasks = ["coco_1k", "coco_5k", "cxc/i2t", "cxc/t2i", "cxc/sits", "eccv_caption"]
+    options = {"tasks": tasks, "data_dir": real_library, "confidence": None}
+    expected = ce.evaluate(EmbeddingsRun(*sides), similarity="dot", **options)
+    assert sum(row.ties for row in expected.results) > 0
+    assert rows(ce.evaluate(ScoresRun(images, captions, matrix), **options)) == rows(expected)

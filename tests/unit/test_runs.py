@@ -1,0 +1,203 @@
+"""Embeddings files: what is read, and what each kind of damage gets: an error that names place and remedy."""
+
+import zipfile
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs import EmbeddingsRun, embeddings_file, load_embeddings, save_embeddings
+from cxc_eccv.runs.safetensors import write_safetensors
+from cxc_eccv.types import Embeddings
+
+IMAGES, CAPTIONS = np.array([11, 12]), np.array([21, 22, 23])
+
+
+def arrays(**changes):
+    """A good file's arrays, with some replaced, or left out where None."""
+    good = {
+        "image_ids": IMAGES,
+        "image_embeddings": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "caption_ids": CAPTIONS,
+        "caption_embeddings": np.ones((3, 3), dtype=np.float32),
+    }
+    return {name: array for name, array in {**good, **changes}.items() if array is not None}
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save a changed file and return its path."""
+
+    def write(**changes):
+        np.savez(tmp_path / "run.npz", **arrays(**changes))
+        return tmp_path / "run.npz"
+
+    return write
+
+
+def with_value(value, dtype=np.float32):
+    vectors = np.ones((3, 3), dtype=dtype)
+    vectors[1, 2] = value
+    return vectors
+
+
+BAD = {
+    "NaN": ({"caption_embeddings": with_value(np.nan)}, ["caption_embeddings", "nan", "row 1, column 2", "id 22"]),
+    "infinite": ({"caption_embeddings": with_value(-np.inf)}, ["caption_embeddings", "-inf", "id 22", "1 of 3"]),
+    "float16 overflow": (
+        {"caption_embeddings": with_value(np.inf, np.float16)},
+        ["caption_embeddings", "float16 overflows above 65504"],
+    ),
+    "float64 beyond float32": ({"caption_embeddings": with_value(1e300, np.float64)}, ["1e+300", "scale the vectors"]),
+    "duplicated ids": ({"caption_ids": np.array([21, 22, 21])}, ["caption_ids", "id 21", "rows 0 and 2"]),
+    "float ids": ({"image_ids": IMAGES.astype(float)}, ["image_ids", "float64", "astype('int64')"]),
+    "text ids": ({"image_ids": np.array(["11", "12"])}, ["image_ids", "must be integers"]),
+    "ids too large": ({"image_ids": np.array([1, 2**63], dtype=np.uint64)}, ["image_ids", str(2**63)]),
+    "object ids": ({"image_ids": np.array([11, None])}, ["image_ids", "never unpickled"]),
+    "object vectors": ({"image_embeddings": np.array([[1], None], dtype=object)}, ["image_embeddings", "np.stack"]),
+    "mismatched dimensions": ({"caption_embeddings": np.ones((3, 4))}, ["3 dimensions", "4", "shared space"]),
+    "mismatched rows": ({"caption_embeddings": np.ones((2, 3))}, ["caption_ids has 3 rows", "has 2"]),
+    "no rows": ({"image_ids": IMAGES[:0], "image_embeddings": np.ones((0, 3))}, ["image_ids", "at least one"]),
+    "no columns": ({"image_embeddings": np.ones((2, 0))}, ["image_embeddings", "(2, 0)"]),
+    "flat vectors": ({"image_embeddings": np.ones(2)}, ["image_embeddings", "(2,)", "expected (N, D)"]),
+    "ids in a matrix": ({"image_ids": IMAGES[:, None]}, ["image_ids", "(2, 1)"]),
+    "complex vectors": ({"image_embeddings": np.ones((2, 3), dtype=complex)}, ["image_embeddings", "complex128"]),
+    "no vectors": ({"image_embeddings": None}, ["'image_ids' but not 'image_embeddings'"]),
+    "no ids": ({"caption_ids": None}, ["'caption_embeddings' but not 'caption_ids'"]),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), BAD.values(), ids=BAD)
+def test_bad_arrays_are_refused_by_name(save, changes, words):
+    with pytest.raises(MalformedRun) as caught:
+        load_embeddings(save(**changes))
+    for word in [*words, "run.npz"]:
+        assert word in str(caught.value)
+
+
+def test_a_file_of_other_arrays_says_what_it_holds_and_what_it_needs(tmp_path):
+    np.savez(tmp_path / "other.npz", features=np.ones(3))
+    with pytest.raises(MalformedRun, match=r"holds \['features'\]; needs image_ids with"):
+        load_embeddings(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("keep", [0, 10, 200, 700, -30])
+def test_a_truncated_npz_is_refused(save, keep):
+    path = save()
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(MalformedRun, match="save it again"):
+        load_embeddings(path)
+
+
+def test_a_flipped_bit_is_found(save):
+    path = save(caption_embeddings=np.full((3, 3), 7.0))
+    content = bytearray(path.read_bytes())
+    place = content.rfind(np.float64(7).tobytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(MalformedRun, match="caption_embeddings"):
+        load_embeddings(path)
+
+
+def test_neither_pickles_nor_bare_arrays_are_read(tmp_path):
+    with (tmp_path / "bare.npz").open("wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(MalformedRun, match=r"single \.npy array"):
+        load_embeddings(tmp_path / "bare.npz")
+    np.array([{"a": 1}], dtype=object).dump(tmp_path / "pickle.npz")
+    with pytest.raises(MalformedRun, match="not a readable"):
+        load_embeddings(tmp_path / "pickle.npz")
+
+
+def test_an_archive_member_that_is_no_array_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("image_ids", "11 12")
+    with pytest.raises(MalformedRun, match="image_ids"):
+        load_embeddings(tmp_path / "text.npz")
+
+
+def test_missing_files_and_unknown_formats(tmp_path):
+    with pytest.raises(MalformedRun, match="no such file"):
+        load_embeddings(tmp_path / "absent.npz")
+    with pytest.raises(MalformedRun, match=r"unknown embeddings format '\.pt'; use \.npz or \.safetensors"):
+        load_embeddings(tmp_path / "model.pt")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
+def test_real_types_become_float32(save, dtype):
+    run = load_embeddings(save(image_embeddings=np.arange(6).reshape(2, 3).astype(dtype)))
+    assert run.images.vectors.dtype == np.float32
+    np.testing.assert_array_equal(run.images.vectors, np.arange(6).reshape(2, 3))
+
+
+def test_a_text_only_file_has_no_images(save):
+    run = load_embeddings(save(image_ids=None, image_embeddings=None))
+    assert run.images is None
+    np.testing.assert_array_equal(run.captions.ids, CAPTIONS)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_saved_runs_read_back_and_equal_runs_give_equal_bytes(tmp_path, suffix):
+    random = np.random.default_rng(0)
+    run = EmbeddingsRun(
+        Embeddings(IMAGES, random.standard_normal((2, 5))), Embeddings(CAPTIONS, random.standard_normal((3, 5)))
+    )
+    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    save_embeddings(first, run)
+    save_embeddings(second, run)
+    read = load_embeddings(first)
+    for side in ("images", "captions"):
+        np.testing.assert_array_equal(getattr(read, side).ids, getattr(run, side).ids)
+        np.testing.assert_array_equal(getattr(read, side).vectors, getattr(run, side).vectors)
+    assert first.read_bytes() == second.read_bytes()
+    assert read.sha256 == load_embeddings(second).sha256
+    assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, second.name]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setitem(embeddings_file.WRITERS, ".npz", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]])))
+    assert path.read_bytes() == b"old"
+    assert [one.name for one in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_bfloat16_is_read_exactly(tmp_path):
+    path = tmp_path / "run.safetensors"
+    exact = np.array([[1.5, -2.0], [0.15625, 3e38]], dtype=np.float32)
+    halves = (exact.view(np.uint32) >> 16).astype(np.uint16)
+    write_safetensors(path, {"image_ids": IMAGES, "image_embeddings": halves})
+    path.write_bytes(path.read_bytes().replace(b'"U16", ', b'"BF16",'))
+    rounded = (exact.view(np.uint32) >> 16 << 16).view(np.float32)
+    np.testing.assert_array_equal(load_embeddings(path).images.vectors, rounded)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda content: content[:5], "cut short"),
+        (lambda content: content[:60], "cut short"),
+        (lambda content: content[:-4], "cut short or damaged"),
+        (lambda content: b"\xff" * 8 + content[8:], "cut short"),
+        (lambda content: content[:8] + b"x" + content[9:], "not JSON"),
+        (lambda content: content.replace(b'"F32"', b'"C64"'), "type C64"),
+        (lambda content: content.replace(b'"shape"', b'"shope"'), "lacks dtype, shape"),
+    ],
+)
+def test_damaged_safetensors_are_refused(tmp_path, change, words):
+    path = tmp_path / "run.safetensors"
+    write_safetensors(path, {"image_ids": IMAGES, "image_embeddings": np.ones((2, 3), dtype=np.float32)})
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(MalformedRun, match=words):
+        load_embeddings(path)
+
+
+def test_a_run_of_nothing_is_refused():
+    with pytest.raises(MalformedRun, match="neither"):
+        EmbeddingsRun(None, None)

@@ -1,0 +1,63 @@
+"""Exports one ``evaluate`` module that works where this package is not installed.
+
+    python tools/export_metric.py map_at_r --output exported    # writes exported/map_at_r/
+
+The folder has the files of ``metrics/<name>/``: the module, with the source of all it uses of this package inside, and
+what makes it run as a Hub Space.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from metric_modules.card import metric_card
+from metric_modules.described import Description
+from metric_modules.inlining import inlined
+from metric_modules.script import module_script
+from metric_modules.space import requirements, space_app
+
+import cxc_eccv
+from cxc_eccv import registry
+from cxc_eccv.errors import CxcEccvError
+
+HEADER = f"""\
+# Exported from cxc_eccv {cxc_eccv.__version__} by its tools/export_metric.py; do not edit.
+# Copyright 2026 The cxc_eccv authors. Licensed under the Apache License, Version 2.0:
+# http://www.apache.org/licenses/LICENSE-2.0"""
+
+
+def main() -> None:
+    """Export the named metric."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("metric", help="name of a registered metric")
+    parser.add_argument("--output", type=Path, required=True, help="folder to write <metric>/ into")
+    options = parser.parse_args()
+    try:
+        files = exported_files(options.metric)
+    except CxcEccvError as error:
+        parser.exit(2, f"{error}\n")
+    folder = options.output / options.metric
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    print(f"{len(files)} files in {folder}")
+
+
+def exported_files(name: str) -> dict[str, str]:
+    """File name to text.
+
+    Raises:
+        UnknownName: no such metric.
+    """
+    described = Description(registry.metric(name))
+    return {
+        f"{name}.py": inlined(module_script(described), HEADER),
+        "app.py": space_app(described),
+        "README.md": metric_card(described, self_contained=True),
+        "requirements.txt": requirements(self_contained=True),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""What the modules of one kind have in common: columns, options, results, limits, an example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cxc_eccv.hub.evaluate_adapter import BothDirectionsModule, RankingModule, RatedPairsModule
+from cxc_eccv.hub.evaluate_graded import GradedRankingModule
+from cxc_eccv.hub.evaluate_module import MetricModule
+from cxc_eccv.hub.evaluate_plausible import PlausibleMatchModule
+
+__all__ = ["KINDS", "Column", "Kind"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a module.
+
+    Attributes:
+        feature: source text of its ``datasets`` feature.
+        description: what it holds.
+    """
+
+    feature: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """All modules whose metric needs the same input.
+
+    Attributes:
+        base: the class that computes.
+        columns: name to column.
+        options: name to description of the options that the metric itself does not have.
+        results: name of a result, with the metric's name in braces, to what it holds beside the metric's own value.
+        limits: what a user should know, as a Markdown list.
+        example: columns of a small example.
+        example_options: options it is called with.
+    """
+
+    base: type[MetricModule]
+    columns: Mapping[str, Column]
+    options: Mapping[str, str]
+    results: Mapping[str, str]
+    limits: str
+    example: Mapping[str, list[Any]]
+    example_options: Mapping[str, Any]
+
+
+IDS = 'datasets.Sequence(datasets.Value("int64"))'
+RANKINGS = {
+    "predictions": Column(
+        IDS,
+        "ranked gallery ids of each query, best first, without the query itself. Ids are whole numbers; strings, "
+        "floats and repeated ids are refused. Rankings may be cut short as far as the metric allows.",
+    ),
+    "references": Column(IDS, "ids of the positives of each query, in any order; at least one."),
+}
+GALLERY_SIZE = (
+    "number of items that a query ranks, one number or a list with one per query. With it, a ranking that holds the "
+    "whole gallery is known to be complete: positives it lacks are outside the gallery, and any depth suffices."
+)
+RANKING_LIMITS = """\
+- Rankings carry no scores, so ties are invisible here: the given order is trusted. A model that gives many items equal
+  scores is better evaluated from its embeddings or scores with `cxc-eccv evaluate`, which counts ties against it.
+- A ranking that ends too early raises `RunTooShallow`, which names the query, the depth it has and the depth it
+  needs. Empty input, repeated ids, unequal lengths and ids that are not whole numbers raise too. None
+  yields a number.
+- Every query counts the same. Leave a query without positives out."""
+
+PER_QUERY = "also return the value of every query, as `<name>_per_query`."
+
+KINDS = {
+    "ranks": Kind(
+        base=RankingModule,
+        columns=RANKINGS,
+        options={"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY},
+        results={},
+        limits=RANKING_LIMITS,
+        example={"predictions": [[10, 30, 20, 40], [20, 10, 40, 30]], "references": [[30, 20], [20]]},
+        example_options={"gallery_size": 4},
+    ),
+    "top_k": Kind(
+        base=GradedRankingModule,
+        columns={
+            "predictions": RANKINGS["predictions"],
+            "references": Column(IDS, "ids of all judged items of each query, those of gain 0 too; at least one."),
+            "gains": Column(
+                'datasets.Sequence(datasets.Value("float64"))',
+                "the gain of each reference, in the same order: a rating, or 1 and 0 for labels.",
+            ),
+        },
+        options={"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY},
+        results={"{}_coverage": "share of the top K that was judged."},
+        limits=f"""\
+{RANKING_LIMITS}
+- A judged item that no ranking can hold still counts in the ideal ranking; leave it out of the references.
+- A classifier, where the metric takes one, is asked with the positions of the queries and the ids of the items.""",
+        example={
+            "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
+            "references": [[10, 30], [40]],
+            "gains": [[1, 0], [1]],
+        },
+        example_options={"gallery_size": 4},
+    ),
+    "plausible_hits": Kind(
+        base=PlausibleMatchModule,
+        columns={
+            "predictions": RANKINGS["predictions"],
+            "references": Column(
+                IDS,
+                "ids of the gallery items of the query's own image: the captions of an image, the image of a caption. "
+                "They say which categories the query shows.",
+            ),
+        },
+        options={
+            "categories": "a dict of every gallery item to the ids of its image's categories; always needed. Items "
+            "with an empty list take no part: they are left out of gallery and rankings.",
+            "per_query": PER_QUERY,
+        },
+        results={},
+        limits=RANKING_LIMITS,
+        example={"predictions": [[10, 30, 20, 40], [20, 10, 40, 30]], "references": [[10], [20]]},
+        example_options={"categories": {10: [1, 18], 20: [3], 30: [3, 44, 62], 40: [18, 1]}},
+    ),
+    "scores": Kind(
+        base=BothDirectionsModule,
+        columns={
+            **RANKINGS,
+            "directions": Column(
+                'datasets.Value("string")',
+                "direction of each query, `i2t` (image to text) or `t2i` (text to image); both must occur.",
+            ),
+        },
+        options={"gallery_size": GALLERY_SIZE},
+        results={},
+        limits=RANKING_LIMITS,
+        example={
+            "predictions": [[10, 30, 20, 40], [20, 10, 40, 30], [2, 1], [1, 2]],
+            "references": [[30, 20], [20], [1], [1]],
+            "directions": ["i2t", "i2t", "t2i", "t2i"],
+        },
+        example_options={"gallery_size": [4, 4, 2, 2]},
+    ),
+    "rated_pairs": Kind(
+        base=RatedPairsModule,
+        columns={
+            "predictions": Column('datasets.Value("float64")', "the model's similarity of each rated pair, finite."),
+            "references": Column('datasets.Value("float64")', "the human rating of each pair."),
+            "query_ids": Column(
+                'datasets.Value("int64")',
+                "id of each pair's query: the caption for STS, the image for SIS and SITS. A pair that counts for both "
+                "of its items is listed twice, once in each order.",
+            ),
+            "item_ids": Column('datasets.Value("int64")', "id of the item that was rated with the query."),
+        },
+        options={"per_sample": "also return the correlation of every sample, as `<name>_samples`."},
+        results={"{}_std": "standard deviation over the samples (ddof 0)."},
+        limits="""\
+- Ratings or similarities that are all equal have no rank correlation: they raise, as NaN, infinite values, empty input
+  and unequal lengths do. None yields a number.
+- The value depends on which item of a pair is the query; the paper's choice is given above.""",
+        example={
+            "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
+            "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
+            "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
+            "item_ids": [11, 12, 13, 14, 15, 16, 17, 18],
+        },
+        example_options={},
+    ),
+}
+"""What a metric needs (``Spec.needs``) to its kind."""

@@ -1,0 +1,113 @@
+"""Python source taken apart into top-level definitions and imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["Import", "Source", "imported"]
+
+Import = tuple[str, str | None]
+"""Module and imported name; None where the module itself is imported."""
+
+LINTER_COMMENT = re.compile(r"  # (noqa|type: ignore)\b.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Source:
+    r"""A parsed module.
+
+    Attributes:
+        name: dotted name.
+        text: its source.
+
+    Example:
+        >>> source = Source("example", "from math import pi as p\ndef area(r):\n    return p * r * r\n")
+        >>> source.imports, source.uses(source.definitions["area"])
+        ({'p': ('math', 'pi')}, ['p'])
+        >>> print(source.renamed(source.definitions["area"], {"area": "disc", "p": "pi"}))
+        def disc(r):
+            return pi * r * r
+    """
+
+    name: str
+    text: str
+
+    @cached_property
+    def body(self) -> list[ast.stmt]:
+        """Top-level statements."""
+        return ast.parse(self.text).body
+
+    @cached_property
+    def definitions(self) -> dict[str, ast.stmt]:
+        """Name to statement of everything defined at the top level, in order."""
+        return {name: node for node in self.body for name in _defined(node)}
+
+    @cached_property
+    def imports(self) -> dict[str, Import]:
+        """Local name to what is imported at the top level."""
+        return dict(found for node in self.body for found in imported(node))
+
+    def uses(self, node: ast.stmt) -> list[str]:
+        """Names in a statement that this module defines or imports, each once."""
+        names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+        return [name for name in dict.fromkeys(names) if name in self.definitions or name in self.imports]
+
+    def renamed(self, node: ast.stmt, names: Mapping[str, str]) -> str:
+        """A statement's text, decorators and describing string included, with some of its names replaced.
+
+        Args:
+            node: one of ``body``.
+            names: old name to new name.
+
+        Raises:
+            ImportError: a name to replace is the name of an argument too.
+        """
+        lines = self.text.splitlines()
+        for one in ast.walk(node):
+            if isinstance(one, ast.arg) and names.get(one.arg, one.arg) != one.arg:
+                raise ImportError(f"{self.name}, line {one.lineno}: {one.arg} must be renamed and is an argument too")
+        for line, column, name in sorted(self._names(node), reverse=True):
+            head, tail = lines[line - 1].encode()[:column], lines[line - 1].encode()[column + len(name.encode()) :]
+            lines[line - 1] = head.decode() + names.get(name, name) + tail.decode()
+        first, last = self._lines(node)
+        return LINTER_COMMENT.sub("", "\n".join(lines[first - 1 : last]))
+
+    def _names(self, node: ast.stmt) -> Iterator[tuple[int, int, str]]:
+        """Line, byte column and text of every name in a statement."""
+        yield from ((one.lineno, one.col_offset, one.id) for one in ast.walk(node) if isinstance(one, ast.Name))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, self.text.splitlines()[node.lineno - 1].index(node.name), node.name
+
+    def _lines(self, node: ast.stmt) -> tuple[int, int]:
+        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+        following = self.body[self.body.index(node) + 1 :][:1]
+        last = following[0] if following and _is_string(following[0]) else node
+        return first, last.end_lineno or last.lineno
+
+
+def imported(node: ast.AST) -> Iterator[tuple[str, Import]]:
+    """Local name and origin of each name that a statement imports.
+
+    Example:
+        >>> list(imported(ast.parse("import numpy as np").body[0]))
+        [('np', ('numpy', None))]
+    """
+    if isinstance(node, ast.ImportFrom) and node.module != "__future__":
+        yield from ((one.asname or one.name, (node.module or "", one.name)) for one in node.names)
+    elif isinstance(node, ast.Import):
+        yield from ((one.asname or one.name.split(".")[0], (one.name, None)) for one in node.names)
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name) and target.id != "__all__"]
+
+
+def _is_string(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -1,0 +1,87 @@
+"""Text of ``app.py`` and ``requirements.txt``, which make a module run as a Hub Space."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import cxc_eccv
+from metric_modules.described import Description
+from metric_modules.script import GENERATED
+
+__all__ = ["GRADIO", "requirements", "space_app"]
+
+ROOT = Path(__file__).parents[2]
+GRADIO = "6.31.0"
+
+APP = '''\
+"""The Space of the metric {title}: computes it from inputs typed as JSON.
+
+{generated}
+"""
+
+import json
+from pathlib import Path
+
+import evaluate
+import gradio
+
+FOLDER = Path(__file__).parent
+METRIC = evaluate.load(str(FOLDER / "{name}.py"))
+COLUMNS = {columns}
+EXAMPLE = {example}
+
+
+def compute(*texts: str) -> dict[str, object]:
+    """Results of the columns and, last, the options, all given as JSON."""
+    try:
+        *columns, options = (json.loads(text) for text in texts)
+        return METRIC.compute(**dict(zip(COLUMNS, columns, strict=True)), **options)
+    except Exception as error:
+        raise gradio.Error(f"{{type(error).__name__}}: {{error}}", print_exception=False) from error
+
+
+interface = gradio.Interface(
+    fn=compute,
+    inputs=[gradio.Textbox(label=name, lines=2) for name in [*COLUMNS, "options"]],
+    outputs=gradio.JSON(label="results"),
+    examples=[EXAMPLE],
+    title={quoted_title},
+    description=METRIC.info.description,
+    article=(FOLDER / "README.md").read_text(encoding="utf-8").split("---", 2)[-1],
+    flagging_mode="never",
+    api_name="compute",
+)
+
+if __name__ == "__main__":
+    interface.launch()
+'''
+
+
+def space_app(described: Description) -> str:
+    """The Space's program; formatted as ruff would."""
+    columns = described.kind.example
+    cells = [*(json.dumps(column) for column in columns.values()), json.dumps(described.kind.example_options)]
+    return APP.format(
+        title=described.title,
+        quoted_title=json.dumps(described.title, ensure_ascii=False),
+        generated=GENERATED,
+        name=described.spec.name,
+        columns=json.dumps(list(columns)),
+        example="[\n" + "".join(f"    {_literal(cell)},\n" for cell in cells) + "]",
+    )
+
+
+def requirements(*, self_contained: bool = False) -> str:
+    """What the Space installs, pinned as this package pins it."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        pins = tomllib.load(file)["project"]["dependencies"]
+    wanted = ("datasets", "evaluate", "numpy")
+    package = [] if self_contained else [f"cxc_eccv>={cxc_eccv.__version__}"]
+    lines = [*package, *(pin for pin in pins if pin.startswith(wanted)), f"gradio=={GRADIO}"]
+    return "\n".join(lines) + "\n"
+
+
+def _literal(text: str) -> str:
+    return f"'{text}'" if '"' in text else f'"{text}"'

@@ -1,0 +1,1 @@
+"""The generated parts of ``docs/`` and ``mkdocs.yml``."""

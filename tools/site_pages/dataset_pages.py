@@ -1,0 +1,69 @@
+"""``docs/datasets``: one page per dataset config, with the statistics of its card, and their table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.builders.card_sections import citations, config_sections, licences, sources_of
+from cxc_eccv.builders.config import DatasetConfig
+from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.markdown import table
+from cxc_eccv.sources.catalog import load_catalog
+from site_pages.parts import GENERATED
+
+__all__ = ["dataset_page", "datasets_table", "statistics"]
+
+BUILT = "cxc_eccv_data"
+"""The folder that the pages build and load."""
+
+
+def statistics(cards: Path) -> Mapping[str, Any]:
+    """Config to split to the statistics that the dataset cards were made from.
+
+    Args:
+        cards: the folder ``dataset_cards``.
+    """
+    found: dict[str, Any] = json.loads((cards / "statistics.json").read_text(encoding="utf-8"))["configs"]
+    return found
+
+
+def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
+    """The page of one config.
+
+    Args:
+        config: the declaration.
+        splits: split name to statistics.
+    """
+    catalog, groups = load_catalog(), sources_of([config])
+    blocks = [
+        GENERATED,
+        f"# `{config.name}`",
+        f"**{config.title}**",
+        *config_sections(config, config.features, splits, BUILT, "##"),
+        "## Licences",
+        licences(groups, catalog),
+        "## Citations",
+        citations(groups, catalog),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def datasets_table(every: Mapping[str, Any]) -> str:
+    """A row for every config.
+
+    Args:
+        every: config to split to statistics.
+    """
+    rows = [
+        (
+            f"[`{name}`]({name}.md)",
+            config.title,
+            ", ".join(config.splits),
+            *(every.get(name, {}).get(split, {}).get("rows") for split in ("validation", "test")),
+        )
+        for name, config in dataset_configs().items()
+    ]
+    return table(["config", "what", "splits", "rows of validation", "rows of test"], rows)

@@ -1,0 +1,51 @@
+"""``docs/reference/python.md``: the public names, types and declarations, for mkdocstrings to describe."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator, Sequence
+
+from cxc_eccv import errors
+from cxc_eccv.builders.markdown import table
+
+__all__ = ["error_table", "reference"]
+
+SECTIONS = {
+    "Runs": ("cxc_eccv.runs", ("EmbeddingsRun", "ScoresRun", "RankingsRun")),
+    "Registry": ("cxc_eccv.registry", ("tasks", "metrics", "task", "metric", "metric_variants")),
+    "Judgments": ("cxc_eccv.judgments.qrels", ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption")),
+    "Types": ("cxc_eccv.types", ()),
+    "Declaring a metric": ("cxc_eccv.metrics.spec", ("Spec",)),
+    "Declaring a task": ("cxc_eccv.tasks.task", ("Task",)),
+    "Declaring a dataset config": ("cxc_eccv.builders.config", ("DatasetConfig", "BuildOptions", "Rows")),
+}
+"""Heading to a module and names in it; no names for all that it exports."""
+
+
+def reference() -> str:
+    """Directives for everything public, the names of ``import cxc_eccv as ce`` first."""
+    blocks = ["## `import cxc_eccv as ce`", *_directives("cxc_eccv", ())]
+    for heading, (module, names) in SECTIONS.items():
+        blocks += [f"## {heading}", *_directives(module, names)]
+    return "\n\n".join(blocks)
+
+
+def error_table() -> str:
+    """A row for every exception of the tree."""
+    tree: dict[str, type[Exception]] = {name: getattr(errors, name) for name in errors.__all__}
+    rows = [(f"`{name}`", f"`{one.__bases__[0].__name__}`", _summary(one)) for name, one in tree.items()]
+    return table(["exception", "is a", "when"], rows)
+
+
+def _directives(module: str, names: Sequence[str]) -> Iterator[str]:
+    """One for each function and class, by the module that defines it."""
+    home = importlib.import_module(module)
+    for name in names or home.__all__:
+        found = getattr(home, name)
+        if inspect.isclass(found) or inspect.isfunction(inspect.unwrap(found)):
+            yield f"::: {found.__module__}.{found.__qualname__}"
+
+
+def _summary(one: type) -> str:
+    return (inspect.getdoc(one) or "").partition("\n")[0]

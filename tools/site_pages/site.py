@@ -1,0 +1,67 @@
+"""Every generated file of the site: what it should be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from cxc_eccv import registry
+from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.errors import DataError
+from site_pages.command_page import commands
+from site_pages.dataset_pages import dataset_page, datasets_table, statistics
+from site_pages.leaderboard_part import leaderboard_table
+from site_pages.metric_pages import metric_parts, metrics_table
+from site_pages.navigation import navigation
+from site_pages.parts import filled, page_of_parts
+from site_pages.python_page import error_table, reference
+from site_pages.task_page import task_section, tasks_table
+from site_pages.task_sizes import task_sizes
+
+__all__ = ["expected_files"]
+
+SIZES = "tools/site_pages/task_sizes.json"
+
+
+def expected_files(root: Path) -> dict[str, str]:
+    """Path to the text it should have, of every file that is generated or has generated parts.
+
+    Args:
+        root: the repository; what stands outside the generated parts of its files is kept.
+
+    Raises:
+        DataError: a file lacks the comments around its generated parts; a page of a metric or config that is gone.
+    """
+    every, sizes = statistics(root / "dataset_cards"), task_sizes()
+    _refuse_leftovers(root)
+    whole = {
+        f"docs/datasets/{name}.md": dataset_page(one, every.get(name, {})) for name, one in dataset_configs().items()
+    }
+    whole[SIZES] = json.dumps(sizes, indent=1, ensure_ascii=False) + "\n"
+    sections = "\n\n".join(task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
+    parts = {
+        "mkdocs.yml": navigation(),
+        "docs/metrics/index.md": {"metrics": metrics_table()},
+        "docs/datasets/index.md": {"datasets": datasets_table(every)},
+        "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{sections}"},
+        "docs/leaderboard.md": {"leaderboard tasks": leaderboard_table()},
+        "docs/reference/cli.md": {"commands": commands()},
+        "docs/reference/python.md": {"names": reference(), "errors": error_table()},
+    }
+    parts |= {f"docs/metrics/{name}.md": metric_parts(spec) for name, spec in registry.metrics().items()}
+    return whole | {path: _merged(root / path, texts) for path, texts in parts.items()}
+
+
+def _merged(path: Path, parts: Mapping[str, str]) -> str:
+    if not path.is_file():
+        return page_of_parts(parts, path.suffix)
+    return filled(path.read_text(encoding="utf-8"), parts, path.suffix, str(path))
+
+
+def _refuse_leftovers(root: Path) -> None:
+    known = {"metrics": registry.metrics(), "datasets": dataset_configs()}
+    for folder, names in known.items():
+        for path in sorted((root / "docs" / folder).glob("*.md")):
+            if path.stem not in (*names, "index"):
+                raise DataError(f"{path} describes what is not declared any more; delete it")

@@ -1,0 +1,64 @@
+"""``docs/tasks.md``: every task of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metric_modules.described import ARXIV
+
+from cxc_eccv import registry
+from cxc_eccv.builders.markdown import table
+from cxc_eccv.tasks.task import Task
+
+__all__ = ["task_section", "tasks_table"]
+
+COLUMNS = {
+    "split": "split",
+    "part": "part",
+    "queries": "queries",
+    "gallery": "gallery",
+    "pairs": "rated pairs",
+    "labelled": "labelled pairs",
+    "positives": "positives",
+    "R": "R of a query",
+    "unreachable": "positives outside the gallery",
+}
+
+
+def tasks_table() -> str:
+    """A row for every task."""
+    rows = [
+        (f"[`{name}`](#{name})", " ".join(task.parts), ", ".join(task.splits), f"`{task.main_metric}`")
+        for name, task in registry.tasks().items()
+    ]
+    return table(["task", "parts", "splits", "main metric"], rows)
+
+
+def task_section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
+    """Heading, description, facts and sizes of one task.
+
+    Args:
+        task: the declaration.
+        sizes: its rows of :func:`site_pages.task_sizes.task_sizes`; empty where none were computed.
+    """
+    facts = [
+        ("metrics by default", ", ".join(_linked(name) for name in (*task.metrics, *task.whole))),
+        ("collection", task.collection.name),
+        ("labels", task.licence),
+        ("defined in", ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", task.citation)),
+    ]
+    blocks = [f"## `{task.name}`", task.description, table(["property", "value"], facts)]
+    return "\n\n".join([*blocks, _sizes(sizes)])
+
+
+def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "Sizes were not computed: its raw files were not at hand."
+    shown = [name for name in COLUMNS if any(name in row for row in rows)]
+    return table([COLUMNS[name] for name in shown], [[row.get(name) for name in shown] for row in rows])
+
+
+def _linked(metric: str) -> str:
+    spec, _ = registry.metric_variants(metric)
+    return f"[`{metric}`](metrics/{spec.name}.md)"
