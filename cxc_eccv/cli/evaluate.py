@@ -34,6 +34,9 @@ def evaluate(
             "predicted labels with image_id, caption_id, label."
         ),
     ] = "not_entailed",
+    device: Annotated[
+        str | None, typer.Option(help="Torch device to score embeddings on, e.g. cuda. Default: the processor.")
+    ] = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -67,6 +70,7 @@ def evaluate(
         intervals=intervals,
         unjudged=policy(unjudged),
         per_query=output is not None,
+        device=device,
     )
     print_report(report)
     write_report(report, output, run, library)

@@ -19,6 +19,7 @@ METRICS = {
     "rsum": "RSUM",
     "mrr": "MRR",
     "bootstrap_spearman": "Spearman",
+    "bootstrap_spearman_std": "std of samples",
     "pmrp": "PMRP",
 }
 STEMS = {"recall_at_": "R@", "mrr_at_": "MRR@", "ndcg_at_": "nDCG@", "pmrp_at_": "PMRP@", "entail_at_": "Entail@"}

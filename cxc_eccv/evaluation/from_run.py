@@ -35,6 +35,7 @@ def evaluate(
     similarity: str = "cosine",
     block_size: int | None = None,
     progress: bool = True,
+    device: str | None = None,
 ) -> Report:
     """Score a run on tasks.
 
@@ -61,6 +62,7 @@ def evaluate(
         similarity: ``cosine`` or ``dot``; of embeddings.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all; of embeddings.
         progress: show a bar when standard error is a terminal.
+        device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
@@ -90,7 +92,7 @@ def evaluate(
     settings = Settings(seed, confidence, intervals, unjudged, per_query)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     requests, skipped = requested(run, tasks, library, split, metrics)
-    found = measured(run, requests, similarity=similarity, block_size=block_size, progress=progress)
+    found = measured(run, requests, similarity=similarity, block_size=block_size, progress=progress, device=device)
     asked = [one for request in requests for one in request.asked]
     refuse_unknown_ids(run, asked, library, [request.task.collection for request in requests])
     report = report_of_measured(

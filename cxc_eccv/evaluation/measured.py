@@ -40,7 +40,13 @@ class Measured:
 
 
 def measured(
-    run: Run, requests: Sequence[Request], *, similarity: str, block_size: int | None, progress: bool
+    run: Run,
+    requests: Sequence[Request],
+    *,
+    similarity: str,
+    block_size: int | None,
+    progress: bool,
+    device: str | None = None,
 ) -> list[Measured]:
     """Measure a run, in the order of the requests.
 
@@ -50,6 +56,7 @@ def measured(
         similarity: ``cosine`` or ``dot``.
         block_size: queries that one thread scores at once, or None.
         progress: show a bar when standard error is a terminal.
+        device: a torch device to score on, or None for NumPy.
 
     Raises:
         MissingIds: the run lacks items that a task needs.
@@ -65,7 +72,7 @@ def measured(
         for request in requests
         if "ranks" in request.judged
     }
-    options = {"similarity": similarity, "block_size": block_size, "progress": progress}
+    options = {"similarity": similarity, "block_size": block_size, "progress": progress, "device": device}
     ranks = ranks_of_run(run, judgments, readers=readers, **options)
     found = []
     for request in requests:

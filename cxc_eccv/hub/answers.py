@@ -57,13 +57,20 @@ def answered(doing: str, call: Callable[[], Answer], token: str | None, timeout:
 
 @contextmanager
 def _bounded_wait(timeout: float) -> Iterator[None]:
-    session: Any = get_session()
-    before = session.timeout
-    session.timeout = timeout
+    """Bound every wait of a request that has no bound; some calls of the client ask for none by name."""
+
+    def bound(request: Any) -> None:  # noqa: ANN401 - httpx in release 1 of the client, httpx2 in release 2
+        waits = request.extensions.get("timeout", {})
+        named = {name: waits.get(name) or timeout for name in ("connect", "read", "write", "pool")}
+        request.extensions["timeout"] = named
+
+    session = get_session()
+    before = session.event_hooks
+    session.event_hooks = {**before, "request": [*before["request"], bound]}
     try:
         yield
     finally:
-        session.timeout = before
+        session.event_hooks = before
 
 
 def _translated(doing: str, error: Exception, token: str | None) -> CxcEccvError:

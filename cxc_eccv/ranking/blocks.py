@@ -29,11 +29,13 @@ class Options:
         similarity: ``cosine`` or ``dot``.
         block_size: rows that one thread scores at once, or None for about 100 MB of scores in all threads together.
         progress: show a bar when standard error is a terminal.
+        device: a torch device to score on, or None for NumPy.
     """
 
     similarity: str = "cosine"
     block_size: int | None = None
     progress: bool = False
+    device: str | None = None
 
     def rows_at_once(self, height: int, width: int) -> int:
         """Rows of a block out of ``height`` that are ``width`` columns wide; every thread gets as many blocks.

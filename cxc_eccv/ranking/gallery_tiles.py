@@ -58,13 +58,13 @@ class Tile(NamedTuple):
 
     Attributes:
         vectors: (C, D) float32; C is a multiple of eight.
-        absent: columns that hold no item, or one that is counted among the positives.
+        padding: columns that hold no item.
         twins: columns of items that are a positive or have the bytes of one.
         places: the distinct positive of each of these.
     """
 
     vectors: NDArray[np.float32]
-    absent: IntArray
+    padding: IntArray
     twins: IntArray
     places: IntArray
 
@@ -95,4 +95,4 @@ def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Po
         prepare(single, similarity, own, own, out)
     places = positives.find(out[: ids.size])
     twins = np.flatnonzero(places >= 0)
-    return Tile(out, np.append(twins, np.arange(ids.size, len(out))), twins, places[twins])
+    return Tile(out, np.arange(ids.size, len(out)), twins, places[twins])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.errors import InvalidOption, MissingIds, UnknownName
 from cxc_eccv.ranking.assembly import ranks_of_part
 from cxc_eccv.ranking.blocks import workers
 from cxc_eccv.ranking.brackets import refuse_overflow
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
-from cxc_eccv.ranking.gallery_tiles import Positives, Tile, tile_of
+from cxc_eccv.ranking.gallery_tiles import Positives, tile_of
 from cxc_eccv.ranking.shard_counts import ShardCounts
 from cxc_eccv.ranking.tile_counts import TILE_WIDTH, TileCounter
 from cxc_eccv.ranking.vectors import SIMILARITIES, prepare
@@ -67,9 +66,7 @@ class LargeGallery:
         items, pair_items = np.unique(self._demand.items, return_inverse=True)
         self._positives = Positives(self._vectors(positives, self._demand.gallery_ids[items], "positives"))
         rows = self._vectors(queries, self._demand.query_ids, "queries")
-        self._counter, self._scores = None, np.empty((0, 0), np.float32)
-        scores = np.empty((len(rows), len(self._positives.distinct)), dtype=np.float32)
-        np.matmul(rows, self._positives.distinct.T, out=scores)
+        scores = rows @ self._positives.distinct.T
         self._pair_scores = scores[self._demand.queries, self._positives.of_item[pair_items]]
         self._counter = TileCounter(self._demand.queries, self._pair_scores, len(rows))
         self._rows, self._scores = rows[self._counter.order], scores[self._counter.order]
@@ -125,7 +122,7 @@ class LargeGallery:
             rows = self._rows[first : first + ROWS_AT_ONCE]
             block = np.matmul(rows, tile.vectors.T, out=out[: len(rows)])
             block[:, tile.twins] = self._scores[first : first + len(rows)][:, tile.places]
-            block[:, tile.absent] = -np.inf
+            block[:, tile.padding] = -np.inf
             if self._demand.without_self:
                 self._leave_out_self(block, ids[own], first)
             self._counter.count(block, first, counts)

@@ -10,6 +10,7 @@ from cxc_eccv.ranking.assembly import ranks_of_part
 from cxc_eccv.ranking.blocks import Options
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
+from cxc_eccv.ranking.device_pass import count_on_device
 from cxc_eccv.ranking.half_pass import count_within
 from cxc_eccv.ranking.passes import count_both, count_one
 from cxc_eccv.ranking.row_readers import RowReader
@@ -62,6 +63,7 @@ def positive_ranks_many(
     similarity: str = "cosine",
     block_size: int | None = None,
     progress: bool = False,
+    device: str | None = None,
     readers: Readers = MappingProxyType({}),
 ) -> dict[str, PositiveRanks]:
     """Ranks for several sets of judgments; those over the same modalities share one product.
@@ -72,6 +74,7 @@ def positive_ranks_many(
         similarity: ``cosine`` or ``dot``.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
         progress: show a bar when standard error is a terminal.
+        device: a torch device to score on, for example ``cuda``; None for NumPy on the processor.
         readers: direction to what else reads the rows of its scores.
 
     Returns:
@@ -85,7 +88,7 @@ def positive_ranks_many(
         raise UnknownName("similarity", similarity, SIMILARITIES)
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size {block_size} is not at least 1")
-    counted = _counted(run, _demands(judgments, readers), Options(similarity, block_size, progress), readers)
+    counted = _counted(run, _demands(judgments, readers), Options(similarity, block_size, progress, device), readers)
     ranks = {
         name: ranks_of_part(demand, part, counts) for demand, counts in counted for name, part in demand.parts.items()
     }
@@ -102,6 +105,10 @@ def _demands(judgments: Mapping[str, tuple[str, Judgments]], readers: Readers) -
 def _counted(
     run: EmbeddingsRun, demands: dict[str, Demand], options: Options, readers: Readers
 ) -> Iterator[tuple[Demand, Counts]]:
+    if options.device is not None:
+        for direction, demand in demands.items():
+            yield demand, count_on_device(run, direction, demand, options, options.device, readers.get(direction, ()))
+        return
     i2t, t2i = demands.get("i2t"), demands.get("t2i")
     # A reader of t2i needs the whole rows that only a product of its own has.
     shared = bool(i2t and t2i and not readers.get("t2i"))

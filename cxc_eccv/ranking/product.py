@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cxc_eccv.ranking.vectors import first_twins
 from cxc_eccv.types import IntArray
 
-__all__ = ["Layout", "ScoreBlocks"]
+__all__ = ["Layout", "ScoreBlocks", "twins_of"]
 
 ALIGNMENT = 8
 
@@ -78,10 +78,10 @@ class ScoreBlocks:
         self, rows: NDArray[np.float32], columns: NDArray[np.float32], padding: IntArray, *, tie_rows: bool = False
     ) -> None:
         self.rows, self.columns, self.padding = rows, columns, padding
-        self._originals, self._copies = _twins(columns)
+        self._originals, self._copies = twins_of(columns)
         self._row_twins = np.full(len(rows), -1)
         if tie_rows:
-            originals, copies = _twins(rows)
+            originals, copies = twins_of(rows)
             shared, self._row_twins[copies] = np.unique(originals, return_inverse=True)
             self._row_twins[shared] = np.arange(shared.size)
             self._shared = rows[shared] @ columns.T
@@ -98,8 +98,13 @@ class ScoreBlocks:
         return block
 
 
-def _twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
-    """Original and copy of every row whose bytes occurred before."""
+def twins_of(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+    """Original and copy of every row whose bytes occurred before.
+
+    Example:
+        >>> [places.tolist() for places in twins_of(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.float32))]
+        [[0], [2]]
+    """
     first = first_twins(vectors)
     copies = np.flatnonzero(first != np.arange(first.size))
     return first[copies], copies

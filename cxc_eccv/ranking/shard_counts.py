@@ -66,7 +66,9 @@ class ShardCounts:
             )
         places, known = positions_of(ids, gallery_ids)
         if not known.all():
-            raise DataError(f"the shard has {np.count_nonzero(~known)} items outside the gallery, first {ids[~known][0]}")
+            raise DataError(
+                f"the shard has {np.count_nonzero(~known)} items outside the gallery, first {ids[~known][0]}"
+            )
         covered = np.zeros(gallery_ids.size, dtype=bool)
         covered[places] = True
         if np.count_nonzero(covered) != ids.size:

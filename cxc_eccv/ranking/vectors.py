@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["SIMILARITIES", "first_twins", "prepare"]
+__all__ = ["SIMILARITIES", "first_twins", "prepare", "row_hashes"]
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -56,7 +56,7 @@ def first_twins(vectors: NDArray[np.float32]) -> IntArray:
         [0, 1, 0]
     """
     twins = np.arange(len(vectors))
-    hashes = _row_hashes(vectors)
+    hashes = row_hashes(vectors)
     _, group, size = np.unique(hashes, return_inverse=True, return_counts=True)
     candidates = np.flatnonzero(size[group] > 1)
     if candidates.size:
@@ -66,8 +66,14 @@ def first_twins(vectors: NDArray[np.float32]) -> IntArray:
     return twins
 
 
-def _row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
-    """(N,) hashes; equal rows have equal ones, and unequal rows seldom do."""
+def row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
+    """(N,) hashes; equal rows have equal ones, and unequal rows seldom do.
+
+    Example:
+        >>> hashes = row_hashes(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.float32))
+        >>> (hashes == hashes[0]).tolist()
+        [True, False, True]
+    """
     word = np.dtype(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
     words = np.ascontiguousarray(vectors).view(word)
     odd = np.random.default_rng(0).integers(1, 2**31, size=words.shape[1]) * 2 + 1

@@ -7,15 +7,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cxc_eccv.comparison.labels import metric_name, shown_value
 from cxc_eccv.types import Report, Result
 
 __all__ = ["print_report", "render"]
 
-PLAIN_NUMBERS = ("median_rank", "mean_rank", "rsum")
-"""Metrics that are no fractions and are not shown in percent."""
-
-NAMES = {"map_at_r": "mAP@R", "r_precision": "R-Precision", "rsum": "RSUM", "mrr": "MRR"}
-PIPED_WIDTH = 100
+PIPED_WIDTH = 110
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
@@ -40,10 +37,20 @@ def render(report: Report) -> RenderableType:
     tasks = dict.fromkeys(result.task for result in report.results)
     blocks: list[RenderableType] = []
     for task in tasks:
-        blocks += [_title(task, report), _table([result for result in report.results if result.task == task])]
+        results = [result for result in report.results if result.task == task]
+        blocks += [_title(task, report), *(_table(group) for group in _alike(results))]
     if not blocks:
         blocks.append(Text("No task could be computed.", style="bold"))
     return Group(*blocks, *_skipped(report))
+
+
+def _alike(results: list[Result]) -> list[list[Result]]:
+    """Directions that share their metrics share a table: retrieval in one, correlations in another."""
+    metrics: dict[str, list[str]] = {}
+    for result in results:
+        metrics.setdefault(result.direction, []).append(result.metric)
+    kinds = dict.fromkeys(tuple(names) for names in metrics.values())
+    return [[r for r in results if tuple(metrics[r.direction]) == kind] for kind in kinds]
 
 
 def _title(task: str, report: Report) -> Text:
@@ -61,23 +68,27 @@ def _table(results: list[Result]) -> Table:
         table.add_column(direction or "whole", justify="right", no_wrap=True)
     for metric in dict.fromkeys(result.metric for result in results):
         found = [cells.get((metric, direction)) for direction in directions]
-        table.add_row(_label(metric), *[_value(result) if result else "" for result in found])
+        table.add_row(metric_name(metric), *[_value(result) if result else "" for result in found])
+    if any(result.coverage is not None for result in results):
+        table.add_row("judged pairs", *[_coverage(results, direction) for direction in directions], style="dim")
     for label, field in (("queries", "n_queries"), ("ties", "ties")):
         largest = [max(getattr(r, field) for r in results if r.direction == direction) for direction in directions]
         table.add_row(label, *[f"{number:,}" for number in largest], style="dim")
     return table
 
 
-def _label(metric: str) -> str:
-    return NAMES.get(metric, metric.replace("recall_at_", "R@").replace("_at_", "@").replace("_", " "))
+def _coverage(results: list[Result], direction: str) -> str:
+    """The least share, in percent, of the pairs that a metric of this direction needed and that were judged."""
+    shares = [r.coverage for r in results if r.direction == direction and r.coverage is not None]
+    return f"{100 * min(shares):.1f}" if shares else ""
 
 
 def _value(result: Result) -> str:
-    scale = 1 if result.metric.startswith(PLAIN_NUMBERS) else 100
-    text = f"{scale * result.value:.1f}"
-    if result.low is None or result.high is None:
-        return text
-    return f"{text} [{scale * result.low:.1f}, {scale * result.high:.1f}]"
+    value, low, high = (
+        None if number is None else shown_value(result.metric, number)
+        for number in (result.value, result.low, result.high)
+    )
+    return f"{value}" if low is None or high is None else f"{value} [{low}, {high}]"
 
 
 def _skipped(report: Report) -> list[Text]:

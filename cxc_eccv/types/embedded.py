@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,8 @@ class Embeddings:
 
     Attributes:
         ids: (N,) unique int64 ids.
-        vectors: (N, D) float32, finite.
+        vectors: (N, D) float32, finite. A float32 torch tensor on the processor is taken without a copy; one of
+            another type or device is converted.
 
     Raises:
         MalformedRun: wrong shapes, duplicated ids, NaN or infinite values, nothing at all.
@@ -45,7 +47,7 @@ class Embeddings:
 
 
 def _checked_ids(values: ArrayLike) -> IntArray:
-    array = np.asarray(values)
+    array = np.asarray(_on_host(values))
     if array.size and (array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max):
         raise MalformedRun(f"ids have type {array.dtype}, ids must be integers within int64; use the COCO ids")
     return frozen_ints(array)
@@ -53,10 +55,18 @@ def _checked_ids(values: ArrayLike) -> IntArray:
 
 def _single_precision(vectors: ArrayLike) -> NDArray[np.float32]:
     try:
-        array = np.asarray(vectors)
+        array = np.asarray(_on_host(vectors))
     except ValueError:
         raise MalformedRun("vectors have rows of unequal length; every item needs one of the same width") from None
     if array.dtype.kind in "OSUc":
         raise MalformedRun(f"vectors have type {array.dtype}, expected float16, float32 or float64")
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors
+    """A torch tensor without gradient, on the processor, of a type that NumPy has; anything else as it is."""
+    if type(values).__module__.partition(".")[0] != "torch":
+        return values
+    tensor = values.detach().cpu()
+    return tensor.float() if tensor.is_floating_point() else tensor

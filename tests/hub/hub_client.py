@@ -17,7 +17,9 @@ class Client:
     """Runs commands and code with ``HF_ENDPOINT`` and caches of its own."""
 
     def __init__(self, url, folder, token):
-        settings = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CXC_ECCV", "HUGG"))}
+        settings = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CXC_ECCV", "HUGG"))
+        }
         settings |= {"HF_ENDPOINT": url, "HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_XET": "1"}
         settings |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0"}
         settings |= {"HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONPATH": str(ROOT), "COLUMNS": "200"}

@@ -122,7 +122,9 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile.read(min(length, fault.reads))
             self.close_connection = True
         else:
-            self.body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
+            self.body = (
+                self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
+            )
         if fault and self._goes_wrong(fault):
             return
         try:

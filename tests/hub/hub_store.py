@@ -128,7 +128,9 @@ class Store:
         rows = []
         for (kind, name), repository in self.repositories.items():
             branches = {"main": None}
-            branches |= {f"refs/pr/{one.number}": one.number for one in repository.pull_requests if one.status == "open"}
+            branches |= {
+                f"refs/pr/{one.number}": one.number for one in repository.pull_requests if one.status == "open"
+            }
             for branch, number in branches.items() if kind == "model" else ():
                 found = self.results(repository, branch)
                 rows += [
@@ -160,7 +162,9 @@ class Store:
         if "eval.yaml" in files:
             declared = yaml.safe_load(files["eval.yaml"])
             ids = [task["id"] for task in declared["tasks"]]
-            if len(set(ids)) != len(ids) or not all(set(task) == {"id", "config", "split"} for task in declared["tasks"]):
+            if len(set(ids)) != len(ids) or not all(
+                set(task) == {"id", "config", "split"} for task in declared["tasks"]
+            ):
                 raise BadRequest("eval.yaml: duplicated or malformed tasks")
         for path, content in files.items():
             if path.startswith(".eval_results/") and not isinstance(yaml.safe_load(content), list):

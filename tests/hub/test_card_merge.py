@@ -43,7 +43,9 @@ def test_hand_written_text_outlives_any_push(before, after, old, new):
 
 
 @given(
-    theirs=st.dictionaries(st.sampled_from(["a", "b c", "configs", "tags"]), st.lists(st.integers()) | words, max_size=4),
+    theirs=st.dictionaries(
+        st.sampled_from(["a", "b c", "configs", "tags"]), st.lists(st.integers()) | words, max_size=4
+    ),
     ours=st.dictionaries(st.sampled_from(["a", "configs", "new"]), st.lists(words) | st.integers(), max_size=3),
 )
 def test_metadata_is_ours_where_it_describes_the_files_and_theirs_elsewhere(theirs, ours):

@@ -40,10 +40,12 @@ def test_hand_written_sections_and_metadata_are_kept(hub, client, pushed, rebuil
     rewrite(
         hub,
         pushed,
-        lambda text: text.replace("---\n\n<!--", "---\n\nRead our paper first.\n\n<!--").replace(
-            "---\n", "---\n# ours\nextra_gated_prompt: Be kind\nlicense: cc-by-4.0 # by hand\n", 1
-        )
-        + "\n## Contact\n\nMail us.\n",
+        lambda text: (
+            text.replace("---\n\n<!--", "---\n\nRead our paper first.\n\n<!--").replace(
+                "---\n", "---\n# ours\nextra_gated_prompt: Be kind\nlicense: cc-by-4.0 # by hand\n", 1
+            )
+            + "\n## Contact\n\nMail us.\n"
+        ),
     )
     text = client.command("push", rebuilt, REPO, "--yes").out
     after = card(pushed)

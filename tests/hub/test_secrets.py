@@ -129,7 +129,10 @@ def test_objects_hide_the_token():
         ("hf_abcdefghijklmnop", "<hidden>"),
         ("Authorization: Bearer abc.def", "Authorization: Bearer <hidden>"),
         ("https://me:pass@hub.example/x", "https://<hidden>@hub.example/x"),
-        ("?X-Amz-Credential=a/b&X-Amz-Date=1&Signature=x%2F", "?X-Amz-Credential=<hidden>&X-Amz-Date=1&Signature=<hidden>"),
+        (
+            "?X-Amz-Credential=a/b&X-Amz-Date=1&Signature=x%2F",
+            "?X-Amz-Credential=<hidden>&X-Amz-Date=1&Signature=<hidden>",
+        ),
         ("plain text, hf_hub 3 tokens", "plain text, hf_hub 3 tokens"),
     ],
 )

@@ -147,6 +147,16 @@ def test_model_index_replaces_earlier_values_and_keeps_others(hub, client, model
     assert 0.33 in values and 0.3125 not in values and len(values) == len(SCORES) + 1
 
 
+def test_model_index_keeps_results_of_tasks_that_are_not_submitted_now(hub, client, model, report):
+    submit(client, report, "--model-index", "--yes")
+    hub.store.merge(model, 1)
+    report.write_text(official_report({"eccv_caption/i2t/map_at_r": (0.33, {})}))
+    submit(client, report, "--model-index", "--yes")
+    (index,) = yaml.safe_load(model.files("refs/pr/2")["README.md"].decode().split("---\n")[1])["model-index"]
+    values = {metric["name"]: metric["value"] for row in index["results"] for metric in row["metrics"]}
+    assert values == {key: value for key, (value, _) in SCORES.items()} | {"eccv_caption/i2t/map_at_r": 0.33}
+
+
 FOREIGN = """\
   - task: {type: t}
     dataset: {type: other/data, name: o}

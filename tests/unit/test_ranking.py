@@ -267,6 +267,6 @@ def test_a_score_outside_its_bracket_is_noticed():
 
 
 def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.ranking.vectors._row_hashes", lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr("cxc_eccv.ranking.vectors.row_hashes", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
     assert first_twins(rows).tolist() == [0, 1, 0, 3, 1]

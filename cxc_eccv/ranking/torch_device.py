@@ -1,0 +1,69 @@
+"""A torch device to score on, with full float32 products; torch is imported when a device is named."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from cxc_eccv.errors import InvalidOption
+
+__all__ = ["full_precision", "torch_on"]
+
+
+def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
+    """The torch module, once the device is known to be there.
+
+    Args:
+        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
+
+    Raises:
+        InvalidOption: torch is not installed, or knows no such device here.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise InvalidOption(
+            f"device {device!r} needs torch, which is not installed: pip install torch; or leave it out"
+        )
+    torch = importlib.import_module("torch")
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidOption(f"device {device!r} cannot be used: {reason}; leave it out to use the processor") from None
+    return torch
+
+
+@contextmanager
+def full_precision(torch: Any, device: str) -> Iterator[None]:  # noqa: ANN401 - the torch module
+    """Products in float32 proper while inside: no TF32, no bfloat16, no autocast, no gradients.
+
+    TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not. The settings of the
+    caller are restored.
+
+    Args:
+        torch: the module.
+        device: where the products run.
+    """
+    with ExitStack() as stack:
+        for settings in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)):
+            stack.enter_context(_exact(settings))
+        stack.enter_context(torch.autocast(torch.device(device).type, enabled=False))
+        stack.enter_context(torch.inference_mode())
+        yield
+
+
+@contextmanager
+def _exact(settings: Any) -> Iterator[None]:  # noqa: ANN401 - a settings object of torch
+    """Newer versions of torch name the precision, older ones allow TF32 or not."""
+    name, exact = ("fp32_precision", "ieee") if hasattr(settings, "fp32_precision") else ("allow_tf32", False)
+    if not hasattr(settings, name):
+        yield
+        return
+    before = getattr(settings, name)
+    setattr(settings, name, exact)
+    try:
+        yield
+    finally:
+        setattr(settings, name, before)

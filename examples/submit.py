@@ -1,0 +1,61 @@
+"""Submit a report to the leaderboard, as a dry run: check it, and show what would be proposed.
+
+    python examples/submit.py                                          # the embedded sample: refused, and why
+    python examples/submit.py report/report.json --model org/name      # a report of the official data, looks at the Hub
+
+Without a report it scores random vectors on the sample. Such a report is refused; the script shows the file that an
+accepted one would add to the model's repository. Nothing is ever sent: ``cxc-eccv submit ... --yes`` does that.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from huggingface_hub import EvalResultEntry
+
+import cxc_eccv as ce
+from cxc_eccv.errors import ReportRefused
+from cxc_eccv.evaluation import report_from_json, report_to_json
+from cxc_eccv.hub.eval_results import PATH, merged_results
+from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.hub.submit import BENCHMARK, checked_report, planned_submission
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings
+
+
+def main() -> None:
+    """Check the report, then show the change."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", type=Path, nargs="?", help="report.json; without it one of the sample is made")
+    parser.add_argument("--model", help="repository of the model on the Hub: owner/name")
+    options = parser.parse_args()
+    path = options.report or sample_report(Path("sample_report.json"))
+    try:
+        checked_report(path)
+    except ReportRefused as refused:
+        print(f"refused: {refused}\n\nAccepted, {PATH} would hold:\n{proposed(path)}")
+        return
+    if options.model:
+        print(planned_submission(path, options.model).diff)
+    else:
+        print(f"{PATH} would hold:\n{proposed(path)}")
+
+
+def proposed(path: Path) -> str:
+    """The results file, made without a look at the Hub."""
+    scores = report_from_json(path.read_text(encoding="utf-8")).scores
+    tasks = [task for task in leaderboard_tasks().values() if task.key in scores]
+    return merged_results(None, [EvalResultEntry(BENCHMARK, task.task_id, scores[task.key]) for task in tasks])
+
+
+def sample_report(path: Path) -> Path:
+    """A report of a model that knows nothing."""
+    library, random = ce.Library("sample"), np.random.default_rng(0)
+    ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
+    run = EmbeddingsRun(*(Embeddings(one, random.standard_normal((one.size, 16))) for one in ids))
+    path.write_text(report_to_json(ce.evaluate(run, "eccv_caption", data_dir=library)), encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    main()

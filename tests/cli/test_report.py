@@ -1,0 +1,84 @@
+"""``cxc-eccv evaluate --output`` and ``cxc-eccv report``, each in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.types import Embeddings
+
+FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
+
+
+def run(*arguments, status=0, cwd=None):
+    """Output and messages; fails unless the exit status is the expected one and no traceback is shown."""
+    environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from cxc_eccv.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment | {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1"},
+        check=False,
+        cwd=cwd,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == status, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def evaluated(sample_library, tmp_path_factory):
+    """A model's file, and the folder of its report."""
+    place = tmp_path_factory.mktemp("report")
+    random, content = np.random.default_rng(0), sample_library.karpathy("test")
+    sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)]
+    save_embeddings(place / "model.npz", EmbeddingsRun(*sides))
+    out, _ = run("evaluate", place / "model.npz", "--data-dir", "sample", "--output", place / "out")
+    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
+    return place
+
+
+def test_the_report_says_how_it_was_made(evaluated):
+    provenance = json.loads((evaluated / "out" / "report.json").read_text())["provenance"]
+    assert provenance["command"] == "cxc-eccv evaluate model.npz --data-dir sample"
+    page = (evaluated / "out" / "report.html").read_text()
+    assert "<code>cxc-eccv evaluate model.npz --data-dir sample</code>" in page
+    assert str(evaluated) not in page
+
+
+def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
+    run("evaluate", "model.npz", "--data-dir=sample", f"--output={tmp_path}", cwd=evaluated)
+    first, second = (json.loads((one / "report.json").read_text()) for one in (evaluated / "out", tmp_path))
+    assert second["provenance"].pop("command") == "cxc-eccv evaluate model.npz --data-dir=sample"
+    first["provenance"].pop("command")
+    assert first == second
+
+
+def test_pages_are_rebuilt(evaluated):
+    before = {name: (evaluated / "out" / name).read_bytes() for name in FILES}
+    (evaluated / "out" / "report.html").unlink()
+    out, err = run("report", evaluated / "out")
+    assert out.count("wrote ") == 2
+    assert err == ""
+    assert {name: (evaluated / "out" / name).read_bytes() for name in FILES} == before
+
+
+def test_a_missing_file_and_missing_images_are_one_message(evaluated, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").write_bytes((evaluated / "out" / "report.json").read_bytes())
+    _, message = run("report", tmp_path / "out", status=2)
+    assert "lacks per_query.parquet and examples.parquet" in message
+    _, message = run("report", evaluated / "out", "--images", tmp_path, status=2)
+    assert "holds none of the" in message
+
+
+def test_the_demo_keeps_a_report_with_thumbnails(tmp_path):
+    run("demo", "--output", tmp_path / "demo")
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "data:image/jpeg;base64," in page
+    assert "not in the folder" not in page
+    assert "Most label-dependent" in page

@@ -1,0 +1,88 @@
+"""The scripts of ``examples`` run offline in seconds, and print what they are for."""
+
+import ast
+import re
+import time
+
+import numpy as np
+import pytest
+from commands import run_example
+from pages import DOCS, ROOT
+
+SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_quick_and_named_on_its_page(name):
+    started = time.perf_counter()
+    assert run_example(f"examples/{name}")
+    assert time.perf_counter() - started < 60  # a bound against real work; they take 1 to 3 s
+    assert f"python examples/{name}" in (DOCS / "examples.md").read_text(encoding="utf-8")
+    assert f"python examples/{name}" in ast.get_docstring(ast.parse((ROOT / "examples" / name).read_text()))
+
+
+def values(text):
+    return {key: float(value) for key, value in re.findall(r"^ *(\S+/\S+) +([-\d.]+)", text, re.MULTILINE)}
+
+
+def test_scored_embeddings_are_better_than_chance():
+    found = values(run_example("examples/score_embeddings.py"))
+    assert found["coco_5k/t2i/recall_at_1"] > 10 / 60
+    assert {key.split("/")[0] for key in found} >= {"coco_5k", "cxc", "cxc_rated", "eccv_caption", "plausible_match"}
+    assert "skipped coco_1k/i2t" in run_example("examples/score_embeddings.py")
+
+
+def test_corrected_labels_change_the_training():
+    plain, corrected = run_example("examples/corrected_labels.py").split("corrected\n")
+    assert plain.startswith("plain\n")
+    assert values(plain) != values(corrected)
+    for found in (values(plain), values(corrected)):
+        assert found["cxc/i2t/recall_at_5"] > 2 * 5 / 60  # five times one of 60 scenes is chance
+
+
+def test_weak_positives_become_targets_of_their_weight(monkeypatch):
+    import runpy
+
+    targets = runpy.run_path(str(ROOT / "examples" / "corrected_labels.py"))["targets"]
+    weak = [[{"caption_id": 8}], [], []]
+    pairs = {"image_id": [1, 2, 1], "caption_id": [7, 8, 9], "weak_positives": weak}
+    assert targets(pairs, 0.5).tolist() == [[1, 0.5, 1], [0, 1, 0], [1, 0, 1]]
+    np.testing.assert_array_equal(targets(pairs, 0.0), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+
+
+def test_the_added_metric_is_reported_and_at_most_the_hit_rate():
+    found = values(run_example("examples/add_a_metric.py"))
+    for direction in ("i2t", "t2i"):
+        ours = [found[f"eccv_caption/{direction}/positives_found_at_{k}"] for k in (1, 5, 10)]
+        hits = [found[f"eccv_caption/{direction}/recall_at_{k}"] for k in (1, 5, 10)]
+        assert ours == sorted(ours)
+        assert all(part <= whole for part, whole in zip(ours, hits, strict=True))
+
+
+def test_the_added_metric_is_right():
+    import importlib.util
+
+    path = ROOT / "examples" / "more_metrics" / "positives_found_at_k.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    from cxc_eccv.types import PositiveRanks
+
+    ranks = PositiveRanks.of([[1, 3, 30], [11], [2, 4]], n_positives=[3, 1, 4])
+    assert module.positives_found_at_k(ranks, 10).tolist() == [2 / 3, 0, 2 / 4]
+    assert module.SPEC.name == path.stem
+
+
+def test_a_sample_report_is_refused_and_its_results_shown():
+    text = run_example("examples/submit.py")
+    assert "refused: sample_report.json: it was computed from the edition 'sample'" in text
+    assert "task_id: eccv_caption_i2t_map_at_r" in text
+
+
+def test_an_official_report_is_shown_as_a_change(tmp_path):
+    from official import official_report
+
+    (tmp_path / "report.json").write_text(official_report())
+    text = run_example("examples/submit.py", str(tmp_path / "report.json"))
+    assert "refused" not in text
+    assert "value: 0.3125" in text

@@ -1,0 +1,102 @@
+"""The generator of the documentation: what is committed is what it makes, and text by hand is kept."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from pages import ROOT
+
+from cxc_eccv import registry
+
+TOOL = ROOT / "tools" / "generate_docs.py"
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOL.parent))
+    monkeypatch.delenv("CXC_ECCV_DATA", raising=False)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """What the generator reads and writes."""
+    for name in ("docs", "dataset_cards"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    (tmp_path / "tools" / "site_pages").mkdir(parents=True)
+    shutil.copy(ROOT / "tools" / "site_pages" / "task_sizes.json", tmp_path / "tools" / "site_pages")
+    return tmp_path
+
+
+def generate(folder, *options):
+    command = [sys.executable, str(TOOL), "--root", str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_committed_pages_are_what_the_generator_makes():
+    from site_pages.site import expected_files
+
+    for path, text in expected_files(ROOT).items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, path
+
+
+def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept(copy):
+    page = copy / "docs" / "metrics" / "map_at_r.md"
+    before = page.read_text()
+    page.write_text(before.replace("0 to 1; higher is better", "0 to 2").replace("## Worked example", "## By hand"))
+    done = generate(copy, "--check")
+    assert done.returncode == 1
+    assert "docs/metrics/map_at_r.md" in done.stderr
+    assert "docs/tasks.md" not in done.stderr
+    assert generate(copy).returncode == 0
+    assert page.read_text() == before.replace("## Worked example", "## By hand")
+    assert generate(copy, "--check").returncode == 0
+
+
+def test_a_metric_without_a_page_gets_one(copy):
+    page = copy / "docs" / "metrics" / "mrr.md"
+    page.unlink()
+    assert generate(copy).returncode == 0
+    text = page.read_text()
+    assert text.count("<!-- generated: ") == 2
+    assert "# Mean reciprocal rank" in text
+
+
+def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy):
+    gone = copy / "docs" / "metrics" / "gone.md"
+    gone.write_text("# Gone\n")
+    done = generate(copy)
+    assert done.returncode == 2
+    assert "gone.md describes what is not declared any more" in done.stderr
+    gone.unlink()
+    (copy / "docs" / "tasks.md").write_text("# Tasks\n")
+    done = generate(copy)
+    assert done.returncode == 2
+    assert "has the generated parts [], expected ['tasks']" in done.stderr
+
+
+def test_every_command_and_option_is_in_the_reference():
+    import typer.main
+
+    from cxc_eccv.cli import app
+
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    for name, command in typer.main.get_command(app).commands.items():
+        section = text.split(f"\n## `{name}`\n")[1].split("\n## ")[0]
+        for option in command.params:
+            assert option.name == "help" or option.hidden or f"`{option.opts[0]}`".lower() in section.lower()
+
+
+def test_the_sizes_of_the_tasks_are_those_of_the_real_data(real_library):
+    from site_pages.task_sizes import _computed, task_sizes
+
+    assert _computed(real_library) == task_sizes()
+
+
+def test_every_task_has_its_sizes():
+    from site_pages.task_sizes import task_sizes
+
+    sizes = task_sizes()
+    for name, task in registry.tasks().items():
+        assert {(row["split"], row["part"]) for row in sizes[name]} == {(s, p) for s in task.splits for p in task.parts}

@@ -1,0 +1,84 @@
+"""The site: every page is in the navigation, every link leads somewhere, and it builds strictly."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from pages import DOCS, PAGES, ROOT, anchors_of, links_of, name_of
+
+from cxc_eccv import registry
+from cxc_eccv.builders.discovery import dataset_configs
+
+CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+def targets(entry):
+    """All pages of a part of the navigation."""
+    if isinstance(entry, str):
+        return [entry]
+    return [page for part in (entry if isinstance(entry, list) else entry.values()) for page in targets(part)]
+
+
+def test_the_navigation_names_every_page_once():
+    named = targets(CONFIG["nav"])
+    assert sorted(named) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+def test_every_metric_and_config_has_a_page():
+    named = targets(CONFIG["nav"])
+    assert {f"metrics/{name}.md" for name in registry.metrics()} <= set(named)
+    assert {f"datasets/{name}.md" for name in dataset_configs()} <= set(named)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_lead_somewhere(path):
+    for link in links_of(path):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (path.parent / place).resolve() if place else path
+        assert target.exists(), f"{name_of(path)}: {link}"
+        if path.is_relative_to(DOCS):
+            assert target.is_relative_to(DOCS), f"{name_of(path)}: {link} is outside the site"
+        if anchor:
+            assert anchor in anchors_of(target), f"{name_of(path)}: {link}"
+
+
+@pytest.mark.parametrize("name", registry.tasks())
+def test_the_tables_of_tasks_and_metrics_link_to_sections_that_exist(name):
+    assert name in anchors_of(DOCS / "tasks.md")
+
+
+@pytest.mark.parametrize("name", registry.metrics())
+def test_a_metric_s_page_has_formula_example_and_evidence(name):
+    sections = {"formula", "worked-example", "protocol-and-evidence", "from-python", "through-evaluate"}
+    assert sections <= anchors_of(DOCS / "metrics" / f"{name}.md")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_a_page_has_one_title(path):
+    text = path.read_text(encoding="utf-8")
+    from pages import HEADING, prose_of
+
+    titles = [match[0] for match in HEADING.finditer(prose_of(path)) if match[0].startswith("# ")]
+    assert len(titles) == 1, f"{name_of(path)}: {titles}"
+    assert "\t" not in text
+
+
+@pytest.mark.slow
+def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
+    for package in ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed; it comes with the extra 'docs'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "site" / "reference" / "python" / "index.html").read_text(encoding="utf-8")
+    assert "Score a run on tasks" in page
+    home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    for tag in ('<script src="http', '<link rel="stylesheet" href="http', "fonts.googleapis"):
+        assert tag not in home
+    shutil.rmtree(tmp_path / "site")

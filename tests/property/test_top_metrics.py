@@ -1,0 +1,113 @@
+"""nDCG, Entail@K and PMRP equal slow loops over ranked lists, and keep their bounds."""
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.metrics.entail_at_k import entail_at_k
+from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
+from cxc_eccv.metrics.pmrp import pmrp
+from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
+from cxc_eccv.types import TopK
+
+
+@st.composite
+def ranked(draw, gains):
+    """Top items and judgments of a few queries; as lists of (ranked ids, judged id to gain) too."""
+    run, _ = draw(strategies.judged_runs("i2t"))
+    judgments = draw(strategies.graded_judgments_of(run, "i2t", gains))
+    depth = draw(st.integers(1, judgments.gallery_ids.size))
+    ids = np.array([draw(st.permutations(judgments.gallery_ids.tolist()))[:depth] for _ in judgments.query_ids])
+    bounds = zip(judgments.indptr[:-1], judgments.indptr[1:], strict=True)
+    judged = [
+        dict(zip(judgments.gallery_ids[judgments.indices[a:b]].tolist(), judgments.gains[a:b].tolist(), strict=True))
+        for a, b in bounds
+    ]
+    return TopK(judgments.query_ids, ids), judgments, list(zip(ids.tolist(), judged, strict=True))
+
+
+@given(case=ranked(gains=(0.0, 0.5, 1.0, 3.5)), data=st.data())
+def test_ndcg_equals_a_slow_loop_and_stays_within_bounds(case, data):
+    top, judgments, lists = case
+    k = data.draw(st.integers(1, top.depth))
+    values = ndcg_at_k(top, judgments, k)
+    np.testing.assert_allclose(values, [oracles.ndcg_at_k(ids, gains, k) for ids, gains in lists], atol=1e-15)
+    assert np.all((values >= 0) & (values <= 1 + 1e-12))
+
+
+@given(case=ranked(gains=(0.0, 0.5, 1.0, 3.5)), data=st.data())
+def test_ndcg_of_the_ideal_ranking_is_one_and_scaling_gains_changes_nothing(case, data):
+    top, judgments, lists = case
+    ideal = [
+        sorted(judgments.gallery_ids.tolist(), key=lambda item: -gains.get(item, 0))[: top.depth] for _, gains in lists
+    ]
+    best = TopK(top.query_ids, np.array(ideal))
+    np.testing.assert_allclose(ndcg_at_k(best, judgments, top.depth), 1, rtol=1e-12)
+    scaled = type(judgments)(
+        judgments.query_ids,
+        judgments.gallery_ids,
+        judgments.indptr,
+        judgments.indices,
+        judgments.unreachable,
+        gains=8 * judgments.gains,
+    )
+    np.testing.assert_array_equal(ndcg_at_k(top, scaled, top.depth), ndcg_at_k(top, judgments, top.depth))
+
+
+def is_even(item):
+    return item % 2 == 0
+
+
+@pytest.mark.parametrize("unjudged", ["not_entailed", "leave_out", is_even])
+@given(case=ranked(gains=(0.0, 1.0)), data=st.data())
+def test_entail_at_k_equals_a_slow_loop_under_every_policy(unjudged, case, data):
+    top, judgments, lists = case
+    k = data.draw(st.integers(1, top.depth))
+    slow = [oracles.entail_at_k(ids, labels, k, unjudged) for ids, labels in lists]
+    policy = (lambda query_ids, item_ids: is_even(item_ids)) if callable(unjudged) else unjudged
+    if None in slow:
+        with pytest.raises(DataError, match="has a label"):
+            entail_at_k(top, judgments, k, policy)
+        return
+    np.testing.assert_allclose(entail_at_k(top, judgments, k, policy), slow, rtol=1e-15)
+
+
+@given(case=ranked(gains=(0.0, 1.0)), data=st.data())
+def test_the_classifier_is_asked_for_unlabelled_pairs_alone(case, data):
+    top, judgments, lists = case
+    k, asked = data.draw(st.integers(1, top.depth)), []
+
+    def classifier(query_ids, item_ids):
+        asked.extend(zip(query_ids.tolist(), item_ids.tolist(), strict=True))
+        return np.zeros(query_ids.size)
+
+    values = entail_at_k(top, judgments, k, classifier)
+    np.testing.assert_array_equal(values, entail_at_k(top, judgments, k, "not_entailed"))
+    expected = [
+        (query, item)
+        for query, (ids, labels) in zip(top.query_ids.tolist(), lists, strict=True)
+        for item in ids[:k]
+        if item not in labels
+    ]
+    assert sorted(asked) == sorted(expected)
+
+
+@given(data=st.data(), size=st.integers(1, 5))
+def test_pmrp_averages_three_precisions_and_its_variant_cuts_at_50(data, size):
+    matches = np.sort(data.draw(st.lists(st.lists(st.integers(1, 90), min_size=3, max_size=3), min_size=size)))
+    hits = np.array([[data.draw(st.integers(0, r)) for r in row] for row in matches])
+    cut_hits = np.minimum(hits[:, :1], 50)
+    looks = (0, None), (1, None), (2, None), (0, 50)
+    counted = np.column_stack([matches, matches[:, 0]])
+    both = PlausibleHits(np.arange(len(matches)), looks, counted, np.column_stack([hits, cut_hits]), np.zeros(size))
+    slow = [np.mean([hit / r for hit, r in zip(*rows, strict=True)]) for rows in zip(hits, matches, strict=True)]
+    np.testing.assert_allclose(pmrp(both), slow, rtol=1e-14)
+    cut = [hit / min(r, 50) for (hit,), (r, *_) in zip(cut_hits, matches, strict=True)]
+    np.testing.assert_allclose(pmrp_at_50(both), cut, rtol=1e-15)
+    for values in (pmrp(both), pmrp_at_50(both)):
+        assert np.all((values >= 0) & (values <= 1))

@@ -1,0 +1,50 @@
+"""The console table: every number, none cut off."""
+
+from rich.console import Console
+
+from cxc_eccv.report.console import print_report, render
+from cxc_eccv.types import Report, Result
+
+
+def shown(*results, skipped=None, width=110):
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(render(Report(tuple(results), skipped or {}, {"confidence": 0.95})))
+    return captured.get()
+
+
+def test_percent_and_plain_numbers():
+    text = shown(
+        Result("coco_5k", "i2t", "recall_at_1", 0.4174, 5000, low=0.40, high=0.43, ties=3),
+        Result("coco_5k", "i2t", "median_rank", 2.0, 5000, low=2.0, high=3.0, ties=3),
+        Result("coco_1k", "", "rsum", 412.34, 30_000),
+    )
+    for part in ("R@1", "41.7 [40.0, 43.0]", "2.0 [2.0, 3.0]", "5,000", "412.3"):
+        assert part in text
+
+
+def test_correlations_stand_in_a_table_of_their_own():
+    directions = [Result("cxc", d, "recall_at_1", 1.0, 25_000, low=1.0, high=1.0) for d in ("i2t", "t2i", "t2t", "i2i")]
+    kinds = [
+        Result("cxc", kind, "bootstrap_spearman", 0.757, 25_000, low=0.749, high=0.765)
+        for kind in ("sts", "sis", "sits")
+    ]
+    text = shown(*directions, *kinds)
+    assert "…" not in text
+    assert text.count("100.0 [100.0, 100.0]") == 4
+    assert text.count("75.7 [74.9, 76.5]") == 3
+
+
+def test_coverage_and_skipped_tasks_are_told():
+    text = shown(
+        Result("entailment", "i2t", "entail_at_5", 0.3, 60, coverage=0.125),
+        skipped={"coco_1k/i2t": "too small", "coco_1k/t2i": "too small"},
+    )
+    assert "judged pairs" in text
+    assert "12.5" in text
+    assert "skipped coco_1k/i2t, coco_1k/t2i: too small" in text
+
+
+def test_nothing_computed_is_said(capsys):
+    print_report(Report((), {"cxc": "no images"}, {}))
+    assert "No task could be computed." in capsys.readouterr().out

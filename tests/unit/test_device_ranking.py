@@ -1,0 +1,164 @@
+"""Scoring on a torch device: the ranks that NumPy gives, on the processor and, where there is one, on a GPU."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking.row_measures import top_k
+from cxc_eccv.ranking.torch_device import full_precision
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings, Judgments
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+N_IMAGES, N_CAPTIONS = 60, 310
+
+
+def whole_number_run(seed=0):
+    """Small whole numbers: exact in every type and on every device, with many ties."""
+    random = np.random.default_rng(seed)
+    sides = (random.permutation(N_IMAGES) + 1_000, N_IMAGES), (random.permutation(N_CAPTIONS) + 5_000, N_CAPTIONS)
+    return EmbeddingsRun(*(Embeddings(ids, random.integers(-3, 4, (count, 16))) for ids, count in sides))
+
+
+def random_judgments(run, direction, seed=0, **options):
+    random = np.random.default_rng(seed)
+    queries, gallery = ({"i": run.images.ids, "t": run.captions.ids}[letter] for letter in direction.split("2"))
+    pairs = [(q, item) for q in queries for item in random.choice(gallery, random.integers(1, 7), False) if item != q]
+    rows, items = np.array(pairs).T
+    within = direction in ("t2t", "i2i")
+    return Judgments.from_pairs(np.unique(rows), gallery, rows, items, without_self=within, **options)
+
+
+def assert_equal_ranks(left, right):
+    for name in ("query_ids", "indptr", "ranks", "n_positives", "n_gallery", "ties"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("block_size", [None, 1, 37])
+def test_exact_scores_rank_as_numpy_ranks_them(device, block_size):
+    run = whole_number_run()
+    folds = {"query_folds": np.arange(N_IMAGES) % 3, "gallery_folds": np.arange(N_CAPTIONS) % 3}
+    requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i", "t2t", "i2i")}
+    requests["folds"] = ("i2t", random_judgments(run, "i2t", 1, **folds))
+    options = {"similarity": "dot", "block_size": block_size}
+    there = positive_ranks_many(run, requests, device=device, **options)
+    for name, here in positive_ranks_many(run, requests, **options).items():
+        assert_equal_ranks(there[name], here)
+    assert there["t2t"].ties.sum() > 100
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_pairs_are_counted_in_portions(device, monkeypatch):
+    run = whole_number_run()
+    requests = {"i": ("i2t", random_judgments(run, "i2t"))}
+    whole = positive_ranks_many(run, requests, similarity="dot", device=device)["i"]
+    monkeypatch.setattr("cxc_eccv.ranking.device_pass.FLAGS_AT_ONCE", 1_000)
+    assert_equal_ranks(positive_ranks_many(run, requests, similarity="dot", device=device)["i"], whole)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("block_size", [None, 1, 50])
+def test_identical_captions_tie(device, block_size):
+    random = np.random.default_rng(1)
+    images, captions = random.standard_normal((97, 65)), random.standard_normal((1003, 65))
+    copies = np.array([3, 400, 1002])
+    captions[copies] = captions[3]
+    run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))
+    found = []
+    for copy in copies:
+        qrels = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copy))
+        ranks = positive_ranks_many(run, {"": ("i2t", qrels)}, block_size=block_size, device=device)[""]
+        assert ranks.ties.tolist() == [2] * 97
+        found.append(ranks.ranks.tolist())
+    assert found == [found[0]] * 3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_readers_of_rows_read_the_same_rows(device):
+    run = whole_number_run()
+    qrels = random_judgments(run, "t2i")
+    here, there = (top_k(run, qrels, "t2i", 9, similarity="dot", device=one) for one in (None, device))
+    np.testing.assert_array_equal(here.ids, there.ids)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_report_is_the_same(device, sample_library, make_run):
+    run = make_run(sample_library)
+    here, there = (evaluate(run, data_dir=sample_library, device=one, progress=False) for one in (None, device))
+    assert [(one.key, one.value) for one in here.results] == [(one.key, one.value) for one in there.results]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rounding_alone_may_move_a_rank(device):
+    random = np.random.default_rng(2)
+    run = EmbeddingsRun(*(Embeddings(np.arange(n), random.standard_normal((n, 512))) for n in (200, 2_000)))
+    qrels = random_judgments(run, "i2t")
+    here = positive_ranks(run, qrels, "i2t")
+    there = positive_ranks_many(run, {"": ("i2t", qrels)}, device=device)[""]
+    assert np.abs(here.ranks - there.ranks).max() <= 1
+    assert np.mean(here.ranks != there.ranks) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_of_every_type_are_embeddings(kind, device):
+    values = torch.tensor([[1.5, -2.0], [0.25, 3.0]], dtype=getattr(torch, kind), device=device, requires_grad=True)
+    one = Embeddings(torch.tensor([4, 7], device=device), values)
+    assert one.ids.tolist() == [4, 7]
+    assert (one.vectors.dtype, one.vectors.tolist()) == (np.float32, [[1.5, -2.0], [0.25, 3.0]])
+
+
+def test_a_float32_tensor_is_not_copied():
+    tensor = torch.ones((3, 4))
+    assert np.shares_memory(Embeddings([1, 2, 3], tensor).vectors, tensor.numpy())
+
+
+def test_a_tensor_with_nan_is_refused():
+    with pytest.raises(MalformedRun, match="1 vectors hold NaN"):
+        Embeddings([1, 2], torch.tensor([[1.0], [float("nan")]], dtype=torch.bfloat16))
+
+
+def test_precision_is_full_inside_and_restored_outside():
+    matmul = torch.backends.cuda.matmul
+    name, loose, exact = (
+        ("fp32_precision", "tf32", "ieee") if hasattr(matmul, "fp32_precision") else ("allow_tf32", True, False)
+    )
+    before = getattr(matmul, name)
+    setattr(matmul, name, loose)
+    try:
+        with full_precision(torch, "cpu"), torch.no_grad():
+            assert getattr(matmul, name) == exact
+            assert not torch.is_autocast_enabled("cpu")
+        assert getattr(matmul, name) == loose
+        with pytest.raises(KeyError), full_precision(torch, "cpu"):
+            raise KeyError
+        assert getattr(matmul, name) == loose
+    finally:
+        setattr(matmul, name, before)
+
+
+def test_low_precision_wished_for_elsewhere_does_not_reach_the_scores():
+    """On some processors bfloat16 products would be taken for float32 ones."""
+    run = whole_number_run()
+    qrels = {"": ("i2t", random_judgments(run, "i2t"))}
+    before = torch.get_float32_matmul_precision()
+    plain = positive_ranks_many(run, qrels, device="cpu")[""]
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert_equal_ranks(positive_ranks_many(run, qrels, device="cpu")[""], plain)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_device_that_is_not_there_is_refused():
+    run = whole_number_run()
+    with pytest.raises(InvalidOption, match=r"device 'xpu:7' cannot be used: .*leave it out"):
+        positive_ranks_many(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="xpu:7")
+    with pytest.raises(InvalidOption, match="device 'nonsense' cannot be used"):
+        positive_ranks_many(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="nonsense")

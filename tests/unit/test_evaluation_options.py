@@ -1,0 +1,127 @@
+"""Per-query values and kinds of intervals."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import binomtest
+
+import cxc_eccv as ce
+from cxc_eccv.evaluation import report_of_ranks
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.registry import task
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+
+
+@pytest.fixture
+def run(make_run, sample_library):
+    return make_run(sample_library, seed=3)
+
+
+@pytest.fixture
+def report(run, sample_library):
+    return ce.evaluate(run, data_dir=sample_library, per_query=True)
+
+
+def by_key(table):
+    rows = {}
+    for row in table.to_pylist():
+        rows.setdefault(f"{row['task']}/{row['direction']}/{row['metric']}", []).append(row)
+    return rows
+
+
+def test_per_query_values_make_the_report(report):
+    found = by_key(report.per_query)
+    whole = {row.key: row for row in report.results if row.direction not in ("", "sts", "sis", "sits")}
+    assert found.keys() == whole.keys()
+    for key, rows in found.items():
+        values = [row["value"] for row in rows]
+        assert len(rows) == whole[key].n_queries
+        assert whole[key].value == (np.median if key.endswith("median_rank") else np.mean)(values)
+        assert len({row["query_id"] for row in rows}) == len(rows)
+
+
+def test_best_ranks_and_the_image_behind_each_query(report, run, sample_library):
+    owner = dict(
+        zip(*(sample_library.captions("test")[n].to_pylist() for n in ("caption_id", "image_id")), strict=True)
+    )
+    found = by_key(report.per_query)
+    for row in found["coco_5k/t2i/median_rank"]:
+        assert row["best_rank"] == row["value"]
+        assert row["cluster"] == owner[row["query_id"]]
+    for row in found["cxc/i2i/recall_at_5"]:
+        assert (row["best_rank"] <= 5) == row["value"]
+        assert row["cluster"] == row["query_id"]
+    for key in ("plausible_match/i2t/pmrp", "entailment/i2t/entail_at_5"):
+        assert {row["best_rank"] for row in found[key]} == {None}
+    assert report.per_query.schema.field("query_id").type == pa.int64()
+
+
+def test_a_best_rank_that_is_unknown_is_null(run, sample_library):
+    lists = {image: run.captions.ids[:10].tolist() for image in run.images.ids.tolist()}
+    metrics = ["recall_at_10"]
+    report = ce.evaluate(
+        RankingsRun.from_dicts(i2t=lists), "coco_5k/i2t", metrics=metrics, data_dir=sample_library, per_query=True
+    )
+    ranks = report.per_query["best_rank"].to_pylist()
+    assert sum(rank is not None for rank in ranks) == 2  # ten captions belong to two images
+    assert [rank is not None for rank in ranks] == [value == 1 for value in report.per_query["value"].to_pylist()]
+
+
+def test_per_query_values_are_kept_on_request_only(run, sample_library):
+    report = ce.evaluate(run, "coco_5k", data_dir=sample_library)
+    assert report.per_query is None
+    judgments = task("coco_5k").judgments(sample_library, "test", "i2t")
+    ranked = {"coco_5k/i2t": (judgments, positive_ranks(run, judgments, "i2t"))}
+    kept = report_of_ranks(ranked, sample_library, "test", settings=Settings(per_query=True))
+    assert kept.per_query.num_rows == 4 * 60
+    assert kept.results == tuple(row for row in report.results if row.direction == "i2t")
+
+
+def test_hidden_metrics_are_not_kept(run, sample_library):
+    table = ce.evaluate(run, "coco_5k", metrics=["mrr"], data_dir=sample_library, per_query=True).per_query
+    assert set(table["metric"].to_pylist()) == {"mrr"}
+
+
+def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(run, sample_library):
+    options = {"tasks": ["coco_5k", "plausible_match"], "data_dir": sample_library}
+    binomial, bootstrap = (
+        {row.key: row for row in ce.evaluate(run, intervals=kind, **options).results}
+        for kind in ("binomial", "bootstrap")
+    )
+    for key, row in binomial.items():
+        if "recall" in key:
+            known = binomtest(round(row.value * row.n_queries), row.n_queries).proportion_ci(0.95, method="wilson")
+            assert (row.low, row.high) == (known.low, known.high)
+            assert (row.low, row.high) != (bootstrap[key].low, bootstrap[key].high)
+        else:
+            assert row == bootstrap[key]
+
+
+def test_wilson_of_one_in_ten_by_hand():
+    """Centre (p + z^2 / 2 n) / (1 + z^2 / n), z = 1.959964."""
+    from cxc_eccv.evaluation.intervals import wilson
+
+    low, high = wilson(np.array([1.0] + 9 * [0.0]), 0.95)
+    z, n, p = 1.959963984540054, 10, 0.1
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    assert (low, high) == pytest.approx((centre - reach, centre + reach), rel=1e-12)
+
+
+def test_no_intervals(run, sample_library):
+    for options in ({"intervals": "none"}, {"confidence": None}):
+        report = ce.evaluate(run, ["coco_5k", "cxc/sts"], data_dir=sample_library, **options)
+        assert all(row.low is row.high is None for row in report.results)
+        assert (report.provenance["confidence"], report.provenance["intervals"]) == (None, "none")
+
+
+def test_the_kind_of_intervals_is_recorded(run, sample_library):
+    report = ce.evaluate(run, "coco_5k", data_dir=sample_library, intervals="binomial", confidence=0.9, seed=4)
+    facts = report.provenance
+    assert (facts["intervals"], facts["confidence"], facts["seed"]) == ("binomial", 0.9, 4)
+
+
+def test_a_text_only_run_has_per_query_values_too(run, sample_library):
+    table = ce.evaluate(EmbeddingsRun(None, run.captions), "cxc", data_dir=sample_library, per_query=True).per_query
+    assert set(table["direction"].to_pylist()) == {"t2t"}

@@ -1,0 +1,255 @@
+"""evaluate beyond ranks of positives: correlations, top items, plausible matches, other collections, and what is skipped."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import cxc_eccv as ce
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.judgments.graded import cxc_ratings, entailment_labels
+from cxc_eccv.judgments.plausible import category_matches
+from cxc_eccv.judgments.rated import rated_pairs
+from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
+from cxc_eccv.metrics.entail_at_k import entail_at_k
+from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
+from cxc_eccv.metrics.pmrp import pmrp
+from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
+from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.ranking.row_measures import plausible_hits, top_k
+from cxc_eccv.ranking.similarities import pair_similarities
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings
+
+DIRECTION_OF = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
+
+
+@pytest.fixture
+def run(make_run, sample_library):
+    return make_run(sample_library, seed=3)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize("kind", DIRECTION_OF)
+def test_correlations_are_those_of_the_metrics(make_run, sample_library, kind, split):
+    run = make_run(sample_library, split=split)
+    metrics = ["bootstrap_spearman", "spearman_all_pairs"]
+    report = ce.evaluate(run, f"cxc/{kind}", metrics=metrics, split=split, data_dir=sample_library, seed=5)
+    pairs = rated_pairs(sample_library, split, kind)
+    similarities = pair_similarities(run, DIRECTION_OF[kind], pairs)
+    samples = bootstrap_spearman(pairs, similarities, seed=5)
+    mean, std, whole = report.results
+    assert [row.key for row in report.results] == [
+        f"cxc/{kind}/{name}" for name in ("bootstrap_spearman", "bootstrap_spearman_std", "spearman_all_pairs")
+    ]
+    assert (mean.value, std.value) == (samples.mean(), samples.std())
+    assert (mean.low, mean.high) == tuple(np.quantile(samples, [0.025, 0.975]))
+    assert whole.value == float(spearman_all_pairs(pairs, similarities))
+    assert mean.n_queries == np.unique(pairs.query_ids).size
+    assert mean.parameters == {"n_samples": 1000}
+
+
+def test_each_kind_of_pairs_needs_its_modalities(run, sample_library):
+    text = ce.evaluate(EmbeddingsRun(None, run.captions), "cxc", data_dir=sample_library)
+    image = ce.evaluate(EmbeddingsRun(run.images, None), "cxc", data_dir=sample_library)
+    assert {row.direction for row in text.results} == {"t2t", "sts"}
+    assert {row.direction for row in image.results} == {"i2i", "sis"}
+    assert text.skipped["cxc/sits"] == "the run has no images"
+    assert image.skipped["cxc/sits"] == "the run has no captions"
+
+
+def test_scores_tell_how_similar_images_and_captions_are(run, sample_library):
+    scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors.astype(float) @ run.captions.vectors.T)
+    report = ce.evaluate(scores, "cxc/sits", data_dir=sample_library)
+    vectors = ce.evaluate(run, "cxc/sits", data_dir=sample_library, similarity="dot")
+    assert report.scores == pytest.approx(vectors.scores, abs=1e-12)
+    rankings = RankingsRun.from_dicts(i2t=dict.fromkeys(run.images.ids.tolist(), run.captions.ids.tolist()))
+    with pytest.raises(InvalidOption, match="rankings do not tell how similar rated pairs are"):
+        ce.evaluate(rankings, "cxc/sits", data_dir=sample_library)
+
+
+@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
+def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, sample_library):
+    constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
+    report = ce.evaluate(constant, data_dir=sample_library)
+    assert re.search("similarities are all 1.0", report.skipped["cxc/sts/bootstrap_spearman"])
+    assert not any("spearman" in key for key in report.scores)
+    assert report.scores["entailment/i2t/entail_at_1"] == 0
+    assert report.scores["plausible_match/i2t/pmrp_at_50"] < 0.1
+    rows = {row.key: row for row in report.results}
+    assert rows["plausible_match/i2t/pmrp"].ties == rows["plausible_match/i2t/pmrp"].n_queries
+    assert rows["entailment/i2t/entail_at_5"].ties == rows["entailment/i2t/entail_at_5"].n_queries
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_plausible_matches_are_those_of_the_metrics(make_run, sample_library, split):
+    run = make_run(sample_library, split=split)
+    report = ce.evaluate(run, "plausible_match", split=split, data_dir=sample_library)
+    looks = (0, None), (1, None), (2, None), (0, 50)
+    for direction in ("i2t", "t2i"):
+        hits = plausible_hits(run, category_matches(sample_library, split, direction), direction, looks)
+        assert report.scores[f"plausible_match/{direction}/pmrp"] == pmrp(hits).mean()
+        assert report.scores[f"plausible_match/{direction}/pmrp_at_50"] == pmrp_at_50(hits).mean()
+    one = ce.evaluate(run, "plausible_match/t2i", metrics=["pmrp_at_50"], split=split, data_dir=sample_library)
+    assert one.scores == {key: report.scores[key] for key in one.scores}
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
+def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, direction):
+    report = ce.evaluate(run, f"cxc/{direction}", metrics=["ndcg_at_k", "ndcg_at_3"], data_dir=sample_library)
+    qrels = cxc_ratings(sample_library, "test", direction)
+    for row, k in zip(report.results, (10, 3), strict=True):
+        top = top_k(run, qrels, direction, k)
+        assert row.key == f"cxc/{direction}/ndcg_at_{k}"
+        assert row.value == pytest.approx(ndcg_at_k(top, qrels, k).mean(), rel=1e-15)
+        judged = [
+            item in set(qrels.gallery_ids[qrels.indices[a:b]].tolist())
+            for ids, a, b in zip(top.ids.tolist(), qrels.indptr[:-1], qrels.indptr[1:], strict=True)
+            for item in ids
+        ]
+        assert row.coverage == pytest.approx(np.mean(judged), rel=1e-12)
+        assert row.low < row.value < row.high
+
+
+def test_entailment_states_policy_and_coverage(run, sample_library):
+    labels = entailment_labels(sample_library, "test")
+    top = top_k(run, labels, "i2t", 10)
+    for policy in ("not_entailed", "leave_out"):
+        report = ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=policy)
+        assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10)]
+        for row in report.results:
+            assert row.parameters["unjudged"] == policy
+            assert 0 < row.coverage < 1
+        if policy == "not_entailed":
+            assert report.results[2].value == entail_at_k(top, labels, 10).mean()
+        else:
+            assert report.results[0].parameters["queries_left_out"] == 60 - report.results[0].n_queries > 0
+            assert report.results[0].coverage == report.results[0].n_queries / 60
+
+
+def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_library):
+    import pyarrow as pa
+
+    images, captions = np.meshgrid(run.images.ids, run.captions.ids, indexing="ij")
+    table = pa.table(
+        {"image_id": images.ravel(), "caption_id": captions.ravel(), "label": (captions.ravel() % 3 == 0).astype(int)}
+    )
+    options = {"tasks": "entailment", "data_dir": sample_library}
+    by_function = ce.evaluate(run, unjudged=lambda image_ids, caption_ids: caption_ids % 3 == 0, **options)
+    by_table = ce.evaluate(run, unjudged=table, **options)
+    assert by_function == by_table
+    assert by_table.results[0].parameters == {"k": 1, "unjudged": "classifier"}
+    assert (
+        by_table.scores["entailment/i2t/entail_at_10"]
+        > ce.evaluate(run, **options).scores["entailment/i2t/entail_at_10"]
+    )
+    with pytest.raises(DataError, match=r"predicted labels lack \d+ of \d+ retrieved pairs"):
+        ce.evaluate(run, unjudged=table.slice(0, 100), **options)
+    for broken, words in (
+        (table.drop_columns("label"), "no label among the columns"),
+        (table.set_column(2, "label", pa.array(["yes"] * table.num_rows)), "label string"),
+        (pa.concat_tables([table, table.slice(0, 1)]), "is given twice"),
+        (table.set_column(2, "label", pa.array(np.full(table.num_rows, 2))), "other than 0 and 1"),
+    ):
+        with pytest.raises(DataError, match=words):
+            ce.evaluate(run, unjudged=broken, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"unjudged": "leaveout"}, UnknownName, "did you mean 'leave_out'"),
+        ({"unjudged": "classifier"}, InvalidOption, "give the classifier itself"),
+        ({"intervals": "wilson"}, UnknownName, "Known: bootstrap, binomial, none"),
+        ({"tasks": "cxc/stss"}, UnknownName, "did you mean 'sts'"),
+        ({"tasks": "entailment", "metrics": ["ndcg_at_k"]}, InvalidOption, "none of the metrics ndcg_at_k"),
+        ({"tasks": "cxc", "metrics": ["entail_at_5"]}, InvalidOption, "none of the metrics entail_at_5"),
+        ({"tasks": "coco_5k/i2t", "metrics": ["pmrp"]}, InvalidOption, "none of the metrics pmrp"),
+        ({"tasks": "cxc/sts", "metrics": ["mrr"]}, InvalidOption, "none of the metrics asked for .* cxc/sts"),
+        ({"metrics": ["ndcg_at_0"], "tasks": "cxc"}, InvalidOption, "whole number of at least 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(run, sample_library, options, error, words):
+    with pytest.raises(error, match=words):
+        ce.evaluate(run, data_dir=sample_library, **options)
+
+
+def test_metrics_that_fit_some_tasks_skip_the_others(run, sample_library):
+    report = ce.evaluate(run, metrics=["pmrp", "ndcg_at_5"], data_dir=sample_library)
+    assert {row.task for row in report.results} == {"cxc", "plausible_match"}
+    assert report.skipped["coco_5k"] == "none of the metrics pmrp, ndcg_at_5 is defined for coco_5k"
+    assert report.skipped["cxc/sts"] == "none of the metrics asked for is defined for cxc/sts"
+
+
+def flickr30k_folder(folder, image_ids):
+    """A mirror with the COCO sample beside three Flickr30k images of its own format."""
+    sample = Library("sample")
+    content = sample.karpathy("test")
+    sentences = [{"raw": text, "sentid": n} for n, text in enumerate(["a dog", "a cat", "two boys", "a car", "a bus"])]
+    flickr = [
+        {
+            "filename": f"{image}.jpg",
+            "split": "test",
+            "sentences": [{**one, "sentid": 5 * place + one["sentid"]} for one in sentences],
+        }
+        for place, image in enumerate(image_ids)
+    ]
+    coco = [
+        {
+            "filename": row["file_name"],
+            "filepath": row["folder"],
+            "cocoid": row["image_id"],
+            "split": "test",
+            "sentences": [
+                {"raw": one["text"], "sentid": one["caption_id"]}
+                for one in content.captions.to_pylist()
+                if one["image_id"] == row["image_id"]
+            ],
+        }
+        for row in content.images.to_pylist()
+    ]
+    for name, images in (("coco/dataset_coco", coco), ("flickr/dataset_flickr30k", flickr)):
+        path = folder / f"{name}.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps({"images": images}))
+    return Library(folder, offline=True)
+
+
+def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):
+    ids = [1007129816, 1009434119, 101362133]
+    library = flickr30k_folder(tmp_path, ids)
+    on_coco = ce.evaluate(run, data_dir=library, confidence=None)
+    assert {row.task for row in on_coco.results} >= {"coco_5k"}
+    assert on_coco.skipped["flickr30k"] == "the run holds 0 of the 3 images of Flickr30k"
+    captions = np.repeat(np.eye(3), 5, axis=0)
+    flickr = EmbeddingsRun(Embeddings(ids, np.eye(3)), Embeddings(np.arange(15), captions))
+    report = ce.evaluate(flickr, data_dir=library, confidence=0.9)
+    assert {row.task for row in report.results} == {"flickr30k"}
+    assert report.skipped["coco_5k"] == "the run holds 0 of the 60 images of COCO"
+    assert report.scores["flickr30k/t2i/recall_at_1"] == 1
+    assert report.scores["flickr30k/rsum"] == 600
+    with pytest.raises(MissingIds, match="lacks 3 of 3 images"):
+        ce.evaluate(run, "flickr30k", data_dir=library)
+
+
+def test_flickr30k_is_not_fetched_unless_it_is_named(run, sample_library):
+    report = ce.evaluate(run, data_dir=sample_library, confidence=None)
+    assert report.skipped["flickr30k"] == "Flickr30k is not on this machine; name the task to fetch it"
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(("split", "images"), [("validation", 1014), ("test", 1000)])
+def test_flickr30k_ranks_its_images_with_five_captions_each(real_library, split, images):
+    content = real_library.flickr30k(split)
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((images, 16))
+    rows = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids)
+    captions = vectors[np.argsort(content.image_ids)[rows]] + 0.5 * random.standard_normal((rows.size, 16))
+    run = EmbeddingsRun(Embeddings(content.image_ids, vectors), Embeddings(content.caption_ids, captions))
+    report = ce.evaluate(run, split=split, data_dir=real_library)
+    found = {row.key: row.n_queries for row in report.results}
+    assert found["flickr30k/i2t/recall_at_1"] == images
+    assert found["flickr30k/t2i/recall_at_1"] == 5 * images
+    assert {row.task for row in report.results} == {"flickr30k"}

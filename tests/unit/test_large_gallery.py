@@ -1,0 +1,130 @@
+"""A gallery counted in tiles and shards ranks as one held in memory."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking.large_gallery import LargeGallery
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings, Judgments
+
+QUERIES, ITEMS = 70, 5_000
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.TILE_WIDTH", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.ROWS_AT_ONCE", 33)
+
+
+def judged(seed=0, width=12):
+    """Small whole numbers: exact in float16, full of ties and of twins."""
+    random = np.random.default_rng(seed)
+    queries = Embeddings(np.arange(QUERIES) + 10**6, random.integers(-3, 4, (QUERIES, width)).astype(np.float32))
+    ids = random.permutation(ITEMS) * 3
+    vectors = random.integers(-3, 4, (ITEMS, width)).astype(np.float16)
+    vectors[random.choice(ITEMS, 300)] = vectors[17]
+    rows = np.repeat(np.arange(QUERIES), random.integers(1, 6, QUERIES))
+    pairs = np.unique([rows, random.choice(ITEMS, rows.size)], axis=1)
+    qrels = Judgments.from_pairs(queries.ids, ids, queries.ids[pairs[0]], ids[pairs[1]])
+    return queries, ids, vectors, qrels
+
+
+def in_shards(queries, ids, vectors, qrels, edges, similarity="dot"):
+    wanted = np.isin(ids, qrels.gallery_ids[qrels.indices])
+    gallery = LargeGallery(queries, qrels, Embeddings(ids[wanted], vectors[wanted]), similarity=similarity)
+    shards = [gallery.count(ids[a:b], vectors[a:b]) for a, b in itertools.pairwise(edges)]
+    return gallery.ranks(sum(shards[1:], start=shards[0]))
+
+
+def assert_equal_ranks(left, right):
+    for name in ("query_ids", "indptr", "ranks", "n_positives", "n_gallery", "ties"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
+
+
+@pytest.mark.parametrize("edges", [(0, ITEMS), (0, 1, 2_500, ITEMS), (0, 1_000, 1_001, 4_999, ITEMS)])
+def test_ranks_equal_those_of_a_gallery_in_memory(edges):
+    queries, ids, vectors, qrels = judged()
+    expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
+    assert_equal_ranks(in_shards(queries, ids, vectors, qrels, edges), expected)
+    assert expected.ties.sum() > 1_000
+
+
+def test_a_memory_mapped_gallery(tmp_path):
+    queries, ids, vectors, qrels = judged(seed=1)
+    np.save(tmp_path / "gallery.npy", vectors)
+    mapped = np.load(tmp_path / "gallery.npy", mmap_mode="r")
+    expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
+    assert_equal_ranks(in_shards(queries, ids, mapped, qrels, (0, ITEMS)), expected)
+
+
+@pytest.mark.parametrize("edges", [(0, ITEMS), (0, 777, ITEMS)])
+def test_twins_of_a_positive_tie_in_every_tile_and_shard(edges):
+    random = np.random.default_rng(2)
+    queries = Embeddings(np.arange(QUERIES), random.standard_normal((QUERIES, 129)))
+    vectors = random.standard_normal((ITEMS, 129)).astype(np.float32)
+    twins = np.array([3, 776, 777, 1_001, 2_345, 4_999])
+    vectors[twins] = vectors[3]
+    ids = np.arange(ITEMS)
+    found = []
+    for twin in twins:
+        qrels = Judgments.from_pairs(queries.ids, ids, queries.ids, np.full(QUERIES, twin))
+        ranks = in_shards(queries, ids, vectors, qrels, edges, "cosine")
+        assert ranks.ties.tolist() == [twins.size - 1] * QUERIES
+        found.append(ranks.ranks.tolist())
+    assert found == [found[0]] * twins.size
+
+
+def test_a_query_is_left_out_of_its_own_ranking():
+    _, ids, vectors, _ = judged(seed=3)
+    asking = np.arange(0, ITEMS, 40)
+    qrels = Judgments.from_pairs(
+        ids[asking],
+        ids,
+        np.tile(ids[asking], 2),
+        np.append(ids[asking + 1], ids[(asking + 40) % ITEMS]),
+        without_self=True,
+    )
+    expected = positive_ranks(EmbeddingsRun(None, Embeddings(ids, vectors)), qrels, "t2t", similarity="dot")
+    own = Embeddings(ids[asking], vectors[asking])
+    assert_equal_ranks(in_shards(own, ids, vectors, qrels, (0, 2_000, ITEMS)), expected)
+
+
+def test_shards_that_overlap_or_leave_gaps_are_refused():
+    queries, ids, vectors, qrels = judged()
+    gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors))
+    half = gallery.count(ids[:2_500], vectors[:2_500])
+    with pytest.raises(DataError, match="have 500 items in common"):
+        half + gallery.count(ids[2_000:3_000], vectors[2_000:3_000])
+    with pytest.raises(MissingIds, match="2500 of 5000 gallery items were in no shard"):
+        gallery.ranks(half)
+
+
+def test_bad_shards_are_refused():
+    queries, ids, vectors, qrels = judged()
+    gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors))
+    with pytest.raises(DataError, match="1 items outside the gallery, first 1"):
+        gallery.count(np.append(ids[:2], 1), vectors[:3])
+    with pytest.raises(DataError, match="lists an id twice"):
+        gallery.count(ids[[0, 0]], vectors[:2])
+    with pytest.raises(MalformedRun, match=r"need \(2, 12\), floating"):
+        gallery.count(ids[:2], vectors[:2, :5])
+    broken = vectors.copy()
+    broken[1_234, 3] = np.nan
+    with pytest.raises(MalformedRun, match=f"first for id {ids[1_234]}"):
+        gallery.count(ids, broken)
+
+
+def test_missing_vectors_and_folds_are_refused():
+    queries, ids, vectors, qrels = judged()
+    every = Embeddings(ids, vectors)
+    with pytest.raises(MissingIds, match="positives have no vector"):
+        LargeGallery(queries, qrels, Embeddings(ids[:5], vectors[:5]))
+    with pytest.raises(MissingIds, match="1 of 70 queries have no vector"):
+        LargeGallery(Embeddings(queries.ids[1:], queries.vectors[1:]), qrels, every)
+    folded = Judgments.from_pairs([1], [7], [1], [7], query_folds=np.array([0]), gallery_folds=np.array([0]))
+    with pytest.raises(InvalidOption, match="folds"):
+        LargeGallery(queries, folded, every)

@@ -1,0 +1,170 @@
+"""The folder of a report: what is written, what is rebuilt, and what is refused."""
+
+import base64
+import json
+import warnings
+from io import BytesIO
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from report_samples import sample_report
+
+from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.evaluation import report_from_json
+from cxc_eccv.report.examples import collect_examples
+from cxc_eccv.report.examples_table import reason_of
+from cxc_eccv.report.folder import rebuild_pages, write_folder
+from cxc_eccv.report.thumbnails import LONGEST_SIDE, thumbnail
+from cxc_eccv.types import Report
+
+FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
+
+
+@pytest.fixture(scope="module")
+def content(sample_library):
+    run, report = sample_report(sample_library)
+    return report, collect_examples(run, report, sample_library)
+
+
+@pytest.fixture
+def folder(content, tmp_path):
+    write_folder(tmp_path / "out", *content)
+    return tmp_path / "out"
+
+
+def test_five_files_that_can_be_read_back(folder, content):
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    report, examples = content
+    read = report_from_json((folder / "report.json").read_text())
+    assert read.results == report.results
+    assert pq.read_table(folder / "per_query.parquet").to_pylist() == report.per_query.to_pylist()
+    assert pq.read_table(folder / "examples.parquet").equals(examples)
+
+
+def test_equal_inputs_give_equal_bytes(folder, content, tmp_path):
+    for path in write_folder(tmp_path / "again", *content):
+        assert path.read_bytes() == (folder / path.name).read_bytes()
+
+
+def test_pages_are_rebuilt_from_the_folder_alone(folder):
+    before = {name: (folder / name).read_bytes() for name in FILES}
+    for name in ("report.md", "report.html"):
+        (folder / name).unlink()
+    assert [path.name for path in rebuild_pages(folder)] == ["report.md", "report.html"]
+    assert {name: (folder / name).read_bytes() for name in FILES} == before
+
+
+def test_a_report_laid_out_anew_is_the_same_report(folder):
+    path = folder / "report.json"
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=None, sort_keys=True))
+    rebuild_pages(folder)
+
+
+@pytest.mark.parametrize("name", FILES[:3])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=f"lacks {name}.*evaluate --output"):
+        rebuild_pages(folder)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(DataError, match="absent is not a folder"):
+        rebuild_pages(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", FILES[1:3])
+def test_a_table_of_another_report_is_refused(folder, content, tmp_path, name):
+    report, examples = content
+    other = Report(report.results[1:], report.skipped, report.provenance, report.per_query)
+    write_folder(tmp_path / "other", other, examples)
+    (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with pytest.raises(DataError, match=rf"{name} was not written with the report\.json beside it"):
+        rebuild_pages(folder)
+
+
+@pytest.mark.parametrize("name", FILES[1:3])
+def test_a_truncated_table_is_refused(folder, name):
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(MalformedSource, match="no readable Parquet file"):
+        rebuild_pages(folder)
+
+
+def test_a_table_without_a_column_is_refused(folder):
+    path = folder / "examples.parquet"
+    pq.write_table(pq.read_table(path).drop_columns("item_texts"), path)
+    with pytest.raises(MalformedSource, match="item_texts"):
+        rebuild_pages(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": 2}'])
+def test_a_report_json_that_is_none_is_refused(folder, text):
+    (folder / "report.json").write_text(text)
+    with pytest.raises(DataError, match=r"report\.json: not a report\.json of schema 1"):
+        rebuild_pages(folder)
+
+
+def test_a_report_without_its_run(content, tmp_path):
+    report, _ = content
+    write_folder(tmp_path, Report(report.results, {}, report.provenance))
+    assert "without its run" in reason_of(pq.read_table(tmp_path / "examples.parquet"))
+    before = (tmp_path / "report.html").read_bytes()
+    rebuild_pages(tmp_path)
+    assert (tmp_path / "report.html").read_bytes() == before
+
+
+def test_thumbnails_are_put_into_the_page(folder):
+    rebuild_pages(folder, sample_images())
+    text = (folder / "report.html").read_text()
+    assert text.count("data:image/jpeg;base64,") > 50
+    assert len(text) < 5_000_000
+
+
+def test_images_that_are_not_there_are_counted(folder, tmp_path):
+    names = {row["item_file"] for row in pq.read_table(folder / "examples.parquet").to_pylist()} - {None}
+    one = min(names)
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / one).write_bytes((sample_images() / one).read_bytes())
+    with pytest.warns(UserWarning, match=rf"{len(names) - 1} of {len(names)} images shown are not below"):
+        rebuild_pages(folder, tmp_path / "images")
+    assert "not in the folder" in (folder / "report.html").read_text()
+
+
+def test_a_folder_without_any_of_the_images_is_refused(folder, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidOption, match=r"holds none of the \d+ images shown, for example COCO_val2014"):
+        rebuild_pages(folder, tmp_path / "empty")
+    with pytest.raises(InvalidOption, match="is not a folder"):
+        rebuild_pages(folder, tmp_path / "absent")
+
+
+def test_a_broken_image_is_named(folder, tmp_path):
+    name = min({row["item_file"] for row in pq.read_table(folder / "examples.parquet").to_pylist()} - {None})
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / name).write_bytes(b"\xff\xd8 no image")
+    with pytest.raises(MalformedSource, match=name):
+        rebuild_pages(folder, tmp_path / "images")
+
+
+def test_no_images_in_the_report_need_no_folder_of_images(content, tmp_path):
+    report, examples = content
+    texts = examples.filter([direction == "t2t" for direction in examples["direction"].to_pylist()])
+    write_folder(tmp_path / "out", report, texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rebuild_pages(tmp_path / "out", sample_images())
+
+
+def test_a_thumbnail_is_small_and_upright(tmp_path):
+    path = tmp_path / "turned.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    exif[0x010E] = "a private note"
+    Image.new("RGB", (900, 300), "red").save(path, exif=exif)
+    content = base64.b64decode(thumbnail(path.read_bytes()).partition(",")[2])
+    with Image.open(BytesIO(content)) as small:
+        assert small.size == (LONGEST_SIDE // 3, LONGEST_SIDE)
+        assert small.format == "JPEG"
+    assert b"private" not in content

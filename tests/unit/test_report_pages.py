@@ -1,0 +1,225 @@
+"""The pages: nothing from elsewhere, everything out of data escaped, sound structure, readable colours."""
+
+import dataclasses
+import itertools
+import re
+from importlib import resources
+
+import pytest
+from report_samples import Page, near_run, sample_report
+
+from cxc_eccv.report.example_cards import example_cards
+from cxc_eccv.report.examples import collect_examples
+from cxc_eccv.report.examples_table import SCHEMA, no_examples
+from cxc_eccv.report.html_page import render_html
+from cxc_eccv.report.markdown_page import render_markdown
+from cxc_eccv.report.page import page_of
+from cxc_eccv.types import Report, Result
+
+NASTY = "<script>alert('1')</script> \"quoted\" & |pipe| *star* `tick` [link](https://x.y) {{ 7*7 }}"
+PIXEL = "data:image/jpeg;base64,AAAA"
+
+
+@pytest.fixture(scope="module")
+def content(sample_library):
+    """A report and its examples."""
+    run, report = sample_report(sample_library)
+    return report, collect_examples(run, report, sample_library)
+
+
+@pytest.fixture(scope="module")
+def html(content):
+    return render_html(page_of(*content))
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+@pytest.fixture(scope="module")
+def spoilt(content):
+    """The same with markup in every text that comes from data."""
+    report, examples = content
+    rows = examples.to_pylist()
+    for row in rows:
+        row |= {"query_texts": [NASTY, NASTY], "item_texts": [NASTY], "query_file": NASTY, "item_file": NASTY}
+    provenance = {**report.provenance, "model": NASTY, "command": NASTY, NASTY: NASTY}
+    provenance["data"] = {**report.provenance["data"], "edition": NASTY, "files": {NASTY: NASTY}}
+    spoilt = dataclasses.replace(report, provenance=provenance, skipped={NASTY: NASTY})
+    return page_of(spoilt, type(examples).from_pylist(rows, schema=SCHEMA))
+
+
+def test_markup_in_data_is_shown_as_text(spoilt, page):
+    text = render_html(spoilt, {NASTY: PIXEL})
+    shown = Page(text)
+    assert not shown.all("script", "iframe")
+    assert "<script" not in text
+    assert "alert('1')" not in re.sub(r"&lt;script&gt;alert\(&#39;1&#39;\)&lt;/script&gt;", "", text)
+    assert "49" not in shown.all("h1")[0]["text"]
+    assert shown.all("h1")[0]["text"] == NASTY
+    known = {name for one in page.elements for name in one["attrs"]} | {"src", "alt"}
+    assert {name for one in shown.elements for name in one["attrs"]} <= known
+    assert {one["attrs"]["alt"] for one in shown.all("img")} == {NASTY}
+
+
+def test_markup_in_data_does_not_break_markdown(spoilt, content):
+    text = render_markdown(spoilt)
+    outside_code = re.sub(r"`[^`\n]*`", "", text)
+    assert "<script" not in outside_code
+    assert r"\*star\*" in text
+    assert r"\[link\]" in text
+    cells = re.compile(r"(?<!\\)\|")
+    shape = [len(cells.findall(line)) for line in text.splitlines() if line.startswith("|")]
+    plain = [len(cells.findall(line)) for line in render_markdown(page_of(*content)).splitlines() if line[:1] == "|"]
+    assert set(shape) == set(plain)
+
+
+def test_nothing_is_loaded_from_elsewhere(html, page):
+    assert len(html.encode()) < 5_000_000
+    assert not page.all("script", "link", "iframe", "object", "embed", "img")
+    assert "url(" not in html
+    assert "@import" not in html
+    assert not re.search(r"https?://", html)
+    policy = next(one["attrs"]["content"] for one in page.all("meta") if "http-equiv" in one["attrs"])
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert {one["attrs"]["href"][0] for one in page.all("a")} == {"#"}
+
+
+def test_landmarks_headings_and_language(page):
+    for tag in ("header", "nav", "main", "footer", "h1"):
+        assert len(page.all(tag)) == 1
+    assert page.all("html")[0]["attrs"]["lang"] == "en"
+    levels = [int(one["tag"][1]) for one in page.all("h1", "h2", "h3", "h4")]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert page.all("a")[0]["attrs"]["href"] == "#main"
+
+
+def test_ids_are_unique_and_every_reference_is_there(page):
+    ids = [one["attrs"]["id"] for one in page.elements if "id" in one["attrs"]]
+    assert len(ids) == len(set(ids))
+    for one in page.elements:
+        wanted = one["attrs"].get("aria-labelledby", "").split()
+        wanted += [one["attrs"]["href"][1:]] if one["tag"] == "a" else []
+        assert set(wanted) <= set(ids)
+
+
+def test_tables_and_charts_speak(page):
+    tables = page.all("table")
+    assert len(tables) == len(page.all("caption")) >= 12
+    assert all("scope" in one["attrs"] for one in page.all("th"))
+    for chart in page.all("svg"):
+        attributes = chart["attrs"]
+        hidden = attributes.get("aria-hidden") == "true"
+        assert hidden or (attributes["role"] == "img" and (attributes.keys() & {"aria-label", "aria-labelledby"}))
+    assert len(page.all("title")) == 1 + len(page.all("desc")) == 1 + 4
+    for scrolling in (one for one in page.all("div") if "scroll" in one["attrs"].get("class", "").split()):
+        assert scrolling["attrs"]["tabindex"] == "0"
+        assert scrolling["attrs"]["aria-label"]
+
+
+def test_every_score_and_caveat_is_on_both_pages(content, html):
+    report, examples = content
+    markdown = render_markdown(page_of(report, examples))
+    for text in (html, markdown):
+        for result in report.results:
+            scale = 1 if result.metric in ("median_rank", "mean_rank", "rsum") else 100
+            assert f"{scale * result.value:.1f}" in text
+            if result.low is not None:
+                assert f"{scale * result.low:.1f} to {scale * result.high:.1f}" in text
+        assert report.provenance["data"]["fingerprint"] in text
+        for digest in report.provenance["data"]["files"].values():
+            assert digest in text
+        assert "Entail@1 (unjudged: not entailed)" in text
+
+
+def test_colours_are_readable(html):
+    """WCAG AA: 4.5 to 1 for text, 3 to 1 for what carries meaning in a chart."""
+    css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text()
+    assert css in html
+    blocks = re.findall(r":root \{(.*?)\n *\}", css, re.DOTALL)[:2]
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks)
+    assert light.keys() == dark.keys()
+    for colours in (light, dark):
+        for ink in ("ink", "quiet", "link", "i2t", "t2i", "t2t", "i2i", "linked", "other", "rejected", "unjudged"):
+            for ground in ("page", "surface", "sunken"):
+                assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
+        for verdict in ("linked", "other"):
+            for ink in (verdict, "ink", "quiet"):
+                assert contrast(colours[ink], colours[f"{verdict}-soft"]) >= 4.5, (verdict, ink)
+        for kind in ("coco", "cxc", "eccv", "wrong", *(f"bin{place}" for place in range(9))):
+            assert contrast(colours[f"on-{kind}"], colours[kind]) >= 4.5, kind
+        for mark in ("i2t", "t2i", "t2t", "i2i", "focus"):
+            assert contrast(colours[mark], colours["surface"]) >= 3
+
+
+def contrast(one, other):
+    """Contrast ratio of two colours, WCAG 2.2."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour):
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_images_have_a_text_and_absent_ones_a_frame(content):
+    report, examples = content
+    files = sorted({row["item_file"] for row in examples.to_pylist() if row["item_file"]})
+    text = render_html(page_of(report, examples), dict.fromkeys(files[1:], PIXEL))
+    shown = Page(text)
+    assert shown.all("img")
+    assert all(one["attrs"]["alt"] and one["attrs"]["src"] == PIXEL for one in shown.all("img"))
+    assert "not in the folder" in text
+    assert "1 of " in text
+
+
+def test_a_query_shows_verdict_and_labels_of_every_item(content, page):
+    cards = example_cards(content[1])
+    items = [one for one in page.all("li") if one["attrs"].get("class") in ("linked", "other", "rejected", "unjudged")]
+    expected = [item for card in cards for item in card.items]
+    assert len(items) == len(expected) + 4  # and the legend
+    for element, item in zip(items[4:], expected, strict=True):
+        assert element["attrs"]["class"] == item.kind
+        for text in (item.texts[0].strip(), item.verdict, *(badge.text for badge in item.badges)):
+            assert text in element["text"]
+
+
+def test_verdicts_in_words(content):
+    rows = content[1].to_pylist()
+    items = [item for card in example_cards(content[1]) for item in card.items]
+    for row, item in zip(rows, items, strict=True):
+        assert (item.kind == "linked") == bool(row["coco"])
+        assert (item.kind in ("linked", "other")) == row["positive"]
+        assert (item.kind == "rejected") == (
+            not row["positive"] and (row["cxc"] is False or row["entailment"] is False)
+        )
+    assert {item.kind for item in items} == {"linked", "other", "rejected", "unjudged"}
+
+
+def test_a_report_without_values_of_queries_says_so():
+    results = (Result("coco_5k", "i2t", "recall_at_1", 0.5, 9),)
+    page = page_of(Report(results, {}, {"split": "test"}), no_examples("none were kept"))
+    text = render_html(page)
+    assert "No query is shown: none were kept." in text
+    assert "Recall over k" not in text
+    assert "No query is shown: none were kept." in render_markdown(page)
+
+
+def test_a_report_without_results_still_renders():
+    page = page_of(Report((), {"cxc/i2t": "the run has no images"}, {"split": "test"}), no_examples("no run"))
+    for text in (render_html(page), render_markdown(page)):
+        assert "No task could be computed" in text
+        assert "the run has no images" in text
+
+
+def test_equal_inputs_give_equal_pages(sample_library):
+    texts = []
+    for _ in range(2):
+        run, report = sample_report(sample_library, near_run(sample_library, seed=3))
+        page = page_of(report, collect_examples(run, report, sample_library))
+        texts.append((render_html(page), render_markdown(page)))
+    assert texts[0] == texts[1]

@@ -1,0 +1,160 @@
+"""Top items and plausible hits: ties of any extent, rankings cut short, options out of range."""
+
+import numpy as np
+import oracles
+import pytest
+
+from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
+from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.row_measures import plausible_hits, top_k
+from cxc_eccv.ranking.thresholds import scores_at_depths
+from cxc_eccv.ranking.top_rows import TopRows
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+from cxc_eccv.types import Embeddings, Judgments
+
+LOOKS = ((0, None), (1, None), (2, None), (0, 50))
+
+
+def constant_run(n_images, n_captions):
+    sides = ((n_images, 1_000), (n_captions, 50_000))
+    return EmbeddingsRun(*(Embeddings(np.arange(first, first + n), np.full((n, 33), 0.1)) for n, first in sides))
+
+
+def random_matches(run, seed=0, categories=4):
+    random = np.random.default_rng(seed)
+    sets = random.random((run.captions.ids.size, categories)) < 0.4
+    own = sets[random.integers(0, len(sets), run.images.ids.size)]
+    return CategoryMatches.of(run.images.ids, own, run.captions.ids, sets)
+
+
+def test_a_constant_model_has_its_judged_items_last():
+    """Top items: judged ones without gain first, then unjudged ones by id; never one with a gain."""
+    run = constant_run(40, 700)
+    captions = run.captions.ids
+    gains = np.tile([1.0, 0.0], 40)
+    qrels = Judgments(
+        run.images.ids, captions, np.arange(0, 81, 2), np.tile([0, 650], 40), np.zeros(40, int), gains=gains
+    )
+    for block_size in (None, 1, 17):
+        top = top_k(run, qrels, "i2t", 5, block_size=block_size)
+        assert top.ids.tolist() == [[captions[650], *captions[1:5].tolist()]] * 40
+        assert top.cut.tolist() == [695] * 40
+
+
+def test_a_constant_model_gets_the_fewest_plausible_hits():
+    run = constant_run(40, 700)
+    matches = random_matches(run)
+    hits = plausible_hits(run, matches, "i2t", LOOKS)
+    others = 700 - hits.n_matches
+    depths = hits.n_matches.copy()
+    depths[:, 3] = np.minimum(depths[:, 3], 50)
+    np.testing.assert_array_equal(hits.hits, np.maximum(depths - others, 0))
+    assert np.all(hits.ties > 0)
+
+
+@pytest.mark.parametrize("width", [64, 513])
+@pytest.mark.parametrize("block_size", [None, 1, 50])
+def test_identical_captions_tie_wherever_they_stand(width, block_size):
+    """Matrix products round equal columns differently at different places; the order must not show it."""
+    random = np.random.default_rng(width)
+    images = random.standard_normal((97, width)).astype(np.float32)
+    captions = random.standard_normal((1003, width)).astype(np.float32)
+    copies = np.sort(random.choice(1003, size=60, replace=False))
+    captions[copies] = images[0]
+    run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))
+    qrels = Judgments(np.array([0]), np.arange(1003), [0, 1], copies[:1], [0], gains=np.array([1.0]))
+    assert top_k(run, qrels, "i2t", 60, block_size=block_size).ids.tolist() == [[*copies[1:], copies[0]]]
+    assert top_k(run, qrels, "i2t", 59, block_size=block_size).cut.tolist() == [1]
+    sets = np.isin(np.arange(1003), copies[:10])[:, None]
+    matches = CategoryMatches.of(np.array([0]), np.array([[True]]), np.arange(1003), sets)
+    hits = plausible_hits(run, matches, "i2t", ((0, None),), block_size=block_size)
+    assert (hits.n_matches.tolist(), hits.hits.tolist(), hits.ties.tolist()) == ([[10]], [[0]], [50])
+
+
+def test_many_matches_of_many_queries_equal_a_sort():
+    random = np.random.default_rng(4)
+    sides = (Embeddings(np.arange(n), random.integers(-3, 4, (n, 24))) for n in (130, 610))
+    run = EmbeddingsRun(*sides)
+    matches = random_matches(run, seed=5)
+    hits = plausible_hits(run, matches, "i2t", LOOKS, similarity="dot")
+    products = run.images.vectors.astype(float) @ run.captions.vectors.T
+    assert hits.ties.any()
+    for look in LOOKS:
+        slow = [
+            oracles.plausible_precision(
+                dict(enumerate(row)), matches.distances[own][matches.gallery_classes].tolist(), *look
+            )
+            for row, own in zip(products.tolist(), matches.query_classes, strict=True)
+        ]
+        np.testing.assert_allclose(hits.precision(*look), slow, rtol=1e-15)
+
+
+def test_a_reader_of_t2i_gets_a_product_of_its_own_and_i2t_shares_one(monkeypatch):
+    """Columns of the shared product are never whole."""
+    run = constant_run(30, 50)
+    i2t = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, run.captions.ids[:30])
+    t2i = Judgments.from_pairs(run.captions.ids[:30], run.images.ids, run.captions.ids[:30], run.images.ids)
+    requests = {"i": ("i2t", i2t), "t": ("t2i", t2i)}
+    with monkeypatch.context() as patch:
+        patch.setattr("cxc_eccv.ranking.positives.count_both", None)
+        reader = TopRows(t2i, 3)
+        ranks_of_run(run, requests, readers={"t2i": [reader]})
+        assert reader.result.ids.shape == (30, 3)
+    monkeypatch.setattr("cxc_eccv.ranking.positives.count_one", None)
+    ranks_of_run(run, requests, readers={"i2t": [TopRows(i2t, 3)]})
+
+
+def test_rankings_cut_short_serve_as_far_as_they_go():
+    run = RankingsRun.from_dicts(i2t={1: [30, 10, 20], 2: [20, 10, 30]})
+    qrels = Judgments.from_pairs([1, 2], [10, 20, 30, 40], [1, 2], [10, 20])
+    assert top_k(run, qrels, "i2t", 3).ids.tolist() == [[30, 10, 20], [20, 10, 30]]
+    with pytest.raises(RunTooShallow, match="query 1 needs 4 ranked items for its top 4, but its ranking holds 3"):
+        top_k(run, qrels, "i2t", 4)
+    sets = np.array([[True], [True], [True], [True], [False]])
+    matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([10, 20, 30, 40, 50]), np.roll(sets, 1, axis=0))
+    assert plausible_hits(run, matches, "i2t", ((0, 3),)).hits.tolist() == [[2]]
+    with pytest.raises(RunTooShallow, match="query 1 needs 4 ranked items for its plausible matches"):
+        plausible_hits(run, matches, "i2t", ((0, None),))
+    with pytest.raises(MissingIds, match="lacks the rankings of 1 of 3 queries"):
+        top_k(run, Judgments.from_pairs([1, 2, 3], [10], [1, 2, 3], [10] * 3), "i2t", 1)
+
+
+def test_items_of_a_ranking_outside_the_gallery_and_the_query_itself_are_left_out():
+    run = RankingsRun.from_dicts(t2t={10: [10, 99, 30, 20]})
+    qrels = Judgments.from_pairs([10], [10, 20, 30], [10], [20], without_self=True)
+    assert top_k(run, qrels, "t2t", 5).ids.tolist() == [[30, 20]]
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.0, True, None])
+def test_k_is_a_whole_number_of_at_least_one(k):
+    run = constant_run(3, 4)
+    qrels = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, run.captions.ids[:3])
+    with pytest.raises(InvalidOption, match="whole number of at least 1"):
+        top_k(run, qrels, "i2t", k)
+
+
+def test_missing_items_are_named():
+    matches = random_matches(constant_run(3, 5))
+    with pytest.raises(MissingIds, match="lacks 1 of 5 captions"):
+        plausible_hits(constant_run(3, 4), matches, "i2t", LOOKS)
+
+
+@pytest.mark.parametrize("depths", [[[3, 3, 3]], [[1, 9, 4], [9, 9, 1]], [[5, 2, 2], [1, 1, 1]]])
+def test_scores_at_depths_equal_a_sort(depths):
+    scores = np.random.default_rng(0).integers(0, 5, (len(depths), 9)).astype(np.float32)
+    before = scores.copy()
+    expected = np.take_along_axis(-np.sort(-scores, axis=1), np.array(depths) - 1, axis=1)
+    np.testing.assert_array_equal(scores_at_depths(scores, np.array(depths)), expected)
+    np.testing.assert_array_equal(scores, before)
+
+
+def test_looks_share_one_reading():
+    run = constant_run(5, 60)
+    matches = random_matches(run, seed=2)
+    together = plausible_hits(run, matches, "i2t", LOOKS)
+    for look in LOOKS:
+        reader = PlausibleRows(matches, (look,))
+        ranks_of_run(run, {}, readers={"i2t": [reader]})
+        np.testing.assert_array_equal(reader.result.precision(*look), together.precision(*look))

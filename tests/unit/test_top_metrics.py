@@ -1,0 +1,102 @@
+"""nDCG, Entail@K and PMRP on cases worked out by hand, and what they refuse."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
+from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.metrics.entail_at_k import entail_at_k
+from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
+from cxc_eccv.metrics.pmrp import pmrp
+from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
+from cxc_eccv.types import Judgments, TopK
+
+
+def judged(gains, gallery=(1, 2, 3, 4, 5), query=9):
+    """Judgments of one query from item id to gain."""
+    places = [gallery.index(item) for item in sorted(gains)]
+    values = np.array([gains[item] for item in sorted(gains)], dtype=float)
+    return Judgments(np.array([query]), np.array(gallery), [0, len(places)], places, [0], gains=values)
+
+
+def top(*ids, query=9):
+    return TopK(np.array([query]), np.array([ids]))
+
+
+def test_ndcg_of_a_ranking_read_off_by_hand():
+    """Gains 5, 0, 3 against the ideal 5, 3, 2: (5 + 3 / 2) / (5 + 3 / log2(3) + 2 / 2)."""
+    qrels = judged({1: 5.0, 2: 3.0, 3: 2.0})
+    expected = (5 + 3 / 2) / (5 + 3 / np.log2(3) + 2 / 2)
+    assert ndcg_at_k(top(1, 4, 2, 3, 5), qrels, 3).item() == pytest.approx(expected, rel=1e-15)
+    assert ndcg_at_k(top(4, 5), qrels, 2).tolist() == [0]
+    assert ndcg_at_k(top(1, 2, 3, 4, 5), qrels, 10).item() == pytest.approx(1, rel=1e-15)
+
+
+def test_gains_are_linear_in_the_rating():
+    """With 2^gain - 1 the item rated 1 behind the one rated 5 would hardly count."""
+    qrels = judged({1: 5.0, 2: 1.0})
+    expected = (1 + 5 / np.log2(3)) / (5 + 1 / np.log2(3))
+    assert ndcg_at_k(top(2, 1), qrels, 2).item() == pytest.approx(expected, rel=1e-15)
+
+
+def test_entail_at_k_under_the_three_policies():
+    """Of the top four, one is entailed, one is not, two have no label; the classifier says yes to one of these."""
+    qrels, ranking = judged({1: 1.0, 2: 0.0}), top(1, 3, 2, 4)
+    assert entail_at_k(ranking, qrels, 4).tolist() == [0.25]
+    assert entail_at_k(ranking, qrels, 4, "leave_out").tolist() == [0.5]
+    assert entail_at_k(ranking, qrels, 4, lambda _, items: items == 3).tolist() == [0.5]
+    assert [entail_at_k(ranking, qrels, k).item() for k in (1, 2)] == [1, 0.5]
+
+
+def test_a_gallery_smaller_than_k_is_looked_at_in_full():
+    qrels = judged({1: 1.0}, gallery=(1, 2))
+    assert entail_at_k(top(2, 1), qrels, 10).tolist() == [0.5]
+    assert ndcg_at_k(top(2, 1), qrels, 10).item() == pytest.approx(1 / np.log2(3))
+
+
+@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k])
+def test_what_top_metrics_refuse(metric):
+    qrels = judged({1: 1.0})
+    with pytest.raises(RunTooShallow, match="query 9 looks at the top 5, but its ranking holds 2 items"):
+        metric(top(1, 2), qrels, 5)
+    for k in (0, 1.0, True, "1"):
+        with pytest.raises(InvalidOption, match="whole number of at least 1"):
+            metric(top(1, 2), qrels, k)
+    with pytest.raises(DataError, match="of the queries that were ranked"):
+        metric(top(1, query=8), qrels, 1)
+    with pytest.raises(DataError, match="needs judgments with gains"):
+        metric(top(1), Judgments.from_pairs([9], [1, 2], [9], [1]), 1)
+
+
+def test_ndcg_has_no_value_without_a_positive_gain():
+    with pytest.raises(DataError, match="no judged item of query 9 has a positive gain"):
+        ndcg_at_k(top(1), judged({1: 0.0}), 1)
+    with pytest.raises(DataError, match=r"gain -1\.0 of a judged item is negative"):
+        ndcg_at_k(top(1), judged({1: -1.0, 2: 2.0}), 1)
+
+
+def test_entail_at_k_has_no_value_without_a_label_under_leave_out():
+    with pytest.raises(DataError, match="none of the top 2 of query 9 has a label"):
+        entail_at_k(top(3, 4, 1), judged({1: 1.0}), 2, "leave_out")
+
+
+def test_labels_and_policies_that_entail_at_k_refuses():
+    qrels = judged({1: 1.0})
+    with pytest.raises(UnknownName, match="did you mean 'leave_out'"):
+        entail_at_k(top(1), qrels, 1, "leaveout")
+    with pytest.raises(InvalidOption, match="give the classifier itself"):
+        entail_at_k(top(1), qrels, 1, "classifier")
+    with pytest.raises(DataError, match="labels of the judgments are other than 0 and 1"):
+        entail_at_k(top(1), judged({1: 0.5}), 1)
+    with pytest.raises(DataError, match="labels of the classifier are other than 0 and 1"):
+        entail_at_k(top(1, 2), qrels, 2, lambda _, items: items * 0.3)
+    with pytest.raises(DataError, match=r"labels of shape \(3,\) for 1 pairs"):
+        entail_at_k(top(1, 2), qrels, 2, lambda *_: [1, 0, 1])
+
+
+def test_pmrp_needs_its_looks():
+    hits = PlausibleHits(np.array([9]), ((0, None), (1, None)), np.ones((1, 2)), np.ones((1, 2)), np.zeros(1))
+    with pytest.raises(InvalidOption, match="zeta 2"):
+        pmrp(hits)
+    with pytest.raises(InvalidOption, match="cut 50"):
+        pmrp_at_50(hits)
