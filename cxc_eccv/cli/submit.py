@@ -25,9 +25,8 @@ def submit(
 ) -> None:
     """Check a report strictly, and propose its results to the model they are about.
 
-    Only reports of the official data, unmodified and of this release are accepted; any other is refused with the
-    reason. Shows the change of .eval_results/cxc_eccv.yaml, and sends nothing without --yes. Anyone may propose
-    results; the model's owner merges them.
+    Only reports of the official data, unmodified, by this release are accepted; any other is refused with the reason.
+    Shows the change of .eval_results/cxc_eccv.yaml, and sends nothing without --yes.
 
     The token is that of `hf auth login` or HF_TOKEN.
 
@@ -35,20 +34,16 @@ def submit(
       cxc-eccv submit report/report.json --model org/name
       cxc-eccv submit report/report.json --model org/name --notes zero-shot --yes
     """
-    from cxc_eccv.hub.repository import Access
-    from cxc_eccv.hub.submit import BENCHMARK, SubmitOptions, planned_submission
+    from cxc_eccv.hub.access import Access
+    from cxc_eccv.hub.submit import planned_submission
+    from cxc_eccv.hub.submit_options import BENCHMARK, SubmitOptions
 
     options = SubmitOptions(dataset or BENCHMARK, date, notes, source, model_index)
     access = Access(timeout=timeout)
     submission = planned_submission(report, model, options, access=access)
-    for key in submission.left_out:
-        typer.echo(f"left out: {key}, for which the leaderboard has no task")
-    for name in submission.unpublished:
-        typer.echo(f"taken on trust: {name}, whose sha256 its authors do not publish")
+    typer.echo(str(submission))
     if not submission.pending:
-        typer.echo(f"{model} states these results already")
         return
-    typer.echo(submission.diff)
     if not yes:
         typer.echo("Nothing was sent. Add --yes to open the pull request.")
         return

@@ -1,1 +1,1 @@
-"""Hugging Face Hub: what the ``evaluate`` modules in ``metrics/`` run on."""
+"""Hugging Face Hub: uploads, submissions to the leaderboard, and what the ``evaluate`` modules run on."""

@@ -23,7 +23,7 @@ import hashlib
 import re
 
 from cxc_eccv.errors import HubConflict
-from cxc_eccv.hub import front_matter
+from cxc_eccv.hub import front_matter, front_matter_merge
 
 __all__ = ["is_marked", "merged_card"]
 
@@ -63,7 +63,7 @@ def merged_card(generated: str, remote: str | None, owned: tuple[str, ...], wher
     their_matter, their_body = front_matter.split(remote)
     before, after = _hand_written(their_body, body, where)
     sections = [before.strip("\n"), _marked(body), after.strip("\n")]
-    kept = front_matter.merged(matter, their_matter, owned, where)
+    kept = front_matter_merge.merged(matter, their_matter, owned, where)
     return front_matter.joined(kept, "\n\n".join(section for section in sections if section))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cxc_eccv.builders.manifest import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.hub.folder_files import LocalFile
+from cxc_eccv.hub.local_file import LocalFile
 
 __all__ = ["checked_manifest"]
 
@@ -25,6 +25,11 @@ def checked_manifest(folder: Path, files: Sequence[LocalFile]) -> Mapping[str, A
 
     Raises:
         InvalidOption: no manifest; a file is missing, edited, or not of the build.
+
+    Example:
+        >>> checked_manifest(Path("pictures"), [])  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: pictures holds no manifest.json, so it is no dataset that `cxc-eccv build` ...
     """
     found = {file.path: file for file in files}
     manifest = _manifest(folder, found)

@@ -2,65 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-from cxc_eccv.errors import HubConflict, InvalidOption
+from cxc_eccv.errors import HubConflict
 
-__all__ = ["PATH", "checked_date", "checked_source", "merged_results", "same_results"]
+__all__ = ["PATH", "merged_results", "same_results"]
 
 PATH = ".eval_results/cxc_eccv.yaml"
-
-FARTHEST_EAST = datetime.timedelta(hours=14)
-
-
-def checked_date(date: str | None) -> str:
-    """An ISO-8601 date or time that is not in the future; today for None.
-
-    Raises:
-        InvalidOption: anything else.
-
-    Example:
-        >>> checked_date("2026-02-30")
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: date '2026-02-30': expected a day of the calendar, as 2026-11-20
-    """
-    now = datetime.datetime.now(datetime.UTC)
-    if date is None:
-        return now.date().isoformat()
-    try:
-        moment = datetime.datetime.fromisoformat(date)
-    except ValueError:
-        raise InvalidOption(f"date {date!r}: expected a day of the calendar, as 2026-11-20") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    if moment > now + FARTHEST_EAST:
-        raise InvalidOption(f"date {date!r} is in the future")
-    return date
-
-
-def checked_source(url: str | None) -> str | None:
-    """An address on the web, without a password in it.
-
-    Raises:
-        InvalidOption: anything else.
-
-    Example:
-        >>> checked_source("https://github.com/me/logs")
-        'https://github.com/me/logs'
-    """
-    if url is None:
-        return None
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidOption("the source is no address on the web; expected https://...")
-    if parts.username or parts.password:
-        raise InvalidOption("the source holds a user name or a password, and would be public. Leave them out.")
-    return url
 
 
 def merged_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = PATH) -> str:

@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from io import BytesIO
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.hub.local_file import LocalFile, local_file
 
-__all__ = ["LEFT_OUT", "LocalFile", "folder_files", "local_text"]
-
-BLOCK = 1 << 20
+__all__ = ["LEFT_OUT", "folder_files"]
 
 LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes")
 """Names that are never part of an upload, at any depth; the Hub keeps its own .gitattributes."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFile:
-    """A file to upload.
-
-    Attributes:
-        path: place in the repository, with slashes.
-        source: the file, or its content.
-        size: bytes.
-        sha256: of the content.
-        git_oid: git's sha1 of the content.
-        modified: time of its last change in nanoseconds; 0 where there is no file.
-    """
-
-    path: str
-    source: Path | bytes
-    size: int
-    sha256: str
-    git_oid: str
-    modified: int = 0
-
-    def require_unchanged(self) -> None:
-        """Make sure that the file is the one that was looked at.
-
-        Raises:
-            InvalidOption: it has changed, or is gone.
-        """
-        if isinstance(self.source, Path):
-            now = _plain_file_status(self.source, self.path)
-            if (now.st_size, now.st_mtime_ns) != (self.size, self.modified):
-                raise InvalidOption(f"{self.source} changed while it was being uploaded. Run the command again.")
 
 
 def folder_files(folder: Path, token: str | None = None) -> tuple[list[LocalFile], list[str]]:
@@ -77,74 +39,18 @@ def folder_files(folder: Path, token: str | None = None) -> tuple[list[LocalFile
     """
     if not folder.is_dir():
         raise InvalidOption(f"{folder} is not a folder")
-    files: list[LocalFile] = []
-    left_out: list[str] = []
-    for path in _walk(folder.resolve(), left_out):
-        name = path.relative_to(folder.resolve()).as_posix()
-        status = _plain_file_status(path, name)
-        with path.open("rb") as stream:
-            files.append(_digested(name, path, stream, status, token))
-    return files, [Path(path).relative_to(folder.resolve()).as_posix() for path in left_out]
+    root = folder.resolve()
+    left_out: list[Path] = []
+    files = [local_file(path, path.relative_to(root).as_posix(), token) for path in _walk(root, left_out)]
+    return files, [path.relative_to(root).as_posix() for path in left_out]
 
 
-def local_text(path: str, text: str, token: str | None = None) -> LocalFile:
-    """A file that exists only as text.
-
-    Raises:
-        InvalidOption: it holds the token.
-
-    Example:
-        >>> local_text("a.txt", "").git_oid
-        'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
-    """
-    content = text.encode()
-    return _digested(path, content, BytesIO(content), None, token)
-
-
-def _walk(folder: Path, left_out: list[str]) -> Iterator[Path]:
+def _walk(folder: Path, left_out: list[Path]) -> Iterator[Path]:
     """Files and links; a link to a folder is reported, not followed."""
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         if entry.name in LEFT_OUT:
-            left_out.append(entry.path)
+            left_out.append(Path(entry.path))
         elif entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), left_out)
         else:
             yield Path(entry.path)
-
-
-def _plain_file_status(path: Path, name: str) -> os.stat_result:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        raise InvalidOption(f"{path} is gone. Run the command again.") from None
-    if stat.S_ISLNK(status.st_mode):
-        raise InvalidOption(
-            f"{path} is a symbolic link to {path.readlink()}; an upload holds nothing from outside its folder. "
-            "Put the file itself there, or remove the link."
-        )
-    if not stat.S_ISREG(status.st_mode):
-        raise InvalidOption(f"{path} is no plain file. Remove it from the folder.")
-    if any(ord(letter) < 32 or letter == "\\" for letter in name):
-        raise InvalidOption(f"{path!r} holds a backslash or a control character in its name. Rename it.")
-    return status
-
-
-def _digested(
-    name: str, source: Path | bytes, stream: BinaryIO, status: os.stat_result | None, token: str | None
-) -> LocalFile:
-    size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-    for block in _refusing(token, name, iter(lambda: stream.read(BLOCK), b"")):
-        sha256.update(block)
-        git.update(block)
-    modified = status.st_mtime_ns if status else 0
-    return LocalFile(name, source, size, sha256.hexdigest(), git.hexdigest(), modified)
-
-
-def _refusing(token: str | None, name: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    secret, tail = (token or "").encode(), b""
-    for block in blocks:
-        if secret and secret in tail + block:
-            raise InvalidOption(f"{name} holds your access token. Remove it there, and revoke the token.")
-        tail = (tail + block)[-len(secret) :] if secret else b""
-        yield block

@@ -9,7 +9,7 @@ from huggingface_hub import EvalResult, EvalResultEntry
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from cxc_eccv.errors import HubConflict
-from cxc_eccv.hub import front_matter
+from cxc_eccv.hub import front_matter, front_matter_merge
 from cxc_eccv.hub.eval_yaml import NAME
 from cxc_eccv.hub.leaderboard import SPLIT, leaderboard_tasks
 
@@ -48,7 +48,7 @@ def card_with_results(card: str | None, entries: Sequence[EvalResultEntry], mode
             f"{where}: its {KEY} does not have the form the Hub documents. Correct or remove it."
         ) from None
     changed = [{**index[0], "results": rows}, *index[1:]]
-    return front_matter.joined(front_matter.replaced(matter, {KEY: changed}, where), body)
+    return front_matter.joined(front_matter_merge.replaced(matter, {KEY: changed}, where), body)
 
 
 def _rows(entries: Sequence[EvalResultEntry], model: str) -> list[dict[str, Any]]:

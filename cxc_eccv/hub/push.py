@@ -7,8 +7,9 @@ from pathlib import Path
 
 import cxc_eccv
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.hub.access import Access
 from cxc_eccv.hub.eval_yaml import FRAMEWORK
-from cxc_eccv.hub.repository import Access, Repository
+from cxc_eccv.hub.repository import Repository
 from cxc_eccv.hub.upload import carried_out
 from cxc_eccv.hub.upload_content import UploadContent, dataset_content, space_content
 from cxc_eccv.hub.upload_plan import UploadPlan, upload_plan

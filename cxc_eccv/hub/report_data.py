@@ -23,6 +23,7 @@ GROUPS = {
     "cxc": ("karpathy", "cxc"),
     "cxc_rated": ("karpathy", "cxc"),
     "eccv_caption": ("karpathy", "eccv_caption"),
+    "entailment": ("karpathy", "cxc", "eccv_caption"),
     "plausible_match": ("karpathy", "coco_instances"),
 }
 """Task to the groups of raw files that it cannot do without."""
@@ -51,6 +52,11 @@ def checked_data(report: Report) -> Mapping[str, str]:
     Raises:
         ReportRefused: another edition, version, package or split; a modified file, a file of the user's own, or none
             at all; says which.
+
+    Example:
+        >>> checked_data(Report((), {}, {}))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        cxc_eccv.errors.ReportRefused: its provenance does not name this package and its data. Evaluate again with ...
     """
     facts = _facts(report.provenance)
     catalog = load_catalog()

@@ -14,52 +14,19 @@ from huggingface_hub import (
     CommitOperationDelete,
     Discussion,
     HfApi,
-    constants,
-    get_token,
 )
 from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
-from cxc_eccv.errors import HubAccessDenied, InvalidOption
-from cxc_eccv.hub.answers import LOG_IN, answered
+from cxc_eccv.errors import HubError, InvalidOption
+from cxc_eccv.hub.access import Access
+from cxc_eccv.hub.answers import answered
 from cxc_eccv.hub.patience import repeated
 
-__all__ = ["Access", "RemoteFile", "RepoType", "Repository"]
+__all__ = ["RemoteFile", "RepoType", "Repository"]
 
 Answer = TypeVar("Answer")
 RepoType = Literal["dataset", "space", "model"]
-
-TIMEOUT = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Which Hub, with which token.
-
-    Attributes:
-        token: None for the one of ``HF_TOKEN`` or ``hf auth login``; never shown, logged or written.
-        endpoint: address; None for ``HF_ENDPOINT``, else https://huggingface.co.
-        timeout: seconds without a byte after which an answer is given up.
-    """
-
-    token: str | None = field(default=None, repr=False)
-    endpoint: str | None = None
-    timeout: float = TIMEOUT
-
-    def __post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise InvalidOption(f"timeout is {self.timeout}, expected a number of seconds above 0")
-        object.__setattr__(self, "token", self.token or get_token())
-        object.__setattr__(self, "endpoint", (self.endpoint or constants.ENDPOINT).rstrip("/"))
-
-    def require_token(self) -> None:
-        """Refuse early what only a token allows.
-
-        Raises:
-            HubAccessDenied: there is none.
-        """
-        if not self.token:
-            raise HubAccessDenied(f"there is no token for {self.endpoint}. {LOG_IN}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +94,7 @@ class Repository:
                 file.path: RemoteFile(file.size, file.blob_id, file.lfs.sha256 if file.lfs else None) for file in files
             }
 
-        return self._asked("list the files of", ask)
+        return repeated(lambda: self._asked("list the files of", ask))
 
     def text(self, path: str, revision: str) -> str:
         """Content of a text file at a revision."""
@@ -191,6 +158,7 @@ class Repository:
         Raises:
             HubConflict: ``main`` is not at ``parent`` any more.
             HubUnavailable: it may or may not have been applied.
+            HubError: the Hub left a file out.
         """
 
         def ask(api: HfApi) -> CommitInfo:
@@ -204,7 +172,18 @@ class Repository:
                 parent_commit=parent,
             )
 
-        return self._asked("commit to", ask)
+        done = self._asked("commit to", ask)
+        self._require_held(done.oid, operations)
+        return done
+
+    def _require_held(self, revision: str, operations: Sequence[CommitOperationAdd | CommitOperationDelete]) -> None:
+        held = self.files(revision)
+        added = [one.path_in_repo for one in operations if isinstance(one, CommitOperationAdd)]
+        lost = [path for path in added if path not in held]
+        if lost:
+            raise HubError(
+                f"{self} left out {', '.join(lost[:3])}; its .gitignore may name it. Change that, and repeat."
+            )
 
     def open_pull_requests(self) -> list[Discussion]:
         """Pull requests that are neither merged nor closed, newest first."""

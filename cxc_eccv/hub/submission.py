@@ -21,7 +21,7 @@ Text = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission that was looked at and not made yet.
+    """A submission that was looked at and not made yet; print it to see what it would change.
 
     Attributes:
         repository: of the model.
@@ -50,6 +50,12 @@ class Submission:
     def diff(self) -> str:
         """Unified diff of all files."""
         return "\n".join(text_diff(before or "", after, path) for path, (before, after) in self.files.items())
+
+    def __str__(self) -> str:
+        lines = [f"left out: {key}, for which the leaderboard has no task" for key in self.left_out]
+        lines += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in self.unpublished]
+        lines += [self.diff if self.pending else f"{self.repository} states these results already"]
+        return "\n".join(lines)
 
     def open_pull_request(self, planned_anew: Callable[[], Submission]) -> str:
         """Open the pull request, once: one that is open with the same results is used.

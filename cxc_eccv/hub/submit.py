@@ -3,61 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from huggingface_hub import EvalResultEntry
 
 import cxc_eccv
-from cxc_eccv.errors import HubError, InvalidOption, ReportRefused
+from cxc_eccv.errors import HubError, ReportRefused
 from cxc_eccv.hub import eval_results, front_matter
+from cxc_eccv.hub.access import Access
 from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks
 from cxc_eccv.hub.model_index import card_with_results
 from cxc_eccv.hub.released_data import released_data
 from cxc_eccv.hub.report_data import checked_data
 from cxc_eccv.hub.report_file import read_report
 from cxc_eccv.hub.report_values import check_values
-from cxc_eccv.hub.repository import Access, Repository
+from cxc_eccv.hub.repository import Repository
 from cxc_eccv.hub.submission import Submission, Text
+from cxc_eccv.hub.submit_options import SubmitOptions
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 
-__all__ = ["BENCHMARK", "SubmitOptions", "checked_report", "planned_submission"]
-
-BENCHMARK = "cxc-eccv/cxc_eccv"
-"""Dataset repository that is the benchmark, unless another one is named."""
+__all__ = ["checked_report", "planned_submission"]
 
 CARD = "README.md"
-LONGEST_NOTES = 300
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitOptions:
-    """What a submission says beside the numbers.
-
-    Attributes:
-        dataset: the benchmark, ``owner/name``.
-        date: when the report was computed, ISO-8601; today for None.
-        notes: about the setting, in a line, as ``zero-shot``.
-        source: address of logs or a paper.
-        model_index: write the results into the model's card too.
-
-    Raises:
-        InvalidOption: an impossible date, notes of several lines, a source that is no address.
-    """
-
-    dataset: str = BENCHMARK
-    date: str | None = None
-    notes: str | None = None
-    source: str | None = None
-    model_index: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "date", eval_results.checked_date(self.date))
-        eval_results.checked_source(self.source)
-        notes = self.notes or ""
-        if len(notes) > LONGEST_NOTES or not (notes or " ").isprintable():
-            raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
 
 
 def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
@@ -66,6 +34,11 @@ def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
     Raises:
         InvalidOption: the file cannot be read.
         ReportRefused: malformed, edited, or not of the official data; says what and where.
+
+    Example:
+        >>> checked_report("no/report.json")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: cannot read no/report.json: No such file or directory
     """
     report = read_report(path)
     try:
@@ -95,27 +68,37 @@ def planned_submission(
         HubError: no such model or benchmark; or the Hub, or the way to it, failed.
     """
     chosen, place = options or SubmitOptions(), access or Access()
+    chosen.require_no_secret(place.token)
     report, files = checked_report(path)
     tasks = [task for task in leaderboard_tasks().values() if task.key in report.scores]
     if not tasks:
         raise ReportRefused(f"{path}: it has no result that the leaderboard has a task for")
-    repository = Repository(model, "model", place)
     released = released_data(Repository(chosen.dataset, "dataset", place))
     released.require_tasks([task.task_id for task in tasks])
     released.require_same(files)
+    entries = [_entry(task, report, chosen, released.revision) for task in tasks]
+    published = {entry.name for entry in load_catalog() if entry.sha256} | set(released.sources)
+    return _submission(Repository(model, "model", place), entries, chosen, report, sorted(set(files) - published))
+
+
+def _submission(
+    repository: Repository,
+    entries: list[EvalResultEntry],
+    options: SubmitOptions,
+    report: Report,
+    unpublished: list[str],
+) -> Submission:
     parent = repository.head()
     if parent is None:
         raise HubError(f"there is no {repository}, or it may not be read")
-    _refuse_secrets(chosen, place.token)
-    entries = [_entry(task, report, chosen, released.revision) for task in tasks]
     return Submission(
         repository,
         parent,
-        _texts(repository, parent, entries, chosen),
-        f"Add results on {chosen.dataset}",
+        _texts(repository, parent, entries, options),
+        f"Add results on {options.dataset}",
         _description(report),
         tuple(key for key in report.scores if key not in leaderboard_tasks()),
-        tuple(name for name in files if load_catalog().entry(name).sha256 is None and name not in released.sources),
+        tuple(unpublished),
     )
 
 
@@ -159,8 +142,3 @@ def _description(report: Report) -> str:
         f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
         f"official data, fingerprint `{data['fingerprint']}`, and checked by `cxc-eccv submit`."
     )
-
-
-def _refuse_secrets(options: SubmitOptions, token: str | None) -> None:
-    if token and any(token in text for text in (options.notes or "", options.source or "")):
-        raise InvalidOption("the notes or the source hold your access token, and would be public. Revoke it.")

@@ -12,7 +12,8 @@ from huggingface_hub.constants import SPACES_SDK_TYPES
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hub import eval_yaml, front_matter
 from cxc_eccv.hub.dataset_folder import checked_manifest
-from cxc_eccv.hub.folder_files import LocalFile, folder_files, local_text
+from cxc_eccv.hub.folder_files import folder_files
+from cxc_eccv.hub.local_file import LocalFile, local_text
 
 __all__ = ["CARD", "UploadContent", "dataset_content", "space_content"]
 
@@ -61,6 +62,14 @@ def dataset_content(folder: Path, token: str | None = None, framework: str = eva
 
     Raises:
         InvalidOption: not such a folder, or changed since; a link in it, or the token.
+
+    Example:
+        >>> import tempfile
+        >>> from cxc_eccv.builders.folder import build_folder
+        >>> folder = Path(tempfile.mkdtemp()) / "data"
+        >>> _ = build_folder(folder, configs=["sts"], splits=["test"], data_dir="sample", progress=False)
+        >>> [file.path for file in dataset_content(folder).files]
+        ['manifest.json', 'sts/test-00000-of-00001.parquet', 'eval.yaml']
     """
     files, left_out = folder_files(folder, token)
     manifest = checked_manifest(folder, files)
@@ -72,10 +81,19 @@ def dataset_content(folder: Path, token: str | None = None, framework: str = eva
 
 
 def space_content(folder: Path, token: str | None = None) -> UploadContent:
-    """The folder of a Space, as those in ``metrics/``.
+    r"""The folder of a Space, as those in ``metrics/``.
 
     Raises:
         InvalidOption: it has no card, or one that does not say which SDK runs it; a link in it, or the token.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "README.md").write_text("---\nsdk: gradio\n---\n")
+        >>> _ = (folder / "app.py").write_text("")
+        >>> content = space_content(folder)
+        >>> content.space_sdk, [file.path for file in content.files]
+        ('gradio', ['app.py'])
     """
     files, left_out = folder_files(folder, token)
     if CARD not in [file.path for file in files]:

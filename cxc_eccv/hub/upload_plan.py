@@ -10,7 +10,7 @@ from typing import Literal
 
 from cxc_eccv.builders.manifest import MANIFEST_NAME
 from cxc_eccv.hub.card_merge import is_marked, merged_card
-from cxc_eccv.hub.folder_files import LocalFile, local_text
+from cxc_eccv.hub.local_file import LocalFile, local_text
 from cxc_eccv.hub.repository import RemoteFile, Repository
 from cxc_eccv.hub.upload_content import CARD, UploadContent
 

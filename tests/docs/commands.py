@@ -59,7 +59,7 @@ def _run(words, hub):
 
 @functools.cache
 def run_example(script, *arguments):
-    """What a script of ``examples`` prints, in a process and a folder of its own; run once, however often it is asked."""
+    """What a script of ``examples`` prints, in a process and a folder of its own; each is run once."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
         environment |= {"HF_HOME": folder, "HF_HUB_OFFLINE": "1", "CXC_ECCV_OFFLINE": "1", "PYTHONPATH": str(ROOT)}

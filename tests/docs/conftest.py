@@ -10,7 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from commands import LocalHub
-from hub_server import WRITER, Hub
+from hub_endpoints import WRITER
+from hub_server import Hub
 from workplace import make_workplace
 
 

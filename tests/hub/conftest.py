@@ -8,7 +8,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hub_client import Client
-from hub_server import WRITER, Hub
+from hub_endpoints import WRITER
+from hub_server import Hub
 
 from cxc_eccv.builders.folder import build_folder
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from cxc_eccv.errors import HubConflict, HubError
 from cxc_eccv.hub import front_matter
 from cxc_eccv.hub.card_merge import merged_card
+from cxc_eccv.hub.front_matter_merge import merged
 
 OWNED = ("configs",)
 words = st.text(st.sampled_from("abc#-: \n<>!"), max_size=60)
@@ -49,17 +50,17 @@ def test_hand_written_text_outlives_any_push(before, after, old, new):
     ours=st.dictionaries(st.sampled_from(["a", "configs", "new"]), st.lists(words) | st.integers(), max_size=3),
 )
 def test_metadata_is_ours_where_it_describes_the_files_and_theirs_elsewhere(theirs, ours):
-    merged = front_matter.merged(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
+    found = merged(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
     expected = {**ours, **theirs} | {key: ours[key] for key in OWNED if key in ours}
     if "configs" not in ours:
         expected.pop("configs", None)
-    assert front_matter.parsed(merged, "merged") == expected
+    assert front_matter.parsed(found, "found") == expected
 
 
 def test_lines_of_other_keys_keep_their_form():
     theirs = "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- old\n# about languages\nlanguage: [en]"
-    merged = front_matter.merged("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
-    assert merged == (
+    found = merged("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
+    assert found == (
         "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- x\n# about languages\nlanguage: [en]\nnew: 1"
     )
 
@@ -70,8 +71,8 @@ def test_lines_of_other_keys_keep_their_form():
     ids=["flow", "anchors", "block-scalar"],
 )
 def test_unusual_yaml_is_merged_by_meaning(theirs):
-    merged = front_matter.parsed(front_matter.merged("configs: [x, z]", theirs, OWNED, "README.md"), "merged")
-    assert merged == yaml.safe_load(theirs) | {"configs": ["x", "z"]}
+    found = front_matter.parsed(merged("configs: [x, z]", theirs, OWNED, "README.md"), "found")
+    assert found == yaml.safe_load(theirs) | {"configs": ["x", "z"]}
 
 
 @pytest.mark.parametrize(("matter", "message"), [("a: [", "not valid YAML"), ("- a", "list, not a mapping")])

@@ -49,7 +49,8 @@ def test_hand_written_sections_and_metadata_are_kept(hub, client, pushed, rebuil
     )
     text = client.command("push", rebuilt, REPO, "--yes").out
     after = card(pushed)
-    assert "-## `sts`" in text and "+## `sis`" in text  # the diff of the card is shown
+    assert "-## `sts`" in text
+    assert "+## `sis`" in text
     assert after.index("Read our paper first.") < after.index("generated part begins") < after.index("## `sis`")
     assert after.endswith("\n## Contact\n\nMail us.\n")
     assert "# ours\nextra_gated_prompt: Be kind\nlicense: cc-by-4.0 # by hand\n" in after

@@ -49,8 +49,8 @@ def test_a_push_uploads_the_folder_with_card_and_eval_yaml(hub, built, pushed):
     }
     assert files["eval.yaml"].decode() == eval_yaml(["eccv_caption", "sits", "sts"])
     assert {task["config"] for task in yaml.safe_load(files["eval.yaml"])["tasks"]} == {"eccv_caption", "sits", "sts"}
-    assert [commit.title for commit in pushed.branches["main"]][0] == "initial commit"
-    assert len(pushed.branches["main"]) == 2
+    initial, only = pushed.branches["main"]
+    assert (initial.title, only.title) == ("initial commit", "Upload with cxc_eccv 0.1.0")
 
 
 def test_a_second_push_has_nothing_to_do(hub, client, built, pushed):
@@ -130,6 +130,11 @@ def test_caches_are_left_out_and_named(hub, client, copy):
     (copy / "sts" / "__pycache__" / "x.pyc").write_text("x")
     assert "left out   sts/__pycache__" in push(client, copy, "--yes").out
     assert not [path for path in hub.store.repositories["dataset", REPO].files() if "pycache" in path]
+
+
+def test_a_file_that_the_hub_leaves_out_is_told(hub, client, built):
+    hub.store.create("dataset", REPO, {".gitignore": b"manifest.json"})
+    assert "left out manifest.json; its .gitignore" in push(client, built, "--yes", status=2).err
 
 
 @pytest.mark.parametrize(

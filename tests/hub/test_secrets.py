@@ -2,14 +2,17 @@
 
 import logging
 import warnings
+from pathlib import Path
 
 import pytest
-from hub_server import WRITER, Fault
+from hub_endpoints import WRITER
+from hub_faults import Fault
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.hub.access import Access
 from cxc_eccv.hub.folder_files import folder_files
-from cxc_eccv.hub.repository import Access, Repository
+from cxc_eccv.hub.repository import Repository
 from cxc_eccv.hub.secrets import redacted, redacting
 
 REPO = "org/data"
@@ -51,7 +54,8 @@ def test_debug_logs_hold_neither_token_nor_signature(hub, client, built):
     hub.faults = [Fault("^PUT", status=500)]
     answer = client.code(VERBOSE, str(built))
     assert answer.status == 0, answer.err
-    assert "PUT" in answer.err and "X-Amz-Signature=<hidden>" in answer.err
+    assert "PUT" in answer.err
+    assert "X-Amz-Signature=<hidden>" in answer.err
     assert "signaturesecret" not in answer.err + answer.out
 
 
@@ -59,7 +63,7 @@ ERRORS = """
 import pickle
 from cxc_eccv.errors import HubError
 from cxc_eccv.hub.push import planned_push
-from cxc_eccv.hub.repository import Access
+from cxc_eccv.hub.access import Access
 push = planned_push(given, "org/data")
 told = [repr(push), str(push), repr(push.plan.repository), str(push.plan)]
 try:
@@ -84,8 +88,6 @@ def test_no_file_holds_the_token_afterwards(hub, client, built, tmp_path):
     repository = hub.store.repositories["dataset", REPO]
     assert not [path for path, content in repository.files().items() if WRITER.encode() in content]
     folder = client.code("import os; told = os.environ['HF_HOME']").told
-    from pathlib import Path
-
     assert not files_with(WRITER, Path(folder).parent)
 
 

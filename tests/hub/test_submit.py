@@ -109,7 +109,8 @@ def test_results_of_other_tasks_and_data_sets_are_kept(hub, client, benchmark, r
     rows = yaml.safe_load(model.files("refs/pr/1")[PATH])
     assert rows[:2] == there[:2]
     assert rows[2]["value"] == 0.3125
-    assert "-  value: 0.1\n" in text and "+  value: 0.3125\n" in text
+    assert "-  value: 0.1\n" in text
+    assert "+  value: 0.3125\n" in text
 
 
 @pytest.mark.parametrize("content", [b"a: 1", b"- value: 1", b"- [", b"- {dataset: {id: a, task_id: b}, value: x}"])
@@ -144,7 +145,9 @@ def test_model_index_replaces_earlier_values_and_keeps_others(hub, client, model
     (index,) = yaml.safe_load(model.files("refs/pr/2")["README.md"].decode().split("---\n")[1])["model-index"]
     assert index["results"][0]["dataset"]["type"] == "other/data"
     values = [metric["value"] for row in index["results"] for metric in row["metrics"]]
-    assert 0.33 in values and 0.3125 not in values and len(values) == len(SCORES) + 1
+    assert 0.33 in values
+    assert 0.3125 not in values
+    assert len(values) == len(SCORES) + 1
 
 
 def test_model_index_keeps_results_of_tasks_that_are_not_submitted_now(hub, client, model, report):

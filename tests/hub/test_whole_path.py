@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from hub_server import WRITER, Fault
+from hub_endpoints import WRITER
+from hub_faults import Fault
 
 from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.hub.submit import checked_report
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +43,14 @@ def test_build_push_evaluate_submit_merge_read(hub, client, real_library, make_r
     assert told["rows"] == 1_261 + 1_332
     assert told["board"] == [["me/random", report.scores["eccv_caption/i2t/map_at_r"]]]
     assert "states these results already" in client.command(*arguments).out
+
+
+def test_a_report_of_every_task_is_accepted(real_library, make_run, tmp_path):
+    report = evaluate(make_run(real_library, width=4), data_dir=real_library)
+    (tmp_path / "report.json").write_text(report_to_json(report))
+    accepted, files = checked_report(tmp_path / "report.json")
+    assert set(leaderboard_tasks()) <= set(accepted.scores)
+    assert files == report.provenance["data"]["files"]
 
 
 def test_a_process_that_is_killed_leaves_the_repository_as_it_was(hub, client, built, tmp_path):

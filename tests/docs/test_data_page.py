@@ -1,0 +1,85 @@
+"""The numbers of ``docs/data.md`` are those of the files."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from pages import DOCS, ROOT
+
+from cxc_eccv.judgments.plausible import plausible_matches
+from cxc_eccv.judgments.qrels import cxc_rated, eccv_caption, merged_qrels
+from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items
+
+PAGE = " ".join((DOCS / "data.md").read_text(encoding="utf-8").replace("|", " ").split())
+STATISTICS = json.loads((ROOT / "dataset_cards" / "statistics.json").read_text(encoding="utf-8"))["configs"]
+METHODS = {"sts": ("c2c_cocaption", "c2c_isim"), "sis": ("i2i_csim",), "sits": ("c2i_original", "c2i_intrasim")}
+
+
+def says(*values):
+    """The page has these values side by side."""
+    text = " ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+    assert text in PAGE, text
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize("kind", METHODS)
+def test_ratings(kind, split):
+    """The statistics of the cards are computed from the real files, wherever these are at hand."""
+    groups = STATISTICS[kind][split]["groups"]
+    positives = {name: group["columns"]["positive"]["true"] for name, group in groups.items()}
+    for method in METHODS[kind]:
+        ratings = groups[method]["columns"]["rating"]
+        counted = (positives[method],) if kind == "sits" else ()
+        says(groups[method]["rows"], f"{ratings['mean']:.3f}", *counted)
+    if kind == "sts":
+        says(sum(positives.values()), "in all")
+    if kind == "sis":
+        says(sum(positives.values()), {"validation": "rows of validation", "test": "of test are positive"}[split])
+
+
+def test_rated_pairs_together():
+    says(sum(STATISTICS[kind][split]["rows"] for kind in METHODS for split in ("validation", "test")), "rated pairs")
+
+
+def test_images_and_captions(real_library):
+    for split in ("validation", "test"):
+        content = real_library.karpathy(split)
+        says(f"`{split}`", content.image_ids.size, content.caption_ids.size)
+    reasons = Counter((row["kind"], row["reason"] == "caption without content") for row in invalid_items().to_pylist())
+    empty, wrong = reasons["caption", True], reasons["caption", False]
+    says(f"{empty} test captions without content and {wrong} that are wrong, and one test image (578492)")
+
+
+def test_positives(real_library):
+    union, strict = (merged_qrels(real_library, "test", "i2t", policy=policy) for policy in ("union", "strict"))
+    says(union.indices.size, "positive image-caption pairs")
+    says(union.indices.size - strict.indices.size, "links that are rated below 3")
+    says(cxc_rated(real_library, "test", "t2i").query_ids.size, "captions remain as queries")
+    for direction, words in (("i2t", "image to text"), ("t2i", "text to image")):
+        qrels = eccv_caption(real_library, direction)
+        low, high = qrels.n_positives.min(), qrels.n_positives.max()
+        says(words, qrels.query_ids.size, int(qrels.n_positives.sum()), f"{low} to {high}", qrels.gallery_ids.size)
+    for caption, image in ((144675, 575916), (467259, 421999)):
+        assert caption in UNREACHABLE_CAPTIONS
+        assert f"{caption} (of image {image})" in PAGE
+
+
+def test_links_rated_below_three(real_library):
+    below = []
+    for split in ("test", "validation"):
+        table = real_library.cxc("sits", split)
+        original = np.asarray(table["sampling_method"]) == "c2i_original"
+        below.append(int((original & (np.asarray(table["rating"]) < 3)).sum()))
+    says(f"{below[0]} original links of test ({below[1]} of validation)")
+
+
+def test_plausible_matches(real_library):
+    largest = [
+        [f"{plausible_matches(real_library, 'test', direction, zeta).n_positives.max():,}" for zeta in (0, 1, 2)]
+        for direction in ("i2t", "t2i")
+    ]
+    says("it reaches {} at zeta 0, {} at zeta 1 and {} at zeta 2".format(*largest[0]))
+    says("{}, {} and {}".format(*largest[1]))
+    without = [int((~real_library.categories(split).present.any(axis=1)).sum()) for split in ("test", "validation")]
+    says(f"{without[0]} test images and {without[1]} validation images show no category")

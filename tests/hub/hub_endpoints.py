@@ -1,0 +1,215 @@
+"""The endpoints of the local Hub that its clients use; each answers (status, body) or (status, body, headers)."""
+
+import hashlib
+import json
+import re
+from urllib.parse import parse_qs
+
+import yaml
+from hub_store import BadRequest
+
+WRITER, READER = "hf_writerwriterwriter", "hf_readerreaderreader"
+TOKENS = {WRITER: {"org"}, READER: set()}
+"""Token to the owners it may write for."""
+
+API = r"/api/(?P<kind>model|dataset|space)s/(?P<name>[^/]+/[^/]+)"
+FILE = r"(?:/(?P<kind>dataset|space)s)?/(?P<name>[^/]+/[^/]+)"
+
+
+class Refused(Exception):
+    def __init__(self, status, code="", message=""):
+        self.status, self.code, self.message = status, code, message or code
+
+
+class Endpoints:
+    """Answers what is asked: ``server``, ``headers``, ``query`` and ``body`` are the request's."""
+
+    # Who asks, for what.
+
+    def _owners(self):
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if token and token not in TOKENS:
+            raise Refused(401, message="Invalid credentials in Authorization header")
+        return TOKENS.get(token)
+
+    def _repository(self, kind, name):
+        owners = self._owners()
+        repository = self.server.store.repositories.get((kind or "model", name))
+        if repository is None or (repository.private and name.partition("/")[0] not in (owners or ())):
+            raise Refused(404 if owners is not None else 401, "RepoNotFound", "Repository not found")
+        return repository
+
+    def _require_writer(self, name, reader_may=False):
+        owners = self._owners()
+        if owners is None:
+            raise Refused(401, message="Invalid username or password.")
+        if name.partition("/")[0] not in owners and not reader_may:
+            raise Refused(403, message="You don't have the rights to write here")
+
+    def _commit_at(self, repository, revision):
+        commit = repository.at(revision)
+        if commit is None:
+            raise Refused(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+        return commit
+
+    # The endpoints.
+
+    def who(self):
+        if self._owners() is None:
+            raise Refused(401, message="Invalid username or password.")
+        return 200, {"name": "writer", "type": "user", "auth": {"accessToken": {"role": "write"}}}
+
+    def create(self):
+        asked = json.loads(self.body)
+        name, kind = f"{asked['organization']}/{asked['name']}", asked.get("type") or "model"
+        self._require_writer(name)
+        if (kind, name) in self.server.store.repositories:
+            raise Refused(409, message="You already created this repo")
+        private = asked.get("visibility") == "private" or bool(asked.get("private"))
+        self.server.store.create(kind, name, private=private, sdk=asked.get("sdk"))
+        return 200, {"url": f"{self.server.url}/{'' if kind == 'model' else kind + 's/'}{name}"}
+
+    def validate_yaml(self):
+        content = json.loads(self.body)["content"]
+        if not content.startswith("---\n"):
+            return 200, {"errors": [], "warnings": [{"message": "empty or missing yaml metadata in repo card"}]}
+        return 200, {"errors": [], "warnings": []}
+
+    def info(self, kind, name, revision="main"):
+        repository = self._repository(kind, name)
+        commit = self._commit_at(repository, revision)
+        siblings = [{"rfilename": path} for path in commit.files]
+        told = {"id": name, "sha": commit.oid, "siblings": siblings, "tags": [], "private": repository.private}
+        told |= {"lastModified": "2026-01-01T00:00:00.000Z", "downloads": 0, "likes": 0, "cardData": {}}
+        if "evalResults" in str(self.query.get("expand")):
+            told["evalResults"] = self.server.store.results(repository)
+        return 200, told
+
+    def tree(self, kind, name, revision, path=None):
+        files = self._commit_at(self._repository(kind, name), revision).files
+        prefix, recursive = f"{path}/" if path else "", "true" in str(self.query.get("recursive")).lower()
+        below = {place: blob for place, blob in files.items() if place.startswith(prefix)}
+        if path and not below:
+            raise Refused(404, "EntryNotFound", f"{path} does not exist on {revision!r}")
+        folders = {prefix + place.removeprefix(prefix).rpartition("/")[0] for place in below} - {prefix}
+        entries = [{"type": "directory", "oid": "0" * 40, "size": 0, "path": folder} for folder in sorted(folders)]
+        for place, blob in below.items():
+            if recursive or "/" not in place.removeprefix(prefix):
+                entry = {"type": "file", "oid": blob.git_oid, "size": len(blob.content), "path": place}
+                if blob.apart:
+                    entry["lfs"] = {"oid": blob.sha256, "size": len(blob.content), "pointerSize": 130}
+                entries.append(entry)
+        return 200, entries
+
+    def paths_info(self, kind, name, revision):
+        asked = json.loads(self.body)["paths"] if self.body.startswith(b"{") else parse_qs(self.body.decode())["paths"]
+        wanted = [asked] if isinstance(asked, str) else asked
+        return 200, [entry for entry in self.tree(kind, name, revision, "")[1] if entry["path"] in wanted]
+
+    def commits(self, kind, name, revision):
+        history = self._repository(kind, name).branches[revision]
+        rows = [{"id": one.oid, "title": one.title, "message": "", "authors": []} for one in reversed(history)]
+        return 200, [row | {"date": "2026-01-01T00:00:00.000Z"} for row in rows]
+
+    def preupload(self, kind, name, revision):
+        repository = self._repository(kind, name)
+        self._require_writer(name, reader_may="create_pr" in self.query)
+        files, there = [], self._commit_at(repository, revision).files
+        ignored = there[".gitignore"].content.decode().split() if ".gitignore" in there else []
+        for file in json.loads(self.body)["files"]:
+            apart = file["path"].endswith((".parquet", ".jpg", ".bin"))
+            oid = there[file["path"]].etag if file["path"] in there else None
+            mode = "lfs" if apart else "regular"
+            files.append(
+                {"path": file["path"], "uploadMode": mode, "shouldIgnore": file["path"] in ignored, "oid": oid}
+            )
+        return 200, {"files": files}
+
+    def lfs_batch(self, kind, name):
+        self._repository(kind, name)
+        self._require_writer(name)
+        objects = []
+        for one in json.loads(self.body)["objects"]:
+            entry = {"oid": one["oid"], "size": one["size"]}
+            if one["oid"] not in self.server.store.objects:
+                href = f"{self.server.url}/lfs-objects/{one['oid']}?X-Amz-Signature=signaturesecret"
+                entry["actions"] = {"upload": {"href": href}}
+            objects.append(entry)
+        return 200, {"transfer": "basic", "objects": objects}
+
+    def lfs_put(self, oid):
+        if hashlib.sha256(self.body).hexdigest() != oid:
+            raise BadRequest("the content does not have the hash it was announced with")
+        self.server.store.objects[oid] = self.body
+        return 200, b""
+
+    def commit(self, kind, name, revision):
+        repository, proposed = self._repository(kind, name), "create_pr" in self.query
+        self._require_writer(name, reader_may=proposed)
+        items = [json.loads(line) for line in self.body.decode().splitlines()]
+        commit, number = self.server.store.commit(repository, revision, items, proposed)
+        told = {"commitOid": commit.oid, "commitUrl": f"{self.server.url}/{name}/commit/{commit.oid}", "success": True}
+        if number:
+            told["pullRequestUrl"] = f"{self.server.url}/{name}/discussions/{number}"
+        return 200, told
+
+    def discussions(self, kind, name):
+        found = self._repository(kind, name).pull_requests
+        status = self.query.get("status", ["all"])[0]
+        rows = [
+            {"num": one.number, "title": one.title, "status": one.status, "isPullRequest": True}
+            | {"author": {"name": "writer"}, "repo": {"name": name, "type": kind}}
+            | {"createdAt": "2026-01-01T00:00:00.000Z"}
+            for one in found
+            if status in ("all", one.status)
+        ]
+        return 200, {"discussions": rows, "count": len(rows), "start": 0}
+
+    def leaderboard(self, name):
+        files = self._repository("dataset", name).files()
+        if "eval.yaml" not in files:
+            raise Refused(404, "EntryNotFound", "this dataset is no benchmark")
+        first = yaml.safe_load(files["eval.yaml"])["tasks"][0]["id"]
+        task_id = self.query.get("task_id", [first])[0]
+        rows = self.server.store.leaderboard(name, task_id)
+        return 200, [
+            {"rank": place, "modelId": model, "value": value, "filename": ".eval_results/cxc_eccv.yaml"}
+            | {"verified": False, "source": None, "author": {"name": "writer", "type": "user"}}
+            | {"pullRequest": number, "notes": notes}
+            for place, (value, model, number, notes) in enumerate(rows, 1)
+        ]
+
+    def resolve(self, kind, name, revision, path):
+        commit = self._commit_at(self._repository(kind, name), revision)
+        blob = commit.files.get(path)
+        if blob is None:
+            raise Refused(404, "EntryNotFound", f"{path} does not exist")
+        headers = {"ETag": f'"{blob.etag}"', "X-Repo-Commit": commit.oid, "Accept-Ranges": "bytes"}
+        if blob.apart:
+            headers |= {"X-Linked-ETag": f'"{blob.etag}"', "X-Linked-Size": len(blob.content)}
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if not asked:
+            return 200, blob.content, headers
+        start, end = int(asked[1]), min(int(asked[2] or len(blob.content)), len(blob.content) - 1)
+        headers["Content-Range"] = f"bytes {start}-{end}/{len(blob.content)}"
+        return 206, blob.content[start : end + 1], headers
+
+
+REVISION = r"(?P<revision>refs/pr/\d+|[^/]+)"
+ROUTES = [
+    (r"GET /api/whoami-v2", Endpoints.who),
+    (r"POST /api/repos/create", Endpoints.create),
+    (r"POST /api/validate-yaml", Endpoints.validate_yaml),
+    (rf"GET {API}", Endpoints.info),
+    (rf"GET {API}/revision/{REVISION}", Endpoints.info),
+    (rf"GET {API}/tree/{REVISION}(?:/(?P<path>.*))?", Endpoints.tree),
+    (rf"POST {API}/paths-info/{REVISION}", Endpoints.paths_info),
+    (rf"GET {API}/commits/{REVISION}", Endpoints.commits),
+    (rf"POST {API}/preupload/{REVISION}", Endpoints.preupload),
+    (rf"POST {API}/commit/{REVISION}", Endpoints.commit),
+    (rf"GET {API}/discussions", Endpoints.discussions),
+    (r"GET /api/datasets/(?P<name>[^/]+/[^/]+)/leaderboard", Endpoints.leaderboard),
+    (rf"POST {FILE}\.git/info/lfs/objects/batch", Endpoints.lfs_batch),
+    (r"PUT /lfs-objects/(?P<oid>[0-9a-f]{64})", Endpoints.lfs_put),
+    (rf"(?:GET|HEAD) {FILE}/resolve/{REVISION}/(?P<path>.+)", Endpoints.resolve),
+]
