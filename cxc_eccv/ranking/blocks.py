@@ -82,8 +82,10 @@ def for_every_block(
 
     def one(start: int, stop: int) -> None:
         out = spare.get()
-        count(scores.fill(start, stop, out), start)
-        spare.put(out)
+        try:
+            count(scores.fill(start, stop, out), start)
+        finally:
+            spare.put(out)  # or the other threads would wait for it for ever
 
     edges = _staggered(height, size)
     bar = tqdm(total=len(edges) - 1, desc=f"ranking {label}", leave=False, disable=None if options.progress else True)

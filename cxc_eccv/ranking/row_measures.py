@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.judgments.plausible_hits import Look, PlausibleHits
 from cxc_eccv.ranking.of_run import ranks_of_run
@@ -42,8 +41,6 @@ def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any
         >>> top_k(run, Judgments.from_pairs([1], [7, 8, 9], [1], [7]), "i2t", 3).ids.tolist()
         [[8, 9, 7]]
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidOption(f"top_k: k is {k!r}, expected a whole number of at least 1")
     reader = TopRows(judgments, k)
     ranks_of_run(run, {}, readers={direction: [reader]}, **options)
     return reader.result

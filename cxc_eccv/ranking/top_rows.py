@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.row_readers import OwnRows, refuse_shallow
 from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
 
@@ -23,9 +24,14 @@ class TopRows:
     Args:
         judgments: the queries, the gallery, and the gains that order ties; without gains the positives stand last.
         depth: K, at least 1.
+
+    Raises:
+        InvalidOption: K is not a whole number of at least 1.
     """
 
     def __init__(self, judgments: Judgments, depth: int) -> None:
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise InvalidOption(f"the top k of a ranking: k is {depth!r}, expected a whole number of at least 1")
         self.query_ids, self.gallery_ids = judgments.query_ids, judgments.gallery_ids
         self.without_self = judgments.without_self
         in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)

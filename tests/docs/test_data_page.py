@@ -83,3 +83,11 @@ def test_plausible_matches(real_library):
     says("{}, {} and {}".format(*largest[1]))
     without = [int((~real_library.categories(split).present.any(axis=1)).sum()) for split in ("test", "validation")]
     says(f"{without[0]} test images and {without[1]} validation images show no category")
+
+
+@pytest.mark.reference
+@pytest.mark.filterwarnings("ignore:failed to import `ujson`")
+def test_the_peer_returns_nothing_for_r_precision_alone():
+    """What ``docs/other_numbers.md`` says of it."""
+    peer = pytest.importorskip("eccv_caption", reason="comes with the extra 'dev'").Metrics()
+    assert peer.compute_all_metrics({1: [2]}, {2: [1]}, target_metrics=("eccv_rprecision",)) == {}

@@ -158,3 +158,15 @@ def test_looks_share_one_reading():
         reader = PlausibleRows(matches, (look,))
         ranks_of_run(run, {}, readers={"i2t": [reader]})
         np.testing.assert_array_equal(reader.result.precision(*look), together.precision(*look))
+
+
+def test_an_error_in_a_reader_ends_the_pass(monkeypatch):
+    run = constant_run(400, 60)
+    qrels = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, np.resize(run.captions.ids, 400))
+
+    def fail(*_):
+        raise ArithmeticError("on purpose")
+
+    monkeypatch.setattr(TopRows, "read", fail)
+    with pytest.raises(ArithmeticError, match="on purpose"):
+        top_k(run, qrels, "i2t", 3, block_size=1)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from cxc_eccv import registry
 from cxc_eccv.builders.discovery import dataset_configs
 from cxc_eccv.errors import DataError
+from cxc_eccv.metrics.spec import Spec
 from site_pages.command_page import commands
 from site_pages.dataset_pages import dataset_page, datasets_table, statistics
 from site_pages.leaderboard_part import leaderboard_table
 from site_pages.metric_pages import metric_parts, metrics_table
 from site_pages.navigation import navigation
-from site_pages.parts import filled, page_of_parts
+from site_pages.new_metric_page import first_sections
+from site_pages.parts import filled, part_texts
 from site_pages.python_page import error_table, reference
 from site_pages.task_page import task_section, tasks_table
-from site_pages.task_sizes import task_sizes
+from site_pages.task_sizes import Sizes, task_sizes
 
 __all__ = ["expected_files"]
 
@@ -35,27 +38,39 @@ def expected_files(root: Path) -> dict[str, str]:
     """
     every, sizes = statistics(root / "dataset_cards"), task_sizes()
     _refuse_leftovers(root)
-    whole = {
-        f"docs/datasets/{name}.md": dataset_page(one, every.get(name, {})) for name, one in dataset_configs().items()
-    }
-    whole[SIZES] = json.dumps(sizes, indent=1, ensure_ascii=False) + "\n"
-    sections = "\n\n".join(task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
-    parts = {
+    whole = {SIZES: json.dumps(sizes, indent=1, ensure_ascii=False) + "\n"}
+    for name, config in dataset_configs().items():
+        whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
+    for path, parts in _parts(every, sizes).items():
+        whole[path] = _merged(root / path, parts)
+    for name, spec in registry.metrics().items():
+        whole[f"docs/metrics/{name}.md"] = _metric_page(root, spec)
+    return whole
+
+
+def _parts(every: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, str]]:
+    """Page to its generated parts, of the pages that are otherwise written by hand."""
+    sections = (task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
+    return {
         "mkdocs.yml": navigation(),
         "docs/metrics/index.md": {"metrics": metrics_table()},
         "docs/datasets/index.md": {"datasets": datasets_table(every)},
-        "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{sections}"},
+        "docs/tasks.md": {"tasks": "\n\n".join([tasks_table(), *sections])},
         "docs/leaderboard.md": {"leaderboard tasks": leaderboard_table()},
         "docs/reference/cli.md": {"commands": commands()},
         "docs/reference/python.md": {"names": reference(), "errors": error_table()},
     }
-    parts |= {f"docs/metrics/{name}.md": metric_parts(spec) for name, spec in registry.metrics().items()}
-    return whole | {path: _merged(root / path, texts) for path, texts in parts.items()}
+
+
+def _metric_page(root: Path, spec: Spec) -> str:
+    """The page with its generated parts, and between them what an author wrote, or a first text."""
+    path, parts = root / "docs" / "metrics" / f"{spec.name}.md", metric_parts(spec)
+    return _merged(path, parts) if path.is_file() else first_sections(spec).join(part_texts(parts, path.suffix))
 
 
 def _merged(path: Path, parts: Mapping[str, str]) -> str:
     if not path.is_file():
-        return page_of_parts(parts, path.suffix)
+        return "\n".join(part_texts(parts, path.suffix))
     return filled(path.read_text(encoding="utf-8"), parts, path.suffix, str(path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -15,45 +16,55 @@ from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import NotApplicable, Task
+from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, RatedPairs
 
-__all__ = ["PATH", "task_sizes"]
+__all__ = ["Sizes", "computed_sizes", "recorded_sizes", "task_sizes"]
 
 PATH = Path(__file__).with_name("task_sizes.json")
 ZETAS = (0, 1, 2)
 
 Row = dict[str, Any]
+Sizes = dict[str, list[Row]]
 
 
-def task_sizes() -> dict[str, list[Row]]:
+def task_sizes() -> Sizes:
     """Task to one row per split and part; computed where ``CXC_ECCV_DATA`` names the real data, else as recorded.
 
     Raises:
         InvalidOption: ``CXC_ECCV_DATA`` holds another edition.
-        SourceMissing: it is not set, and nothing is recorded.
     """
-    if os.environ.get("CXC_ECCV_DATA"):
-        return _computed(Library(offline=True))
-    if not PATH.is_file():
-        raise SourceMissing(f"{PATH} is absent. Set CXC_ECCV_DATA to compute it.")
-    recorded: dict[str, list[Row]] = json.loads(PATH.read_text(encoding="utf-8"))
-    return recorded
+    recorded = recorded_sizes()
+    return computed_sizes(Library(offline=True), recorded) if os.environ.get("CXC_ECCV_DATA") else recorded
 
 
-def _computed(library: Library) -> dict[str, list[Row]]:
+def recorded_sizes() -> Sizes:
+    """What was computed last; empty where nothing was."""
+    return dict(json.loads(PATH.read_text(encoding="utf-8"))) if PATH.is_file() else {}
+
+
+def computed_sizes(library: Library, recorded: Sizes) -> Sizes:
+    """The sizes on the data at hand; where a raw file is not, the recorded ones.
+
+    Args:
+        library: the raw sources.
+        recorded: what was computed before.
+
+    Raises:
+        InvalidOption: the data is of another edition.
+    """
     if library.edition != OFFICIAL:
         raise InvalidOption(f"pages describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
-    return {name: list(_rows(task, library)) for name, task in registry.tasks().items()}
+    return {name: list(_rows(task, library, recorded.get(name, []))) for name, task in registry.tasks().items()}
 
 
-def _rows(task: Task, library: Library) -> Iterator[Row]:
-    for split in task.splits:
-        for part in task.parts:
-            try:
-                judged = task.judged("rated_pairs" if part in task.rated else task.serves, library, split, part)
-            except (NotApplicable, SourceMissing):
-                continue
+def _rows(task: Task, library: Library, recorded: list[Row]) -> Iterator[Row]:
+    for split, part in itertools.product(task.splits, task.parts):
+        try:
+            judged = task.judged("rated_pairs" if part in task.rated else task.serves, library, split, part)
+        except SourceMissing:
+            yield from (row for row in recorded if (row["split"], row["part"]) == (split, part))
+        else:
             yield {"split": split, "part": part, **_size(judged)}
 
 
@@ -62,14 +73,19 @@ def _size(judged: Judgments | CategoryMatches | RatedPairs) -> Row:
         return {"queries": int(np.unique(judged.query_ids).size), "pairs": int(judged.ratings.size)}
     size: Row = {"queries": int(judged.query_ids.size), "gallery": int(judged.gallery_ids.size)}
     if isinstance(judged, CategoryMatches):
-        sizes = [judged.judgments(zeta).n_positives for zeta in ZETAS]
-        return size | {"R": "; ".join(f"{_span(one)} at zeta {zeta}" for zeta, one in zip(ZETAS, sizes, strict=True))}
+        return size | {"R": "; ".join(f"{_span(_matches(judged, zeta))} at zeta {zeta}" for zeta in ZETAS)}
     if judged.gains is not None:
         return size | {"labelled": int(judged.gains.size), "positives": int((judged.gains > 0).sum())}
     if judged.gallery_folds is not None:
         size["gallery"] = int(np.bincount(judged.gallery_folds).max())
     size |= {"positives": int(judged.n_positives.sum()), "R": _span(judged.n_positives)}
     return size | ({"unreachable": int(judged.unreachable.sum())} if judged.unreachable.any() else {})
+
+
+def _matches(judged: CategoryMatches, zeta: int) -> IntArray:
+    """(Q,) matches of every query, counted by class."""
+    items = np.bincount(judged.gallery_classes, minlength=len(judged.distances))
+    return np.asarray(((judged.distances <= zeta) @ items)[judged.query_classes])
 
 
 def _span(counts: IntArray) -> str:

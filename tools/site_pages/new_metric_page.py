@@ -1,0 +1,83 @@
+"""The first text of the parts by hand of a metric's page, out of its docstring."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import inspect
+import io
+import sys
+from collections.abc import Iterator
+
+from metric_modules import docstring
+
+from cxc_eccv.metrics.spec import Spec
+
+__all__ = ["first_sections"]
+
+SECTIONS = """
+## Formula
+
+{formula}
+
+## Worked example
+
+```python
+{code}
+```
+
+```text
+{printed}
+```
+
+## Protocol and evidence
+
+- **Defined in** {citation}.
+- **Ties** follow the [one rule](../ties.md).
+
+"""
+
+
+def first_sections(spec: Spec) -> str:
+    """Formula, worked example and evidence, for the author to write better.
+
+    The example is the docstring's, with imports, and what it prints.
+    """
+    code = "\n".join([*_imports(spec), "", *_statements(spec)])
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})  # noqa: S102 - the docstring of our own metric, which pytest runs too
+    _, _, formula = docstring.lead(spec.description).partition("\n\n")
+    return SECTIONS.format(
+        formula=formula or docstring.lead(spec.description),
+        code=code,
+        printed=printed.getvalue().strip("\n"),
+        citation=spec.citation,
+    )
+
+
+def _examples(spec: Spec) -> list[doctest.Example]:
+    return doctest.DocTestParser().get_examples(spec.description)
+
+
+def _statements(spec: Spec) -> Iterator[str]:
+    """The example's lines; what the docstring shows is printed."""
+    for example in _examples(spec):
+        source = example.source.rstrip("\n")
+        yield f"print({source})" if example.want and not source.startswith("print(") else source
+
+
+def _imports(spec: Spec) -> list[str]:
+    """One import for each name that the example takes from the metric's module."""
+    module = vars(sys.modules[spec.function.__module__])
+    trees = [ast.parse(example.source) for example in _examples(spec)]
+    names = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    lines = []
+    for name in sorted(names & module.keys()):
+        found = module[name]
+        if inspect.ismodule(found):
+            lines.append(f"import {found.__name__} as {name}")
+        else:
+            lines.append(f"from {getattr(found, '__module__', spec.function.__module__)} import {name}")
+    return lines
