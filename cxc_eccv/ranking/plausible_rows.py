@@ -17,6 +17,9 @@ from cxc_eccv.types import IntArray
 
 __all__ = ["PlausibleRows"]
 
+FEW = 64
+"""Of looks that take at most this fraction of the items, only the items taken are compared."""
+
 
 class PlausibleRows:
     """Counts the matches among the top R of every query at several looks.
@@ -34,7 +37,8 @@ class PlausibleRows:
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
         self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids
         self.looks, self._matches = tuple(looks), matches
-        self._n_matches, self._hits = np.zeros((2, self.query_ids.size, len(self.looks)), dtype=np.int64)
+        self._n_matches = np.stack([_n_matches(matches, zeta) for zeta, _ in self.looks], axis=1)
+        self._hits = np.zeros_like(self._n_matches)
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
@@ -54,45 +58,58 @@ class PlausibleRows:
             RunTooShallow: a row holds too few items.
         """
         for queries, scores in self._own.strips(block, start):
-            distances = self._distances[self._matches.query_classes[queries]].take(self._column_classes, axis=1)
-            zetas = dict.fromkeys(zeta for zeta, _ in self.looks)
-            matching = {zeta: distances <= zeta for zeta in zetas}
-            n_matches = {zeta: self._count(flags) for zeta, flags in matching.items()}
-            depths = [n_matches[zeta] if cut is None else np.minimum(n_matches[zeta], cut) for zeta, cut in self.looks]
-            lowest = scores_at_depths(scores, np.stack(depths, axis=1))
-            refuse_shallow(
-                self.query_ids[queries], scores, lowest.min(axis=1), np.max(depths, axis=0), "for its plausible matches"
-            )
+            cuts = [scores.shape[1] if cut is None else cut for _, cut in self.looks]
+            depths = np.minimum(self._n_matches[queries], cuts)
+            lowest = scores_at_depths(scores, depths)
+            deepest = depths.max(axis=1)
+            refuse_shallow(self.query_ids[queries], scores, lowest.min(axis=1), deepest, "for its plausible matches")
+            found = self._few if deepest.max() * FEW <= scores.shape[1] else self._many
             for look, (zeta, _) in enumerate(self.looks):
-                self._n_matches[queries, look] = n_matches[zeta]
-                self._hits[queries, look] = self._found(
-                    queries, scores, lowest[:, look, None], matching[zeta], depths[look]
-                )
+                self._hits[queries, look] = found(queries, scores, lowest[:, look], zeta, depths[:, look])
 
     @property
     def result(self) -> PlausibleHits:
         """The counts, after all blocks were read."""
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
-    def _count(self, flags: NDArray[np.bool_]) -> IntArray:
-        return self._counter.count(flags)[:, 0]
-
-    def _found(
-        self,
-        queries: IntArray,
-        scores: NDArray[Any],
-        lowest: NDArray[Any],
-        matching: NDArray[np.bool_],
-        depths: IntArray,
+    def _few(
+        self, queries: IntArray, scores: NDArray[Any], lowest: NDArray[Any], zeta: int, depths: IntArray
     ) -> IntArray:
-        """(B,) matches among the top, less those that ties at its end push out."""
-        reached = scores >= lowest
+        """(B,) matches among the top of short looks: only the items that reach it are compared."""
+        rows, columns = np.divmod(np.flatnonzero(scores >= lowest[:, None]), scores.shape[1])
+        classes = self._matches.query_classes[queries]
+        matching = self._distances[classes[rows], self._column_classes[columns]] <= zeta
+        found = np.bincount(rows[matching], minlength=queries.size)
+        surplus = np.bincount(rows, minlength=queries.size) - depths
+        for row in np.flatnonzero(surplus).tolist():
+            tied = (rows == row) & (scores[rows, columns] == lowest[row])
+            found[row] -= self._pushed_out(queries[row], int(surplus[row]), tied, matching)
+        return found
+
+    def _many(
+        self, queries: IntArray, scores: NDArray[Any], lowest: NDArray[Any], zeta: int, depths: IntArray
+    ) -> IntArray:
+        """(B,) matches among the top of long looks: whole rows are compared."""
+        distances = self._distances[self._matches.query_classes[queries]].take(self._column_classes, axis=1)
+        matching, reached = distances <= zeta, scores >= lowest[:, None]
         surplus = self._count(reached) - depths
         found = self._count(np.logical_and(reached, matching, out=reached))
         for row in np.flatnonzero(surplus).tolist():
-            tied = scores[row] == lowest[row]
-            tied_matches = np.count_nonzero(tied & matching[row])
-            found[row] -= min(tied_matches, surplus[row])
-            if tied_matches:
-                self._ties[queries[row]] += np.count_nonzero(tied) - tied_matches
+            found[row] -= self._pushed_out(queries[row], int(surplus[row]), scores[row] == lowest[row], matching[row])
         return found
+
+    def _pushed_out(self, query: int, surplus: int, tied: NDArray[np.bool_], matching: NDArray[np.bool_]) -> int:
+        """Matches that a tie at the end of the top pushes out: items that are no matches stand first."""
+        tied_matches = int(np.count_nonzero(tied & matching))
+        if tied_matches:
+            self._ties[query] += np.count_nonzero(tied) - tied_matches
+        return min(tied_matches, surplus)
+
+    def _count(self, flags: NDArray[np.bool_]) -> IntArray:
+        return self._counter.count(flags)[:, 0]
+
+
+def _n_matches(matches: CategoryMatches, zeta: int) -> IntArray:
+    """(Q,) gallery items that match each query."""
+    sizes = np.bincount(matches.gallery_classes, minlength=len(matches.distances))
+    return np.asarray(((matches.distances <= zeta) @ sizes)[matches.query_classes])

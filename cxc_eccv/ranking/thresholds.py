@@ -9,13 +9,49 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["scores_at_depths"]
+__all__ = ["score_at_depth", "scores_at_depths"]
+
+GROUPS_PER_DEPTH = 4
+FEWEST_PER_GROUP = 8
+
+
+def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
+    """(B,) the score of the item at one depth in every row of (B, N) scores.
+
+    Example:
+        >>> score_at_depth(np.array([[0.5, 0.1, 0.9, 0.7]]), 3).tolist()
+        [0.5]
+    """
+    candidates = _candidates(scores, depth)
+    place = candidates.shape[1] - depth
+    return np.asarray(np.partition(candidates, place, axis=1)[:, place])
+
+
+def _candidates(scores: NDArray[Any], depth: int) -> NDArray[Any]:
+    """(B, C) scores among which are the best ``depth`` of each row, filled up with minus infinity.
+
+    The best of many groups of columns are found quickly. So many of them reach the ``depth``-th best of these that
+    nothing below it can be among the best ``depth`` of the row: few scores are left to select from.
+    """
+    n_groups = GROUPS_PER_DEPTH * depth
+    size = scores.shape[1] // n_groups
+    if size < FEWEST_PER_GROUP:
+        return scores
+    best = scores[:, : n_groups * size].reshape(len(scores), size, n_groups).max(axis=1)
+    bound = np.partition(best, n_groups - depth, axis=1)[:, n_groups - depth, None]
+    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
+    counts = np.bincount(rows, minlength=len(scores))
+    within = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    candidates = np.full((len(scores), counts.max()), -np.inf, dtype=scores.dtype)
+    candidates[rows, within] = scores[rows, columns]
+    return candidates
 
 
 def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
     """The score that the item at each depth has: so many items of the row score at least as high.
 
-    Each row is partitioned at its largest depth, what is above again at the next, and so on.
+    Where all depths are small, a few candidates are sorted. Else each row is partitioned at its largest depth, what is
+    above again at the next, and so on.
 
     Args:
         scores: (B, N), left as they are.
@@ -28,11 +64,10 @@ def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
         >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
         [[0.9, 0.5]]
     """
+    candidates = _candidates(scores, int(depths.max()))
+    if candidates is not scores:
+        return np.take_along_axis(np.sort(candidates, axis=1), candidates.shape[1] - depths, axis=1)
     found = np.empty(depths.shape, dtype=scores.dtype)
-    if np.all(depths == depths[0, 0]):
-        place = scores.shape[1] - int(depths[0, 0])
-        found[:] = np.partition(scores, place, axis=1)[:, place, None]
-        return found
     order = np.argsort(-depths, axis=1)
     rest = scores.copy()
     for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.row_readers import OwnRows, refuse_shallow
+from cxc_eccv.ranking.thresholds import score_at_depth
 from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
 
 __all__ = ["TopRows"]
@@ -59,8 +60,7 @@ class TopRows:
             RunTooShallow: a row holds too few items.
         """
         for queries, scores in self._own.strips(block, start):
-            place = scores.shape[1] - self.depth
-            lowest = np.partition(scores, place, axis=1)[:, place]
+            lowest = score_at_depth(scores, self.depth)
             depths = np.full(queries.size, self.depth)
             refuse_shallow(self.query_ids[queries], scores, lowest, depths, f"for its top {self.depth}")
             rows, columns = np.divmod(np.flatnonzero(scores >= lowest[:, None]), scores.shape[1])

@@ -1,0 +1,34 @@
+"""Selected scores equal those of a full sort, whichever way they are selected."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.ranking.thresholds import score_at_depth, scores_at_depths
+
+
+def rows_of(seed, n_columns, levels):
+    """Scores with many ties, and some columns that hold no item."""
+    random = np.random.default_rng(seed)
+    scores = random.integers(levels, size=(7, n_columns)).astype(np.float32)
+    scores[:, random.random(n_columns) < 0.1] = -np.inf
+    return scores
+
+
+@pytest.mark.parametrize("levels", [1, 5, 1_000_000])
+@pytest.mark.parametrize("depth", [1, 3, 10, 50, 240])
+def test_one_depth_equals_a_sort(levels, depth):
+    scores = rows_of(depth, 1_000, levels)
+    before = scores.copy()
+    np.testing.assert_array_equal(score_at_depth(scores, depth), -np.sort(-scores, axis=1)[:, depth - 1])
+    np.testing.assert_array_equal(scores, before)
+
+
+@pytest.mark.parametrize("levels", [1, 5, 1_000_000])
+@pytest.mark.parametrize("largest", [1, 9, 30, 1_000])
+def test_many_depths_equal_a_sort(levels, largest):
+    scores = rows_of(largest, 1_000, levels)
+    before = scores.copy()
+    depths = np.random.default_rng(largest).integers(1, largest + 1, size=(7, 3))
+    expected = np.take_along_axis(-np.sort(-scores, axis=1), depths - 1, axis=1)
+    np.testing.assert_array_equal(scores_at_depths(scores, depths), expected)
+    np.testing.assert_array_equal(scores, before)
