@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from threading import Lock
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +13,7 @@ from cxc_eccv.types import FloatArray, IntArray
 __all__ = ["ClusterBootstrap", "Draws", "interval"]
 
 SAMPLES = 1_000
+SAMPLES_AT_ONCE = 125
 WINDOW_DEVIATIONS = 5.0
 
 
@@ -24,25 +28,29 @@ class Draws:
         samples: number of resamples.
 
     Example:
-        >>> Draws(seed=0, samples=4).times(3)[0].sum(axis=0).tolist()
+        >>> Draws(seed=0, samples=4).times(3).sum(axis=0).tolist()
         [3, 3, 3, 3]
     """
 
     def __init__(self, seed: int, samples: int = SAMPLES) -> None:
         self.seed, self.samples = seed, samples
-        self._times: dict[int, tuple[NDArray[np.int32], FloatArray]] = {}
+        self._times: dict[int, NDArray[np.int32]] = {}
+        self._lock = Lock()
 
-    def times(self, count: int) -> tuple[NDArray[np.int32], FloatArray]:
-        """(count, S) how often each of ``count`` clusters is drawn, with replacement, in each sample; also as floats.
+    def times(self, count: int) -> NDArray[np.int32]:
+        """(count, S) how often each of ``count`` clusters is drawn, with replacement, in each sample."""
+        with self._lock:
+            if count not in self._times:
+                self._times[count] = self._drawn(count)
+            return self._times[count]
 
-        Matrix products are quick in floats only, running sums in integers.
-        """
-        if count not in self._times:
-            kind = np.uint16 if count <= 2**16 else np.int64
-            draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
-            drawn = np.stack([np.bincount(row, minlength=count) for row in draws], dtype=np.float64)
-            self._times[count] = np.ascontiguousarray(drawn.T, dtype=np.int32), drawn.T
-        return self._times[count]
+    def _drawn(self, count: int) -> NDArray[np.int32]:
+        kind = np.uint16 if count <= 2**16 else np.int64
+        draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
+        times = np.empty((self.samples, count), dtype=np.int32)
+        for sample, drawn in enumerate(draws):
+            times[sample] = np.bincount(drawn, minlength=count)
+        return np.ascontiguousarray(times.T)
 
 
 class ClusterBootstrap:
@@ -66,8 +74,8 @@ class ClusterBootstrap:
     def __init__(self, clusters: IntArray, draws: Draws) -> None:
         self._members = np.unique(clusters, return_inverse=True)[1]
         self._sizes = np.bincount(self._members)
-        self._times, self._weights = draws.times(self._sizes.size)
-        self._totals = self._sizes @ self._weights
+        self._times = draws.times(self._sizes.size)
+        self._totals = _sums(self._sizes, self._times)
 
     def means(self, values: FloatArray) -> FloatArray:
         """(M, S) means of every sample.
@@ -76,7 +84,7 @@ class ClusterBootstrap:
             values: (Q, M) per-query values of M metrics.
         """
         sums = np.stack([np.bincount(self._members, weights=column) for column in values.T])
-        return np.asarray(sums @ self._weights / self._totals)
+        return _sums(sums, self._times) / self._totals
 
     def medians(self, values: FloatArray) -> FloatArray:
         """(S,) medians of every sample.
@@ -91,31 +99,32 @@ class ClusterBootstrap:
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
         window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
         ordered, members = values[order], self._members[order]
-        medians = self._windowed(ordered, members, window, self._times, self._weights)
+        medians = self._windowed(ordered, members, window, self._times)
         outside = np.flatnonzero(np.isnan(medians))
         if outside.size:
-            rest = self._times[:, outside], self._weights[:, outside]
-            medians[outside] = self._windowed(ordered, members, (0, values.size), *rest)
+            medians[outside] = self._windowed(ordered, members, (0, values.size), self._times[:, outside])
         return medians
 
     def _windowed(
-        self,
-        values: FloatArray,
-        members: IntArray,
-        window: tuple[int, int],
-        times: NDArray[np.int32],
-        weights: FloatArray,
+        self, values: FloatArray, members: IntArray, window: tuple[int, int], times: NDArray[np.int32]
     ) -> FloatArray:
         """Weighted medians of sorted values, NaN where one lies outside the window."""
         start, stop = window
-        totals = self._sizes @ weights
-        below = np.bincount(members[:start], minlength=self._sizes.size) @ weights
+        totals = _sums(self._sizes, times)
+        below = _sums(np.bincount(members[:start], minlength=self._sizes.size), times)
         reached = np.cumsum(times[members[start:stop]], axis=0, dtype=np.int32)
         reached += below.astype(np.int32)
         lower, upper = ((reached <= rank).sum(axis=0) for rank in ((totals - 1) // 2, totals // 2))
         inside = (below <= (totals - 1) // 2) & (upper < stop - start)
         lower, upper = (np.minimum(index, stop - start - 1) for index in (lower, upper))
         return np.where(inside, (values[start + lower] + values[start + upper]) / 2, np.nan)
+
+
+def _sums(values: NDArray[Any], times: NDArray[np.int32]) -> FloatArray:
+    """(..., S) sums over clusters. Products are quick in floats only, which few samples at a time are turned into."""
+    parts = range(0, times.shape[1], SAMPLES_AT_ONCE)
+    products = [values @ times[:, part : part + SAMPLES_AT_ONCE].astype(np.float64) for part in parts]
+    return np.concatenate(products, axis=-1)
 
 
 def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:

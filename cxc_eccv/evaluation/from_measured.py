@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ from cxc_eccv.evaluation.provenance import provenance_of
 from cxc_eccv.evaluation.scoring import Scored, Scorer
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.ranking.blocks import workers
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import PositiveRanks, Report, Result
 
 __all__ = ["report_of_measured"]
 
 TIED_SHARE = 0.1
+
+_Part = list[Scored] | tuple[list[Result], dict[str, str]]
 
 
 def report_of_measured(
@@ -54,38 +58,50 @@ def report_of_measured(
     results: list[Result] = []
     scored: list[Scored] = []
     reasons = dict(skipped or {})
-    with threadpool_limits(1, user_api="blas"):
-        for name in dict.fromkeys(one.request.task.name for one in measured):
-            own = [one for one in measured if one.request.task.name == name]
-            rows, values, lacking = _of_task(own, scorer, settings, metrics)
-            results += rows
-            scored += values
-            reasons |= lacking
+    parts = _of_parts(measured, scorer, settings, named=metrics is not None)
+    for name in dict.fromkeys(one.request.task.name for one in measured):
+        own = [(one, part) for one, part in zip(measured, parts, strict=True) if one.request.task.name == name]
+        rows, values, lacking = _of_task(own, scorer, metrics)
+        results += rows
+        scored += values
+        reasons |= lacking
     facts = provenance_of(library, split=split, **settings.facts, **provenance)
     table = per_query_table(scored) if settings.per_query else None
     return Report(tuple(results), reasons, facts, table)
 
 
+def _of_parts(measured: Sequence[Measured], scorer: Scorer, settings: Settings, *, named: bool) -> list[_Part]:
+    """What each part scores, computed side by side; the linear algebra library is held to one thread meanwhile."""
+    for one in measured:
+        if one.errors and named:
+            raise next(iter(one.errors.values()))
+
+    def score(one: Measured) -> _Part:
+        rated = one.request.part in one.request.task.rated
+        return correlations(one, settings) if rated else scorer.direction(one)
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
+        return list(pool.map(score, measured))
+
+
 def _of_task(
-    measured: Sequence[Measured], scorer: Scorer, settings: Settings, metrics: Sequence[str] | None
+    parts: Sequence[tuple[Measured, _Part]], scorer: Scorer, metrics: Sequence[str] | None
 ) -> tuple[list[Result], list[Scored], dict[str, str]]:
     """Rows of one task, their values, and why it lacks some."""
     results: list[Result] = []
     scored: dict[str, list[Scored]] = {}
     reasons: dict[str, str] = {}
-    for one in measured:
-        if one.errors and metrics is not None:
-            raise next(iter(one.errors.values()))
+    for one, part in parts:
         hidden = {variant.label for variant in one.request.variants if not variant.shown}
         reasons |= {f"{one.request.key}/{label}": str(e) for label, e in one.errors.items() if label not in hidden}
-        if one.request.part in one.request.task.rated:
-            rows, lacking = correlations(one, settings)
+        if isinstance(part, tuple):
+            rows, lacking = part
             results += rows
             reasons |= lacking
         else:
-            scored[one.request.part] = scorer.direction(one)
-            results += [row.result for row in scored[one.request.part] if row.variant.shown]
-    task = measured[0].request.task
+            scored[one.request.part] = part
+            results += [row.result for row in part if row.variant.shown]
+    task = parts[0][0].request.task
     for spec in plan_of(task, metrics).whole:
         lacks = _lacking(spec, task.directions, scored)
         if lacks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -67,9 +68,14 @@ class Blocks(Protocol):
 
 
 def for_every_block(
-    scores: Blocks, count: Callable[[NDArray[np.float32], int], None], options: Options, label: str
+    scores: Blocks,
+    count: Callable[[NDArray[np.float32], int], None],
+    options: Options,
+    label: str,
+    *,
+    backwards: bool = False,
 ) -> None:
-    """Compute and count all blocks of rows, each by one thread.
+    """Compute and count all blocks of rows, from the first or from the last one, each by one thread.
 
     The linear algebra library is held to one thread meanwhile: its idle threads would spin on the processors that
     count.
@@ -88,9 +94,12 @@ def for_every_block(
             spare.put(out)  # or the other threads would wait for it for ever
 
     edges = _staggered(height, size)
-    bar = tqdm(total=len(edges) - 1, desc=f"ranking {label}", leave=False, disable=None if options.progress else True)
+    spans = list(itertools.pairwise(edges))
+    if backwards:
+        spans = [(height - stop, height - start) for start, stop in spans]
+    bar = tqdm(total=len(spans), desc=f"ranking {label}", leave=False, disable=None if options.progress else True)
     with bar, threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
-        for _ in pool.map(one, edges[:-1], edges[1:]):
+        for _ in pool.map(one, *zip(*spans, strict=True)):
             bar.update()
 
 

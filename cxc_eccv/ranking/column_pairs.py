@@ -14,7 +14,6 @@ from cxc_eccv.types import IntArray
 __all__ = ["ColumnPairs"]
 
 ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
-COLUMNS_AT_ONCE = 4096
 NEAR_PER_PAIR = 100
 DENSE = 4
 
@@ -25,7 +24,7 @@ class ColumnPairs:
     A column is complete only after the last block, but the scores of its positives are spread over all blocks. So
     each pair brings a bracket that its score is sure to lie in: items above the bracket are counted at once, the few
     items inside are kept with their scores, and they are compared when the pair's own score from the same product is
-    known. The result is exact, and needs no second product.
+    known. From then on the bracket is the score itself. The result is exact, and needs no second product.
 
     Args:
         rows: (P,) row of each pair's item.
@@ -45,8 +44,8 @@ class ColumnPairs:
         order, self._groups = _groups(columns)
         self._place = np.empty_like(order)
         self._place[order] = np.arange(order.size)
-        self._rows, self._columns, self._low, self._high = rows[order], columns[order], low[order], high[order]
-        self._bounds = np.stack([self._low, self._high])
+        self._rows, self._columns = rows[order], columns[order]
+        self._bounds = np.stack([low[order], high[order]])
         self._breaks = np.cumsum(np.diff(self._columns, prepend=0) != 1)
         self._by_row = np.argsort(self._rows, kind="stable")
         self._sorted_rows = self._rows[self._by_row]
@@ -72,9 +71,8 @@ class ColumnPairs:
         own = own[self._columns[own] >= left]
         self._record(own, block[self._rows[own] - start, self._columns[own] - left])
         for first, last, segment in _spans(segments):
-            for begin in range(0, block.shape[1], COLUMNS_AT_ONCE):
-                if self.settled:
-                    self._strip(block[first:last, begin : begin + COLUMNS_AT_ONCE], left + begin, segment)
+            if self.settled:
+                self._strip(block[first:last], left, segment)
 
     def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Learn the scores of pairs."""
@@ -104,19 +102,22 @@ class ColumnPairs:
         return Counts(self._scores[self._place], at_least[:, self._place].T, above[:, self._place].T)
 
     def _record(self, own: IntArray, scores: NDArray[np.float32]) -> None:
+        low, high = self._bounds[:, own]
+        self.settled &= bool(np.all((low <= scores) & (scores < high)))
         self._scores[own] = scores
-        self.settled &= bool(np.all((self._low[own] <= scores) & (scores < self._high[own])))
+        self._bounds[0, own], self._bounds[1, own] = scores, np.nextafter(scores, np.float32(np.inf))
 
     def _strip(self, block: NDArray[np.float32], left: int, segment: int) -> None:
-        """Count a few columns, of which ``left`` is the first, and keep the scores within brackets."""
+        """Count a few rows, whose first column is ``left``, and keep the scores within brackets."""
         for group in self._groups:
             edges = np.searchsorted(self._columns[group], [left, left + block.shape[1]]) + group.start
             pairs = slice(*edges.tolist())
             if pairs.start == pairs.stop:
                 continue
             scores = self._scores_of(block, pairs, left)
-            low, high = self._low[pairs], self._high[pairs]
-            flags = scores >= self._bounds[:, None, pairs]
+            # Another thread may narrow a bracket meanwhile: all comparisons must see the same one.
+            low, high = bounds = self._bounds[:, pairs].copy()
+            flags = scores >= bounds[:, None]
             reached, beyond = np.add.reduce(flags.view(np.uint8), axis=1, dtype=np.uint8)
             near = np.flatnonzero(reached != beyond)
             within = scores.take(near, axis=1)

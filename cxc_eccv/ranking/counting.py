@@ -12,7 +12,7 @@ from cxc_eccv.types import IntArray
 
 __all__ = ["Counts", "RowPairs", "SegmentCounter"]
 
-PAIRS_AT_ONCE = 32
+PAIRS_AT_ONCE = 64
 WORDS_AT_ONCE = 255
 
 

@@ -49,6 +49,8 @@ def _count_half(
     run: EmbeddingsRun, direction: str, demand: Demand, options: Options, ids: IntArray, segments: IntArray
 ) -> Counts | None:
     """Counts, or None where scores are too much alike."""
+    order = _positives_together(demand, ids)
+    ids, segments = ids[order], segments[order]
     layout = Layout.of(np.where(segments < 0, demand.n_segments, segments))
     vectors = prepared(run, sides_of(direction)[0], ids, options, layout)
     if options.similarity == "dot":
@@ -57,8 +59,17 @@ def _count_half(
     if not blocks.affordable:
         return None
     pairs = _mutual_pairs(demand, ids, segments, layout, vectors)
-    for_every_block(blocks, pairs.count, options, direction)
+    for_every_block(blocks, pairs.count, options, direction, backwards=True)
     return pairs.resolve() if pairs.settled else None
+
+
+def _positives_together(demand: Demand, ids: IntArray) -> IntArray:
+    """(N,) order in which positives mostly stand in one block of rows: their score is known when they are counted."""
+    queries = positions_of(demand.query_ids, ids)[0][demand.queries]
+    items = positions_of(demand.gallery_ids, ids)[0][demand.items]
+    first = np.arange(ids.size)
+    np.minimum.at(first, queries, items)
+    return np.argsort(first, kind="stable")
 
 
 def _mutual_pairs(

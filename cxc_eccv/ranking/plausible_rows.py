@@ -20,6 +20,9 @@ __all__ = ["PlausibleRows"]
 FEW = 64
 """Of looks that take at most this fraction of the items, only the items taken are compared."""
 
+EXACT_IN_FLOAT32 = 2**24
+"""Whole numbers up to this are exact in float32, whose matrix products are the quickest."""
+
 
 class PlausibleRows:
     """Counts the matches among the top R of every query at several looks.
@@ -112,4 +115,6 @@ class PlausibleRows:
 def _n_matches(matches: CategoryMatches, zeta: int) -> IntArray:
     """(Q,) gallery items that match each query."""
     sizes = np.bincount(matches.gallery_classes, minlength=len(matches.distances))
-    return np.asarray(((matches.distances <= zeta) @ sizes)[matches.query_classes])
+    kind = np.float32 if matches.gallery_ids.size < EXACT_IN_FLOAT32 else np.float64
+    counts = (matches.distances <= zeta).astype(kind) @ sizes.astype(kind)
+    return np.asarray(counts.astype(np.int64)[matches.query_classes])
