@@ -19,10 +19,12 @@ __all__ = [
     "Library",
     "attach_images",
     "build_folder",
+    "compare",
     "evaluate",
     "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_reports",
     "load_run",
     "save_embeddings",
 ]
@@ -31,10 +33,12 @@ HOMES = {
     "Library": "cxc_eccv.sources.library",
     "attach_images": "cxc_eccv.builders.images",
     "build_folder": "cxc_eccv.builders.folder",
+    "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
+    "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
     "save_embeddings": "cxc_eccv.runs",
 }
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from cxc_eccv.builders.folder import build_folder
     from cxc_eccv.builders.images import attach_images
     from cxc_eccv.builders.packaged import load
+    from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library

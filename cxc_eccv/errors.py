@@ -13,6 +13,9 @@
     │   ├── UnknownIds            the run names items outside the task
     │   ├── MissingIds            the run lacks queries or gallery items of the task
     │   └── RunTooShallow         a ranking ends before the metric can be computed
+    ├── ModelError                a model, or its checkpoint, is not usable
+    │   ├── TowerMissing          the model has no text side, or no image side, and one is asked for
+    │   └── CheckpointMismatch    weights and config of a checkpoint do not fit each other, or the run that goes on
     ├── HubError                  the Hugging Face Hub, or the way to it
     │   ├── HubUnavailable        no answer, too many requests, or a fault on its side, and repeating did not help
     │   ├── HubAccessDenied       no token, or one that may not do this
@@ -32,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "CheckpointMismatch",
     "CxcEccvError",
     "DataError",
     "DownloadFailed",
@@ -44,10 +48,12 @@ __all__ = [
     "MalformedRun",
     "MalformedSource",
     "MissingIds",
+    "ModelError",
     "ReportRefused",
     "RunError",
     "RunTooShallow",
     "SourceMissing",
+    "TowerMissing",
     "UnknownIds",
     "UnknownName",
 ]
@@ -122,6 +128,18 @@ class MissingIds(RunError):
 
 class RunTooShallow(RunError):
     """A ranking ends before the metric can be computed from it."""
+
+
+class ModelError(CxcEccvError):
+    """A model, or its checkpoint, is not usable."""
+
+
+class TowerMissing(ModelError):
+    """The model has no text side, or no image side, and one is asked for."""
+
+
+class CheckpointMismatch(ModelError):
+    """Weights and config of a checkpoint do not fit each other, or the run that goes on."""
 
 
 class HubError(CxcEccvError):

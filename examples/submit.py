@@ -1,7 +1,8 @@
 """Submit a report to the leaderboard, as a dry run: check it, and show what would be proposed.
 
-    python examples/submit.py                                          # the embedded sample: refused, and why
-    python examples/submit.py report/report.json --model org/name      # a report of the official data, looks at the Hub
+    python examples/submit.py                                    # the embedded sample: refused, and why
+    python examples/submit.py report/report.json                 # a report of the official data
+    python examples/submit.py report/report.json --model me/clip --dataset org/cxc_eccv      # looks at the Hub too
 
 Without a report it scores random vectors on the sample. Such a report is refused; the script shows the file that an
 accepted one would add to the model's repository. Nothing is ever sent: ``cxc-eccv submit ... --yes`` does that.
@@ -19,7 +20,7 @@ from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.hub.eval_results import PATH, merged_results
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.hub.submit import checked_report, planned_submission
-from cxc_eccv.hub.submit_options import BENCHMARK
+from cxc_eccv.hub.submit_options import SubmitOptions
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
@@ -29,24 +30,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("report", type=Path, nargs="?", help="report.json; without it one of the sample is made")
     parser.add_argument("--model", help="repository of the model on the Hub: owner/name")
+    parser.add_argument("--dataset", help="repository of the released dataset, the benchmark: owner/name")
     options = parser.parse_args()
+    if options.model and not options.dataset:
+        parser.error("--model needs --dataset: the benchmark that the results are about")
     path = options.report or sample_report(Path("sample_report.json"))
     try:
         checked_report(path)
     except ReportRefused as refused:
-        print(f"refused: {refused}\n\nAccepted, {PATH} would hold:\n{proposed(path)}")
+        print(f"refused: {refused}\n\nAccepted, {PATH} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
         return
     if options.model:
-        print(planned_submission(path, options.model).diff)
+        print(planned_submission(path, options.model, SubmitOptions(options.dataset)).diff)
     else:
-        print(f"{PATH} would hold:\n{proposed(path)}")
+        print(f"{PATH} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
 
 
-def proposed(path: Path) -> str:
+def proposed(path: Path, dataset: str) -> str:
     """The results file, made without a look at the Hub."""
     scores = report_from_json(path.read_text(encoding="utf-8")).scores
     tasks = [task for task in leaderboard_tasks().values() if task.key in scores]
-    return merged_results(None, [EvalResultEntry(BENCHMARK, task.task_id, scores[task.key]) for task in tasks])
+    return merged_results(None, [EvalResultEntry(dataset, task.task_id, scores[task.key]) for task in tasks])
 
 
 def sample_report(path: Path) -> Path:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.baselines.bag_of_words import TfIdf
 from cxc_eccv.evaluation import report_of_ranks
+from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.from_scores import ranks_from_scores
 from cxc_eccv.registry import task
 from cxc_eccv.sources.library import Library
@@ -23,7 +24,7 @@ def evaluate_bow(library: Library, split: str = "test") -> Report:
         split: ``validation`` or ``test``.
 
     Returns:
-        The report of task ``cxc``, direction ``t2t``.
+        The report of task ``cxc``, direction ``t2t``, with the value of every query.
 
     Example:
         >>> import warnings
@@ -42,4 +43,5 @@ def evaluate_bow(library: Library, split: str = "test") -> Report:
 
     judgments = task("cxc").judgments(library, split, "t2t")
     ranks = ranks_from_scores(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
-    return report_of_ranks({"cxc/t2t": (judgments, ranks["cxc/t2t"])}, library, split, model="TF-IDF bag of words")
+    settings, ranked = Settings(per_query=True), {"cxc/t2t": (judgments, ranks["cxc/t2t"])}
+    return report_of_ranks(ranked, library, split, settings=settings, model="TF-IDF bag of words")

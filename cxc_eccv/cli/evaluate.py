@@ -19,7 +19,12 @@ def evaluate(
     tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="Metrics, likewise. Default: each task's own.")] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    output: Annotated[Path | None, typer.Option(help="Folder for report.json and per_query.parquet.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for report.json, its tables, report.md and report.html.")
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")
+    ] = None,
     direction: Annotated[
         str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i, t2t or i2i.")
     ] = None,
@@ -48,17 +53,19 @@ def evaluate(
 
     Examples:
       cxc-eccv evaluate clip.npz --output report
+      cxc-eccv evaluate clip.npz --output report --images val2014
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
     """
-    from cxc_eccv.cli.output import write_report
+    from cxc_eccv.cli.output import check_images, write_report
     from cxc_eccv.cli.predicted_labels import policy
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.report.console import print_report
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
+    check_images(images, output)
     run, library = load_run(*files, direction=direction), Library(data_dir, allow_modified=allow_modified)
     report = evaluate_run(
         run,
@@ -73,4 +80,4 @@ def evaluate(
         device=device,
     )
     print_report(report)
-    write_report(report, output, run, library)
+    write_report(report, output, run, library, images)

@@ -12,15 +12,40 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cxc_eccv.errors import InvalidOption
+
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = ["COMMAND", "command_text", "write_report"]
+__all__ = ["COMMAND", "check_images", "command_text", "write_report"]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 """The command line that is being run, as reports record it."""
+
+
+def check_images(images: Path | None, output: Path | None) -> None:
+    """Refuse images that no page could show, before any work is done.
+
+    Args:
+        images: folder with the images, or None.
+        output: folder of the report, or None.
+
+    Raises:
+        InvalidOption: there is no report to show them in, or no such folder.
+
+    Example:
+        >>> check_images(Path("val2014"), None)
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: --images are thumbnails in report.html; name its folder with --output
+    """
+    if images is None:
+        return
+    if output is None:
+        raise InvalidOption("--images are thumbnails in report.html; name its folder with --output")
+    if not images.is_dir():
+        raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
 
 
 def write_report(
@@ -38,19 +63,25 @@ def write_report(
         run: what was scored; without it the report shows no queries with their retrieved items.
         library: the raw sources it was scored on.
         images: folder with the images, for thumbnails.
+
+    Raises:
+        InvalidOption: the folder holds none of the images shown; the report is whole, without thumbnails.
+        MalformedSource: an image is broken; likewise.
     """
     if output is None:
         return
     from cxc_eccv.report.examples import collect_examples
-    from cxc_eccv.report.folder import write_folder
+    from cxc_eccv.report.folder import rebuild_pages, write_folder
 
     examples = None
     if run is not None and library is not None and report.per_query is not None:
         examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    for path in write_folder(output, report, examples, images):
+    for path in write_folder(output, report, examples):
         typer.echo(f"wrote {path}")
+    if images is not None:
+        rebuild_pages(output, images)
 
 
 def command_text(arguments: Sequence[str]) -> str:

@@ -13,7 +13,9 @@ __all__ = ["submit"]
 def submit(
     report: Annotated[Path, typer.Argument(help="report.json of `cxc-eccv evaluate` on the test split.")],
     model: Annotated[str, typer.Option(help="Repository of the model: owner/name.")],
-    dataset: Annotated[str | None, typer.Option(help="Repository of the released dataset, the benchmark.")] = None,
+    dataset: Annotated[
+        str, typer.Option(help="Repository of the released dataset, the benchmark `cxc-eccv push` made: owner/name.")
+    ],
     date: Annotated[
         str | None, typer.Option(help="When the report was computed, as 2026-11-20. Default: today.")
     ] = None,
@@ -31,14 +33,14 @@ def submit(
     The token is that of `hf auth login` or HF_TOKEN.
 
     Examples:
-      cxc-eccv submit report/report.json --model org/name
-      cxc-eccv submit report/report.json --model org/name --notes zero-shot --yes
+      cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
+      cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv --notes zero-shot --yes
     """
     from cxc_eccv.hub.access import Access
     from cxc_eccv.hub.submit import planned_submission
-    from cxc_eccv.hub.submit_options import BENCHMARK, SubmitOptions
+    from cxc_eccv.hub.submit_options import SubmitOptions
 
-    options = SubmitOptions(dataset or BENCHMARK, date, notes, source, model_index)
+    options = SubmitOptions(dataset, date, notes, source, model_index)
     access = Access(timeout=timeout)
     submission = planned_submission(report, model, options, access=access)
     typer.echo(str(submission))

@@ -78,7 +78,7 @@ def render_placements(table: PublishedTable, placements: Sequence[Placement], na
     title = Text.assemble(("Among published models", "bold"), (f"  {table.title}, {table.printed_in}", "dim"))
     if not by_key:
         return Group(title, Text("  no metric in common\n", style="dim"))
-    source = Text(f"{table.citation}. {table.url}\n", style="dim")
+    source = Text(f"Of equal values, published models rank first. {table.citation}. {table.url}\n", style="dim")
     return Group(title, grid, source)
 
 

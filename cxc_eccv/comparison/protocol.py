@@ -29,8 +29,9 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
         _check_files(baseline, other, *data)
     parameters = [{row.key: dict(row.parameters) for row in one.report.results} for one in (baseline, other)]
-    for key in parameters[0].keys() & parameters[1].keys():
-        _check_equal(f"parameters of {key}", baseline, other, *(one[key] for one in parameters))
+    for key in parameters[0]:
+        if key in parameters[1]:
+            _check_equal(f"parameters of {key}", baseline, other, *(one[key] for one in parameters))
 
 
 def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:

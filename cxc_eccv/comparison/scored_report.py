@@ -68,7 +68,7 @@ class ScoredReport:
 
 
 def load_reports(
-    paths: Sequence[Path], names: Sequence[str] | None = None, data_dir: str | Path | None = None
+    paths: Sequence[str | Path], names: Sequence[str] | None = None, data_dir: str | Path | None = None
 ) -> tuple[ScoredReport, ...]:
     """Reports and the per-query values beside them.
 
@@ -80,11 +80,17 @@ def load_reports(
     Raises:
         DataError: a file is missing or malformed, or the raw files are not those of the report.
         InvalidOption: names that are not one per report, or not unique.
+
+    Example:
+        >>> import tempfile
+        >>> load_reports([tempfile.mkdtemp()])  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give what evaluate --output wrote.
     """
     return tuple(_load(name, file, data_dir) for name, file in _files(paths, names).items())
 
 
-def read_reports(paths: Sequence[Path], names: Sequence[str] | None = None) -> dict[str, Report]:
+def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
     """Model's name to its report, without per-query values.
 
     Args:
@@ -98,8 +104,8 @@ def read_reports(paths: Sequence[Path], names: Sequence[str] | None = None) -> d
     return {name: _report(file) for name, file in _files(paths, names).items()}
 
 
-def _files(paths: Sequence[Path], names: Sequence[str] | None) -> dict[str, Path]:
-    files = [path / REPORT if path.is_dir() else path for path in paths]
+def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
+    files = [path / REPORT if path.is_dir() else path for path in map(Path, paths)]
     folders = [file.absolute().parent.name for file in files]
     chosen = list(names) if names else folders if len(set(folders)) == len(folders) else [str(file) for file in files]
     if len(chosen) != len(files) or len(set(chosen)) != len(chosen):

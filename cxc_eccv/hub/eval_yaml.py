@@ -20,12 +20,13 @@ NAME = "CxC and ECCV Caption"
 DESCRIPTION = (
     "Image-caption retrieval on MS-COCO with the labels that correct its false negatives: Crisscrossed Captions, ECCV "
     "Caption, plausible match and the original links. Scores come from `cxc-eccv evaluate` and are submitted with "
-    "`cxc-eccv submit`; recall, precision and correlation are fractions, ranks are plain numbers, RSUM is in percent."
+    "`cxc-eccv submit`; higher is better everywhere. Recall, precision and correlation are fractions, RSUM is in "
+    "percent."
 )
 
 
 def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK) -> str:
-    """The text of ``eval.yaml``: one task for each task, direction and metric of the registry.
+    """The text of ``eval.yaml``: one task for each task, direction and metric of :func:`leaderboard_tasks`.
 
     Args:
         configs: configs in the repository; tasks of others are left out. None for all.

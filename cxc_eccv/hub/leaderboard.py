@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from cxc_eccv.builders.discovery import dataset_configs
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric, metric_variants, tasks
 from cxc_eccv.tasks.task import Task
@@ -16,9 +15,6 @@ __all__ = ["SPLIT", "LeaderboardTask", "leaderboard_tasks"]
 
 SPLIT = "test"
 """The only split that is ranked on the Hub."""
-
-CONFIGS = {"coco_1k": "captions", "coco_5k": "captions", "cxc": "retrieval", "cxc_rated": "sits"}
-"""Dataset config that holds the labels of a task, where the two have different names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +41,28 @@ class LeaderboardTask:
 
 @cache
 def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
-    """Report key to leaderboard task: what a report shows by default on the test split, for each task with a config.
+    """Report key to leaderboard task: what a report shows by default on the test split.
+
+    A task without a config has its labels elsewhere and is left out. So is a metric of which lower is better, as median
+    rank: an ``eval.yaml`` has no place to say so.
 
     Example:
         >>> leaderboard_tasks()["eccv_caption/i2t/map_at_r"].task_id
         'eccv_caption_i2t_map_at_r'
     """
-    found = {key: spec for task in tasks().values() if SPLIT in task.splits for key, spec in _keys(task)}
-    board = (LeaderboardTask(key.replace("/", "_"), key, _config(key), spec) for key, spec in found.items())
-    return MappingProxyType({one.key: one for one in board if one.config})
+    board = (one for task in tasks().values() if task.config and SPLIT in task.splits for one in _of_task(task))
+    return MappingProxyType({one.key: one for one in board if one.spec.higher_is_better})
 
 
-def _keys(task: Task) -> Iterator[tuple[str, Spec]]:
+def _of_task(task: Task) -> Iterator[LeaderboardTask]:
     metrics = [metric_variants(name) for name in task.metrics]
     for part in task.parts:
         for spec, variants in metrics:
             if part in task.offers.get(spec.needs, {}):
-                yield from ((f"{task.name}/{part}/{spec.label(**chosen)}", spec) for chosen in variants)
-    yield from ((f"{task.name}/{name}", metric(name)) for name in task.whole)
+                config = part if part in task.rated else task.config
+                yield from (_entry(f"{task.name}/{part}/{spec.label(**chosen)}", config, spec) for chosen in variants)
+    yield from (_entry(f"{task.name}/{name}", task.config, metric(name)) for name in task.whole)
 
 
-def _config(key: str) -> str:
-    """Empty for a task whose labels are not in the dataset."""
-    task, direction, *_ = [*key.split("/"), ""]
-    for name in (direction, task, CONFIGS.get(task)):
-        if name in dataset_configs():
-            return str(name)
-    return ""
+def _entry(key: str, config: str, spec: Spec) -> LeaderboardTask:
+    return LeaderboardTask(key.replace("/", "_"), key, config, spec)

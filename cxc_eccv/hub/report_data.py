@@ -10,23 +10,13 @@ from typing import Any
 import cxc_eccv
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.hub.leaderboard import SPLIT
+from cxc_eccv.registry import task
 from cxc_eccv.sources.catalog import OFFICIAL, Entry, load_catalog
 from cxc_eccv.types import Report
 
 __all__ = ["checked_data", "fingerprint_of"]
 
 EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
-
-GROUPS = {
-    "coco_1k": ("karpathy", "eccv_caption"),
-    "coco_5k": ("karpathy",),
-    "cxc": ("karpathy", "cxc"),
-    "cxc_rated": ("karpathy", "cxc"),
-    "eccv_caption": ("karpathy", "eccv_caption"),
-    "entailment": ("karpathy", "cxc", "eccv_caption"),
-    "plausible_match": ("karpathy", "coco_instances"),
-}
-"""Task to the groups of raw files that it cannot do without."""
 
 
 def fingerprint_of(files: Mapping[str, str]) -> str:
@@ -70,11 +60,11 @@ def checked_data(report: Report) -> Mapping[str, str]:
     if facts["fingerprint"] != fingerprint_of(facts["files"]):
         raise ReportRefused(f"its data fingerprint is not that of the files it lists; it was edited. {EVALUATE}")
     groups = {catalog.entry(name).group for name in facts["files"]}
-    for task in {result.task for result in report.results}:
-        lacking = [group for group in GROUPS.get(task, ()) if group not in groups]
+    for name in dict.fromkeys(result.task for result in report.results):
+        lacking = [group for group in task(name).sources if group not in groups]
         if lacking:
             raise ReportRefused(
-                f"it has results of {task} but lists no file of {lacking[0]}; it was edited. {EVALUATE}"
+                f"it has results of {name} but lists no file of {lacking[0]}; it was edited. {EVALUATE}"
             )
     return dict(facts["files"])
 

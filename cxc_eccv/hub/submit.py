@@ -49,7 +49,7 @@ def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
 
 
 def planned_submission(
-    path: str | Path, model: str, options: SubmitOptions | None = None, *, access: Access | None = None
+    path: str | Path, model: str, options: SubmitOptions, *, access: Access | None = None
 ) -> Submission:
     """Check a report against this package, the official data and the benchmark, and plan the pull request.
 
@@ -58,7 +58,7 @@ def planned_submission(
     Args:
         path: ``report.json`` of ``cxc-eccv evaluate`` on the test split.
         model: repository of the model, ``owner/name``.
-        options: what to say beside the numbers.
+        options: the benchmark, and what to say beside the numbers.
         access: which Hub, with which token.
 
     Raises:
@@ -67,18 +67,18 @@ def planned_submission(
         HubConflict: what the model's repository holds cannot be merged with.
         HubError: no such model or benchmark; or the Hub, or the way to it, failed.
     """
-    chosen, place = options or SubmitOptions(), access or Access()
-    chosen.require_no_secret(place.token)
+    place = access or Access()
+    options.require_no_secret(place.token)
     report, files = checked_report(path)
     tasks = [task for task in leaderboard_tasks().values() if task.key in report.scores]
     if not tasks:
         raise ReportRefused(f"{path}: it has no result that the leaderboard has a task for")
-    released = released_data(Repository(chosen.dataset, "dataset", place))
+    released = released_data(Repository(options.dataset, "dataset", place))
     released.require_tasks([task.task_id for task in tasks])
     released.require_same(files)
-    entries = [_entry(task, report, chosen, released.revision) for task in tasks]
+    entries = [_entry(task, report, options, released.revision) for task in tasks]
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(released.sources)
-    return _submission(Repository(model, "model", place), entries, chosen, report, sorted(set(files) - published))
+    return _submission(Repository(model, "model", place), entries, options, report, sorted(set(files) - published))
 
 
 def _submission(

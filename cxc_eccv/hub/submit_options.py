@@ -8,10 +8,7 @@ from urllib.parse import urlsplit
 
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["BENCHMARK", "SubmitOptions"]
-
-BENCHMARK = "cxc-eccv/cxc_eccv"
-"""Dataset repository that is the benchmark, unless another one is named."""
+__all__ = ["SubmitOptions"]
 
 LONGEST_NOTES = 300
 FARTHEST_EAST = datetime.timedelta(hours=14)
@@ -22,7 +19,7 @@ class SubmitOptions:
     """What a submission says beside the numbers.
 
     Attributes:
-        dataset: the benchmark, ``owner/name``.
+        dataset: the benchmark, ``owner/name``: the released dataset that ``cxc-eccv push`` uploaded.
         date: when the report was computed, ISO-8601; today for None.
         notes: about the setting, in a line, as ``zero-shot``.
         source: address of logs or a paper.
@@ -32,12 +29,12 @@ class SubmitOptions:
         InvalidOption: an impossible date, notes of several lines, a source that is no address.
 
     Example:
-        >>> SubmitOptions(date="2026-02-30")
+        >>> SubmitOptions("org/cxc_eccv", date="2026-02-30")
         Traceback (most recent call last):
         cxc_eccv.errors.InvalidOption: date '2026-02-30': expected a day of the calendar, as 2026-11-20
     """
 
-    dataset: str = BENCHMARK
+    dataset: str
     date: str | None = None
     notes: str | None = None
     source: str | None = None

@@ -135,13 +135,15 @@ def _counted_from(first: IntArray, sizes: IntArray) -> IntArray:
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:
     sizes, places = np.unique(given.ranks.n_positives, return_inverse=True)
     needed, depth = needed_depth(score, sizes), given.depths[row]
+    size = given.ranks.n_gallery[row]
+    whole = f"the whole gallery of {size} items" if size > depth else "the whole gallery and state its size"
     subject = f"{name} of query {given.ranks.query_ids[row]} (R = {given.ranks.n_positives[row]})"
     if needed[places[row]] == FAR:
         return RunTooShallow(
             f"{subject} is unknown: its ranking ends at rank {depth} with {given.n_found[row]} of its positives. Rank "
-            f"the whole gallery and state its size (the largest R is {sizes.max()})."
+            f"{whole} (the largest R is {sizes.max()})."
         )
     return RunTooShallow(
         f"{subject} looks at the top {needed[places[row]]}, but its ranking ends at rank {depth}. Rank at least "
-        f"{needed.max()} items (the largest R is {sizes.max()}), or the whole gallery and state its size."
+        f"{needed.max()} items (the largest R is {sizes.max()}), or {whole}."
     )

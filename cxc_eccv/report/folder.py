@@ -29,18 +29,16 @@ DIGEST = b"report"
 """Metadata of the tables: which report.json they were written with."""
 
 
-def write_folder(
-    folder: Path, report: Report, examples: pa.Table | None = None, images: str | Path | None = None
-) -> list[Path]:
+def write_folder(folder: Path, report: Report, examples: pa.Table | None = None) -> list[Path]:
     """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
 
-    Equal inputs give equal bytes. Each file is written as a whole or not at all.
+    Equal inputs give equal bytes. Each file is written as a whole or not at all. The pages are without images, which
+    :func:`rebuild_pages` adds.
 
     Args:
         folder: made where it is not there.
         report: what evaluation gave.
         examples: of :func:`cxc_eccv.report.examples.collect_examples`, or None.
-        images: folder with the images, for thumbnails in the HTML page.
 
     Returns:
         The files.
@@ -56,7 +54,7 @@ def write_folder(
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
     shown = no_examples("the report was made without its run") if examples is None else examples
     tables = [_write_table(folder / name, one, _digest(text)) for name, one in ((PER_QUERY, values), (EXAMPLES, shown))]
-    return [_write(folder / REPORT, text), *tables, *_write_pages(folder, report, shown, images)]
+    return [_write(folder / REPORT, text), *tables, *_write_pages(folder, report, shown)]
 
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
@@ -92,7 +90,7 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     return _write_pages(folder, report, examples, images)
 
 
-def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str | Path | None) -> list[Path]:
+def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str | Path | None = None) -> list[Path]:
     page = page_of(report, examples)
     files, uris = shown_files(page.cards), None
     if images is not None:

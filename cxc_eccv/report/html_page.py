@@ -96,7 +96,7 @@ def _verdict_segments(row: Verdicts) -> list[Segment]:
     """The errors under COCO: which other labels excuse them."""
     others = {task: number for task, number in row.added.items() if task != COCO}
     titles = [f"right under {task_name(task)}" for task in others]
-    return segments([*others.values(), row.wrong], [*others, "wrong"], [*titles, "wrong under all labels"])
+    return segments([*others.values(), row.wrong], [*others, "wrong"], [*titles, "right under no label"])
 
 
 def _by_task(rows: Sequence[Result]) -> list[tuple[str, list[tuple[Result, Span]]]]:

@@ -18,6 +18,7 @@ from cxc_eccv.sources.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of
+from cxc_eccv.sources.flickr8k import read_flickr8k
 from cxc_eccv.sources.flickr30k import read_flickr30k
 from cxc_eccv.sources.karpathy import KarpathySplit, fold_restval, read_karpathy
 from cxc_eccv.sources.reading import read_ids
@@ -118,6 +119,10 @@ class Library:
             raise DataError(f"split {split!r} is not in the Flickr30k files at hand (they hold {', '.join(splits)})")
         return splits[split]
 
+    def flickr8k(self) -> pa.Table:
+        """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
+        return self._once("flickr8k", lambda: read_flickr8k(self._path("flickr8k_tokens")))
+
     def cxc(self, kind: str, split: str) -> pa.Table:
         """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.
 
@@ -165,6 +170,23 @@ class Library:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
         table = self._once("invalid", invalid_items)
         return np.array([row["id"] for row in table.to_pylist() if row["kind"] == kind], dtype=np.int64)
+
+    def read(self, name: str, reader: Callable[[Path], Content]) -> Content:
+        """A raw file of the catalog, fetched, verified and read once: for sources without a method of their own here.
+
+        Args:
+            name: in the catalog.
+            reader: from the file's path to its content.
+
+        Raises:
+            UnknownName: the catalog has no such file.
+            DataError: the file is missing, modified or malformed.
+
+        Example:
+            >>> Library("sample").read("eccv_image_to_caption", read_positives).column_names
+            ['query_id', 'item_id']
+        """
+        return self._once((name, reader), lambda: reader(self._path(name)))
 
     def files_used(self) -> dict[str, str]:
         """Catalog name to sha256 of every raw file read so far."""

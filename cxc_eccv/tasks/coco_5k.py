@@ -21,4 +21,6 @@ TASK = Task(
     main_metric="recall_at_1",
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Lin et al., ECCV 2014, arXiv:1405.0312",
     licence="CC BY 4.0 (COCO Consortium)",
+    sources=("karpathy",),
+    config="captions",
 )

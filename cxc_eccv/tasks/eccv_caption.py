@@ -31,4 +31,6 @@ TASK = Task(
     main_metric="map_at_r",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="MIT (NAVER Corp.)",
+    sources=("karpathy", "eccv_caption"),
+    config="eccv_caption",
 )

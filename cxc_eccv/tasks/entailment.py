@@ -21,6 +21,8 @@ TASK = Task(
     main_metric="entail_at_1",
     citation="Yan et al., 2022, arXiv:2208.10126",
     licence="that of the labels: CxC free use, ECCV Caption MIT (NAVER Corp.), entailment labels the user's own",
+    sources=("karpathy", "cxc", "eccv_caption"),
+    config="entailment",
     serves="top_k",
     gains="labels",
 )

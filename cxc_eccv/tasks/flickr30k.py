@@ -23,6 +23,7 @@ TASK = Task(
     main_metric="rsum",
     citation="Young et al., TACL 2014; Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
     licence="research and education use (Flickr30k)",
+    sources=("flickr30k",),
     whole=("rsum",),
     collection=FLICKR30K,
 )

@@ -22,5 +22,7 @@ TASK = Task(
     main_metric="pmrp",
     citation="Chun et al., CVPR 2021, arXiv:2101.05068; Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="CC BY 4.0 (COCO Consortium)",
+    sources=("karpathy", "coco_instances"),
+    config="plausible_match",
     serves="plausible_hits",
 )

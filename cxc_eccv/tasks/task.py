@@ -42,6 +42,9 @@ class Task:
         main_metric: label of the headline metric, for example ``recall_at_1``.
         citation: the paper that defines the protocol.
         licence: licence of the labels.
+        sources: groups of raw files, as in the catalog, that its labels cannot do without.
+        config: dataset config that holds the labels of its directions; those of rated pairs are in the config of their
+            kind. Empty for labels outside the dataset, and then the task is on no leaderboard.
         whole: names of the metrics over all directions together, for example ``rsum``.
         serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
             gains) or ``plausible_hits`` (category matches).
@@ -59,6 +62,8 @@ class Task:
     main_metric: str
     citation: str
     licence: str
+    sources: tuple[str, ...]
+    config: str = ""
     whole: tuple[str, ...] = ()
     serves: str = "ranks"
     graded: Mapping[str, JudgmentsOf] = field(default_factory=dict)

@@ -49,7 +49,7 @@ def test_help_names_every_command_and_is_quick():
     start = time.perf_counter()
     text = run("--help")
     assert time.perf_counter() - start < 5  # a bound against importing datasets or torch; the benchmark has figures
-    for command in ("build", "evaluate", "baseline", "demo", "list"):
+    for command in ("build", "evaluate", "report", "compare", "baseline", "demo", "push", "submit", "list"):
         assert command in text
         assert "cxc-eccv" in run(command, "--help")
     assert run("--version").strip() == f"cxc-eccv {__version__}"

@@ -1,6 +1,7 @@
 """``cxc-eccv compare`` as a user meets it."""
 
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from cxc_eccv.cli import main
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.types import Report, Result
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.types import Embeddings, Report, Result
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
 KEYS = tuple(key for key in eccv_caption_table().keys if key.count("/") == 2)
@@ -21,8 +23,8 @@ KEYS = tuple(key for key in eccv_caption_table().keys if key.count("/") == 2)
 def run(monkeypatch, capsys):
     """Exit status, standard output and standard error of one command."""
 
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "compare", *map(str, arguments)])
+    def command(*arguments, name="compare"):
+        monkeypatch.setattr(sys, "argv", ["cxc-eccv", name, *map(str, arguments)])
         with pytest.raises(SystemExit) as exit_:
             main()
         shown = capsys.readouterr()
@@ -134,3 +136,60 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
 def test_names_are_the_folders_or_those_given(run, write):
     reports = write("old", 0.4), write("new", 0.5)
     assert "B against A" in run(*reports, "--names", "A,B", "--samples", 100)[1]
+
+
+@pytest.fixture
+def evaluated(run, sample_library, tmp_path):
+    """Evaluate a model that places captions near their images, with so much noise, and give its report's path."""
+    content = sample_library.karpathy("test")
+    place = {image: row for row, image in enumerate(content.image_ids.tolist())}
+    rows = [place[image] for image in content.caption_image_ids.tolist()]
+
+    def scored(name, noise, *options):
+        random = np.random.default_rng(0)
+        images = random.standard_normal((content.image_ids.size, 16))
+        captions = images[rows] + noise * random.standard_normal((len(rows), 16))
+        sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
+        save_embeddings(tmp_path / f"{name}.npz", EmbeddingsRun(*sides))
+        arguments = (tmp_path / f"{name}.npz", "--data-dir", "sample", "--output", tmp_path / name, *options)
+        status, _, err = run(*arguments, name="evaluate")
+        assert status == 0, err
+        return tmp_path / name / "report.json"
+
+    return scored
+
+
+def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
+    old, new = evaluated("old", 2.0), evaluated("new", 0.5)
+    status, out, _ = run(old, new, "--samples", 5000, "--data-dir", "sample", "--output", tmp_path / "out")
+    assert (status, "new against old" in out) == (0, True)
+    found = json.loads((tmp_path / "out" / "compare.json").read_text())
+    scores = [json.loads(path.read_text())["scores"] for path in (old, new)]
+    for row in found["differences"]:
+        assert row["difference"] == pytest.approx(scores[1][row["key"]] - scores[0][row["key"]], abs=1e-12)
+    by_key = {row["key"]: row for row in found["differences"]}
+    assert {"coco_5k/t2i/recall_at_1", "cxc/t2t/recall_at_5", "eccv_caption/i2t/map_at_r"} <= set(by_key)
+    assert by_key["coco_5k/t2i/recall_at_1"]["significant"]
+    assert by_key["coco_5k/t2i/recall_at_1"]["low"] > 0
+    assert "not compared: cxc/sts/bootstrap_spearman" in " ".join(out.split())
+
+
+def test_evaluated_runs_that_cannot_be_compared_are_refused(run, evaluated, tmp_path):
+    """Another edition, split, protocol, or values of another model."""
+    old = evaluated("old", 2.0, "--tasks", "entailment,cxc")
+    policy = evaluated("policy", 2.0, "--tasks", "entailment", "--unjudged", "leave_out")
+    changed, mixed = shutil.copytree(old.parent, tmp_path / "changed"), shutil.copytree(old.parent, tmp_path / "mixed")
+    facts = json.loads(old.read_text())
+    name = next(iter(facts["provenance"]["data"]["files"]))
+    facts["provenance"]["data"]["files"][name] = facts["provenance"]["data"]["fingerprint"] = "0" * 64
+    (changed / "report.json").write_text(json.dumps(facts))
+    better = evaluated("better", 0.5, "--tasks", "entailment,cxc")
+    shutil.copy(better.with_name("per_query.parquet"), mixed)
+    for other, part in (
+        (changed, f"old and changed cannot be compared: the hash of {name} is"),
+        (policy, "parameters of entailment/i2t/entail_at_1 is"),
+        (mixed, "mixed: per_query.parquet does not belong to report.json"),
+    ):
+        status, out, err = run(old, other, "--data-dir", "sample")
+        assert (status, out) == (2, "")
+        assert part in err

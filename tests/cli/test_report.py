@@ -6,11 +6,15 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.types import Embeddings
 
+SCENES = mirror_folder("sample") / "coco" / "images"
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 
 
@@ -74,6 +78,48 @@ def test_a_missing_file_and_missing_images_are_one_message(evaluated, tmp_path):
     assert "lacks per_query.parquet and examples.parquet" in message
     _, message = run("report", evaluated / "out", "--images", tmp_path, status=2)
     assert "holds none of the" in message
+
+
+def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
+    arguments = ("evaluate", "model.npz", "--data-dir", "sample", "--images", SCENES, "--output", tmp_path / "out")
+    out, _ = run(*arguments, cwd=evaluated)
+    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("data:image/jpeg;base64,") > 50
+    assert "not in the folder" not in page
+    (tmp_path / "out" / "report.html").unlink()
+    run("report", tmp_path / "out", "--images", SCENES)
+    assert (tmp_path / "out" / "report.html").read_text() == page
+
+
+def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_path):
+    arguments = ("evaluate", evaluated / "model.npz", "--data-dir", "sample", "--images")
+    out, message = run(*arguments, tmp_path, status=2)
+    assert ("name its folder with --output" in message, out) == (True, "")
+    out, message = run(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
+    assert ("absent is not a folder" in message, out) == (True, "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_other_images_leaves_a_whole_report(evaluated, tmp_path):
+    (tmp_path / "images").mkdir()
+    arguments = ("--tasks", "coco_5k", "--images", tmp_path / "images", "--output", tmp_path / "out")
+    _, message = run("evaluate", evaluated / "model.npz", "--data-dir", "sample", *arguments, status=2)
+    assert "holds none of the" in message
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    before = (tmp_path / "out" / "report.html").read_bytes()
+    run("report", tmp_path / "out")
+    assert (tmp_path / "out" / "report.html").read_bytes() == before
+
+
+def test_a_baseline_keeps_the_same_files(tmp_path):
+    out, _ = run("baseline", "bow", "--data-dir", "sample", "--output", tmp_path / "bow")
+    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
+    values = pq.read_table(tmp_path / "bow" / "per_query.parquet")
+    scores = json.loads((tmp_path / "bow" / "report.json").read_text())["scores"]
+    hits = values.filter(pc.field("metric") == "recall_at_10")["value"].to_numpy()
+    assert hits.mean() == pytest.approx(scores["cxc/t2t/recall_at_10"], rel=1e-12)
+    assert "TF-IDF" in (tmp_path / "bow" / "report.html").read_text()
 
 
 def test_the_demo_keeps_a_report_with_thumbnails(tmp_path):

@@ -68,7 +68,6 @@ def test_a_page_has_one_title(path):
     assert "\t" not in text
 
 
-@pytest.mark.slow
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
     for package in ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers"):
         if importlib.util.find_spec(package) is None:

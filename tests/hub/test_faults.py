@@ -31,6 +31,11 @@ def is_whole(repository):
     )
 
 
+def all_met(hub):
+    """Every fault was met as often as it should be; one that no request meets would test nothing."""
+    return all(fault.times == fault.skip == 0 for fault in hub.faults)
+
+
 # Refusals: no repetition helps.
 
 
@@ -77,6 +82,7 @@ def test_somebody_else_commits_meanwhile(hub, push, repository):
 
     hub.faults = [Fault(COMMIT, status=200, happens=edit)]
     assert "uploaded to" in push().out
+    assert all_met(hub)
     assert is_whole(repository)
     assert "Written just now." in repository.files()["README.md"].decode()
     assert repository.files()["LICENSE"] == b"x"
@@ -85,6 +91,7 @@ def test_somebody_else_commits_meanwhile(hub, push, repository):
 def test_409_once_and_409_for_ever(hub, push, repository):
     hub.faults = [Fault(COMMIT, status=409, message="conflict")]
     push()
+    assert all_met(hub)
     assert is_whole(repository)
     before = repository.main.oid
     hub.store.write(repository, {"eval.yaml": b"tasks: []"})
@@ -143,6 +150,7 @@ def test_429_that_asks_for_an_hour_is_an_error_that_says_so(hub, push, repositor
 def test_a_passing_trouble_is_repeated(hub, push, repository, fault):
     hub.faults = [replace(fault)]
     assert "uploaded to" in push().out
+    assert all_met(hub)
     assert is_whole(repository)
     assert repository.files()["README.md"].startswith(b"---\n")
     assert b"# Ours" in repository.files()["README.md"]
@@ -153,6 +161,7 @@ def test_a_passing_trouble_is_repeated(hub, push, repository, fault):
 def test_a_commit_whose_answer_is_lost_is_not_made_twice(hub, push, repository, status):
     hub.faults = [Fault(COMMIT, status=status, acts=True)]
     assert "uploaded to" in push().out
+    assert all_met(hub)
     assert is_whole(repository)
     assert len(repository.branches["main"]) == 3
     assert len(hub.seen(COMMIT)) == 1
@@ -185,6 +194,7 @@ def test_an_upload_that_failed_goes_on_where_it_ended(hub, push, repository):
 def test_an_answer_that_takes_its_time_is_waited_for(hub, push, repository):
     hub.faults = [Fault("commit|preupload|objects", times=3, status=200, seconds=0.3)]
     assert not push("--timeout", "5").pauses
+    assert all_met(hub)
     assert is_whole(repository)
 
 
@@ -197,6 +207,7 @@ def test_a_silent_hub_is_asked_again(hub, push, repository, request_):
     start = time.monotonic()
     answer = push("--timeout", "0.4")
     assert time.monotonic() - start < 10
+    assert all_met(hub)
     assert is_whole(repository)
     assert answer.pauses in ([1.0], [])  # the client repeats some requests at once
 
@@ -253,6 +264,7 @@ def test_one_pull_request_is_opened(hub, submit, fault):
     model = add_model(hub)
     hub.faults = [replace(fault)]
     assert "discussions/1" in submit("--timeout", "0.5").out
+    assert all_met(hub)
     assert len(model.pull_requests) == 1
     assert len(model.branches["main"]) == 2
 

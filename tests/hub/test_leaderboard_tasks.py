@@ -7,7 +7,6 @@ from cxc_eccv.builders.discovery import dataset_configs
 from cxc_eccv.errors import HubError
 from cxc_eccv.hub.eval_yaml import eval_yaml, task_ids_of
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.report_data import GROUPS
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.sources.catalog import load_catalog
 
@@ -26,9 +25,17 @@ def test_a_task_has_every_metric_in_every_direction(name):
     for metric in tasks()[name].metrics:
         spec, variants = metric_variants(metric)
         for part in tasks()[name].offers.get(spec.needs, {}):
-            expected |= {f"{name}/{part}/{spec.label(**chosen)}" for chosen in variants}
+            if spec.higher_is_better:
+                expected |= {f"{name}/{part}/{spec.label(**chosen)}" for chosen in variants}
     assert found == expected
     assert any(key.endswith(tasks()[name].main_metric) for key in found)
+
+
+def test_of_a_rank_lower_is_better_and_eval_yaml_cannot_say_so():
+    assert any("median_rank" in tasks()[name].metrics for name in tasks())
+    assert all(one.spec.higher_is_better for one in leaderboard_tasks().values())
+    assert "rank" not in "".join(task["id"] for task in yaml.safe_load(eval_yaml())["tasks"])
+    assert "higher is better everywhere" in yaml.safe_load(eval_yaml())["description"]
 
 
 def test_ids_are_unique_and_configs_exist_with_a_test_split():
@@ -67,6 +74,9 @@ def test_another_eval_yaml_is_refused(text):
         task_ids_of(text, "eval.yaml")
 
 
-def test_required_raw_files_are_of_known_groups():
-    assert set(GROUPS) <= set(tasks())
-    assert {group for groups in GROUPS.values() for group in groups} <= set(load_catalog().groups)
+@pytest.mark.parametrize("task", tasks().values(), ids=lambda task: task.name)
+def test_a_task_names_the_raw_files_behind_it_and_the_config_of_its_labels(task):
+    assert task.sources
+    assert set(task.sources) <= set(load_catalog().groups)
+    assert {one for one in (task.config, *task.rated) if one} <= set(dataset_configs())
+    assert bool(task.config) == (task.name not in WITHOUT_CONFIG)

@@ -122,6 +122,16 @@ def test_the_message_names_query_depth_need_and_the_largest_r():
     )
 
 
+@pytest.mark.parametrize(
+    ("gallery_size", "advice"), [(None, "the whole gallery and state its size"), (9, "the whole gallery of 9 items")]
+)
+def test_the_message_asks_for_the_size_of_the_gallery_only_where_it_is_unknown(gallery_size, advice):
+    known = given_ranks([[2]], [[1, 3]], gallery_size=gallery_size)
+    for name in ("map_at_r", "mean_rank"):
+        with pytest.raises(RunTooShallow, match=advice):
+            values_at_known_depth(registry.metric(name).function, known)
+
+
 @pytest.mark.parametrize("name", ["median_rank", "mean_rank", "mrr"])
 def test_best_rank_metrics_need_a_positive_or_the_whole_ranking(name):
     function = registry.metric(name).function

@@ -11,10 +11,12 @@ PUBLIC = [
     "Library",
     "attach_images",
     "build_folder",
+    "compare",
     "evaluate",
     "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_reports",
     "load_run",
     "save_embeddings",
 ]

@@ -10,8 +10,5 @@ __all__ = ["leaderboard_table"]
 
 def leaderboard_table() -> str:
     """A row for every task of the leaderboard."""
-    rows = [
-        (f"`{one.task_id}`", f"`{one.key}`", f"`{one.config}`", "higher" if one.spec.higher_is_better else "lower")
-        for one in leaderboard_tasks().values()
-    ]
-    return table(["task id", "key in report.json", "config with the labels", "better"], rows)
+    rows = [(f"`{one.task_id}`", f"`{one.key}`", f"`{one.config}`") for one in leaderboard_tasks().values()]
+    return table(["task id", "key in report.json", "config with the labels"], rows)

@@ -13,6 +13,7 @@ __all__ = ["error_table", "reference"]
 
 SECTIONS = {
     "Runs": ("cxc_eccv.runs", ("EmbeddingsRun", "ScoresRun", "RankingsRun")),
+    "Comparison": ("cxc_eccv.comparison", ("ScoredReport", "Comparison", "Difference", "place", "metric_agreement")),
     "Registry": ("cxc_eccv.registry", ("tasks", "metrics", "task", "metric", "metric_variants")),
     "Judgments": ("cxc_eccv.judgments.qrels", ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption")),
     "Types": ("cxc_eccv.types", ()),

@@ -1,0 +1,134 @@
+"""``cxc-eccv evaluate``: per-query values beside the report, intervals, policies for pairs without a label."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from cxc_eccv.cli import app
+from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.runs import save_embeddings
+
+
+@pytest.fixture
+def file(make_run, sample_library, tmp_path):
+    path = tmp_path / "model.npz"
+    save_embeddings(path, make_run(sample_library, seed=3))
+    return path
+
+
+@pytest.fixture
+def evaluate(file, tmp_path):
+    """Runs the command on the sample and returns the report and its folder."""
+
+    def run(*arguments):
+        output = tmp_path / "out"
+        command = ["evaluate", file, "--data-dir", "sample", "--output", output, *arguments]
+        result = CliRunner().invoke(app, [str(one) for one in command], catch_exceptions=True)
+        if result.exception is not None:
+            raise result.exception
+        return json.loads((output / "report.json").read_text()), output
+
+    return run
+
+
+def test_values_of_queries_stand_beside_the_report(evaluate):
+    report, output = evaluate()
+    table = pq.read_table(output / "per_query.parquet")
+    assert table.column_names == ["query_id", "task", "direction", "metric", "value", "best_rank", "cluster"]
+    for result in report["results"]:
+        if result["direction"] in ("", "sts", "sis", "sits"):
+            continue
+        rows = table.filter(
+            (pc.field("task") == result["task"])
+            & (pc.field("direction") == result["direction"])
+            & (pc.field("metric") == result["metric"])
+        )
+        values = rows["value"].to_numpy()
+        assert values.size == result["n_queries"]
+        expected = np.median(values) if result["metric"] == "median_rank" else values.mean()
+        assert result["value"] == pytest.approx(expected, rel=1e-12)
+    assert not list(output.glob("*.part"))
+
+
+def test_without_a_folder_nothing_is_written(file, tmp_path):
+    result = CliRunner().invoke(app, ["evaluate", str(file), "--data-dir", "sample", "--tasks", "coco_5k"])
+    assert result.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_report_that_cannot_be_written_leaves_no_half_file(evaluate, monkeypatch):
+    """Values are written first, each file under another name until it is whole."""
+    _, output = evaluate("--tasks", "coco_5k")
+    before = (output / "per_query.parquet").read_bytes()
+
+    def fail(_table, where, **_options):
+        where.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pq, "write_table", fail)
+    with pytest.raises(OSError, match="disk full"):
+        evaluate("--tasks", "cxc/t2t")
+    assert (output / "per_query.parquet").read_bytes() == before
+    assert {row["task"] for row in json.loads((output / "report.json").read_text())["results"]} == {"coco_5k"}
+
+
+def test_metrics_and_intervals(evaluate):
+    report, _ = evaluate("--tasks", "cxc/i2t,cxc/sts", "--metrics", "ndcg_at_k,recall_at_3,spearman_all_pairs")
+    assert set(report["scores"]) == {"cxc/i2t/ndcg_at_10", "cxc/i2t/recall_at_3", "cxc/sts/spearman_all_pairs"}
+    bootstrap, _ = evaluate("--tasks", "coco_5k/i2t")
+    binomial, _ = evaluate("--tasks", "coco_5k/i2t", "--intervals", "binomial")
+    none, _ = evaluate("--tasks", "coco_5k/i2t", "--intervals", "none")
+    assert binomial["scores"] == bootstrap["scores"] == none["scores"]
+    assert binomial["results"][2]["low"] != bootstrap["results"][2]["low"]
+    assert none["results"][2]["low"] is None
+    assert [one["provenance"]["intervals"] for one in (bootstrap, binomial, none)] == ["bootstrap", "binomial", "none"]
+    with pytest.raises(UnknownName, match="unknown kind of intervals 'normal'"):
+        evaluate("--intervals", "normal")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_predicted_labels_from_a_file(evaluate, make_run, sample_library, tmp_path, suffix):
+    run = make_run(sample_library, seed=3)
+    images, captions = (grid.ravel() for grid in np.meshgrid(run.images.ids, run.captions.ids, indexing="ij"))
+    table = pa.table({"image_id": images, "caption_id": captions, "label": np.ones(images.size, dtype=np.int64)})
+    path = tmp_path / f"labels.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    elif suffix == "csv":
+        pa.csv.write_csv(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    report, _ = evaluate("--tasks", "entailment", "--unjudged", path)
+    plain, _ = evaluate("--tasks", "entailment")
+    left_out, _ = evaluate("--tasks", "entailment", "--unjudged", "leave_out")
+    policies = [one["results"][0]["parameters"]["unjudged"] for one in (report, plain, left_out)]
+    assert policies == ["classifier", "not_entailed", "leave_out"]
+    assert report["scores"]["entailment/i2t/entail_at_10"] > 0.9 > plain["scores"]["entailment/i2t/entail_at_10"]
+    assert report["results"][0]["coverage"] == plain["results"][0]["coverage"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("absent.parquet", None, "no readable table of predicted labels"),
+        ("half.parquet", "PAR1", "no readable table of predicted labels"),
+        ("half.jsonl", '{"image_id": 1', "no readable table of predicted labels"),
+        ("other.csv", "image_id,label\n1,1\n", "no caption_id among the columns"),
+    ],
+)
+def test_labels_that_cannot_be_read(evaluate, tmp_path, name, content, words):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=words):
+        evaluate("--tasks", "entailment", "--unjudged", tmp_path / name)
+
+
+def test_an_unknown_policy(evaluate):
+    with pytest.raises(UnknownName, match="did you mean 'leave_out'"):
+        evaluate("--tasks", "entailment", "--unjudged", "leaveout")
