@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,10 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
             a value is NaN or infinite. The message names file, array, place and remedy.
 
     Example:
-        >>> import tempfile
+        >>> import uuid
         >>> import numpy as np
         >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_embeddings(Path(folder) / "text.npz", run)
         ...     load_embeddings(Path(folder) / "text.npz").captions.ids.tolist()
@@ -84,13 +84,12 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
+    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
     try:
-        writer(Path(partial), arrays)
-        Path(partial).replace(path)
+        writer(partial, arrays)
+        partial.replace(path)
     finally:
-        Path(partial).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def _suffix(path: Path) -> str:
