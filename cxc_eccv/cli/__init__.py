@@ -12,12 +12,15 @@ from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
+from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
+from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
+from cxc_eccv.cli.train import train
 from cxc_eccv.errors import CxcEccvError
 
 __all__ = ["app", "main"]
@@ -31,14 +34,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(build)
+app.command()(encode)
 app.command()(evaluate)
 app.command()(report)
 app.command()(compare)
 app.command()(baseline)
+app.command()(sts)
 app.command()(demo)
 app.command()(push)
 app.command()(submit)
 app.command("list")(list_all)
+app.add_typer(train, name="train")
 
 
 def _print_version(wanted: bool) -> None:

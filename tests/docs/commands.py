@@ -22,6 +22,7 @@ NOT_RUN = {
     ".venv/bin/python tools/": "changes or checks the repository itself",
     "pytest": "runs the tests",
     "mkdocs": "builds the site; test_site.py does",
+    "torchrun": "starts processes; tests/encoding/test_processes.py does",
     "hf auth login": "asks for a token",
 }
 """Start of a command to the reason why it is not run."""

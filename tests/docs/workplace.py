@@ -1,5 +1,6 @@
 """The folder that a page's commands run in: what a reader has by the time, made of the embedded sample."""
 
+import importlib.util
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.types import Embeddings, positions_of
 
 RAW = Path(mirror_folder("sample"))
+
+MODELS = {
+    "openai/clip-vit-base-patch32": "clip",
+    "sentence-transformers/all-MiniLM-L6-v2": "bert",
+    "Salesforce/blip-itm-base-coco": "blip",
+}
+"""Hub ids of the pages to the small random model that stands in for each, in a folder of that name."""
 
 
 def model(seed, splits=("test",), noise=0.9):
@@ -45,6 +53,11 @@ def make_workplace(folder):
     (folder / "metrics").symlink_to(ROOT / "metrics")
     (folder / "examples").symlink_to(ROOT / "examples")
     build_folder(folder / "cxc_eccv_data", data_dir="sample", images=folder / "val2014", progress=False)
+    if importlib.util.find_spec("torch") is not None:
+        import tiny_models
+
+        for name, kind in MODELS.items():
+            tiny_models.save(getattr(tiny_models, kind)(), folder / name)
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
     for direction in ("i2t", "t2i"):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))

@@ -18,8 +18,16 @@ EXAMPLES = re.compile(r"^Examples?:\s*", re.MULTILINE)
 
 def commands() -> str:
     """All commands, in the order in which ``cxc-eccv --help`` lists them."""
-    group: Any = typer.main.get_command(app)
-    return "\n\n".join(_command(name, command) for name, command in group.commands.items())
+    return "\n\n".join(_command(name, command) for name, command in _of_group(typer.main.get_command(app)))
+
+
+def _of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a class of typer
+    """Names and commands; those of a group within the group come under the names of both."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _of_group(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
@@ -34,8 +42,8 @@ def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer
 def _split(text: str) -> tuple[str, str]:
     """What the command does, and its examples, a command to a line."""
     parts = EXAMPLES.split(text, maxsplit=1)
-    lines = parts[1].splitlines() if len(parts) > 1 else []
-    return parts[0].strip(), "\n".join(line.strip() for line in lines if line.strip())
+    lines = [line.strip() for line in parts[1].splitlines() if line.strip()] if len(parts) > 1 else []
+    return parts[0].strip(), "\n".join(lines).replace("\n--", " \\\n  --")
 
 
 def _usage(parameters: list[Any]) -> Iterator[str]:

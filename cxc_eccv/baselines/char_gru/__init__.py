@@ -1,0 +1,1 @@
+"""The character GRU: sentence embeddings from captions alone, without words known beforehand."""

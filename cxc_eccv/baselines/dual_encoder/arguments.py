@@ -1,0 +1,107 @@
+"""What a training run is asked for: model, data and objective; the rest are transformers' TrainingArguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from transformers import TrainingArguments
+
+from cxc_eccv.errors import UnknownName
+
+__all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments"]
+
+LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
+"""Of the CxC paper's appendix."""
+
+SMALL_BATCH = 128
+"""Pairs over all processes in the paper's ablation with a small batch."""
+
+
+@dataclass
+class ModelArguments:
+    """Which model is trained."""
+
+    pretrained: str | None = field(
+        default=None, metadata={"help": "Dual encoder to go on from: our own, CLIP, SigLIP, VisionTextDualEncoder."}
+    )
+    no_pretraining: bool = field(default=False, metadata={"help": "Start from the two backbones instead."})
+    text_model: str = field(
+        default="google-bert/bert-base-uncased", metadata={"help": "Text backbone; sample: a tiny one for the sample."}
+    )
+    image_model: str = field(default="google/efficientnet-b4", metadata={"help": "Image backbone; sample: likewise."})
+    resnet: bool = field(default=False, metadata={"help": "ResNet-152 as image backbone, as in the paper's ablation."})
+    train_text_model: bool = field(default=False, metadata={"help": "Train the text backbone; frozen otherwise."})
+    extra_layers: int = field(default=3, metadata={"help": "Trainable transformer layers above the text backbone."})
+    extra_heads: int = field(default=8, metadata={"help": "Attention heads of these layers."})
+    extra_feed_forward: int = field(default=3072, metadata={"help": "Width of their hidden layer."})
+    extra_dropout: float = field(default=0.1, metadata={"help": "Dropout of these layers."})
+    pooling: str = field(default="first_token", metadata={"help": "first_token or mean."})
+    normalize: bool = field(default=False, metadata={"help": "Features of unit length; dot products otherwise."})
+    scale: float = field(default=1.0, metadata={"help": "What similarities are multiplied by in the loss."})
+    learned_scale: bool = field(default=False, metadata={"help": "Train the scale."})
+
+
+@dataclass
+class ObjectiveArguments:
+    """What is minimised."""
+
+    mode: str = field(default="t2t+i2t", metadata={"help": "t2t, i2t or t2t+i2t."})
+    loss: str = field(default="paper", metadata={"help": "paper: the positive is not in the denominator; softmax."})
+    text_weight: float = field(default=1.0, metadata={"help": "c, the weight of text-text losses beside image-text."})
+    judged_positives: str | None = field(
+        default=None, metadata={"help": "val or test: pairs rated similar in this split are positives as well."}
+    )
+
+
+@dataclass
+class DataArguments:
+    """What the model is trained and scored on."""
+
+    train_on: list[str] = field(
+        default_factory=lambda: ["coco/train", "coco/restval"],
+        metadata={"help": "coco/train, coco/restval, coco/val, flickr30k/train, flickr8k/all, ..."},
+    )
+    pairs_file: str | None = field(
+        default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train_on."}
+    )
+    data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
+    images: str | None = field(
+        default=None, metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's."}
+    )
+    report_on: str | None = field(default=None, metadata={"help": "val or test: score the trained model there."})
+
+
+@dataclass
+class DualEncoderTrainingArguments(TrainingArguments):
+    """TrainingArguments with the paper's values: Adam, 64 pairs per process, the checkpoint best in R@10 on val."""
+
+    output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
+    stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
+    learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
+    schedule: str = field(
+        default="staircase", metadata={"help": "staircase: 0.1% less every 1000 steps; else --lr_scheduler_type."}
+    )
+    small_batch: bool = field(default=False, metadata={"help": "128 pairs over all processes."})
+    weight_decay: float = 0.0
+    per_device_train_batch_size: int = 64
+    dataloader_drop_last: bool = True
+    dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
+    remove_unused_columns: bool = False
+    eval_strategy: str = "epoch"
+    save_strategy: str = "epoch"
+    load_best_model_at_end: bool = True
+    metric_for_best_model: str = "recall_at_10"
+    report_to: str = "none"
+
+    def __post_init__(self) -> None:
+        """Check the choices, and fill in what depends on them."""
+        if self.stage not in LEARNING_RATES:
+            raise UnknownName("stage", self.stage, LEARNING_RATES)
+        if self.schedule not in ("staircase", "other"):
+            raise UnknownName("schedule", self.schedule, ("staircase", "other"))
+        if self.learning_rate is None:
+            self.learning_rate = LEARNING_RATES[self.stage]
+        super().__post_init__()
+        if self.small_batch:
+            self.per_device_train_batch_size = max(1, SMALL_BATCH // self.world_size)

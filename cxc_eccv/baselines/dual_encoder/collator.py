@@ -1,0 +1,60 @@
+"""From training pairs to one batch of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from PIL import Image, UnidentifiedImageError
+
+from cxc_eccv.errors import MalformedSource
+
+__all__ = ["PairCollator"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairCollator:
+    """Pads captions and loads images.
+
+    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs: K
+    left ones, then K right ones; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items
+    have images.
+
+    Attributes:
+        tokenizer: pads token ids.
+        image_processor: resizes and normalises images; None without images.
+    """
+
+    tokenizer: Any
+    image_processor: Any = None
+
+    def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """The batch.
+
+        Raises:
+            MalformedSource: an image that cannot be read; names it.
+        """
+        sides = range(len(items[0]["texts"]))
+        captions = [{"input_ids": item["texts"][side]} for side in sides for item in items]
+        batch: dict[str, torch.Tensor] = dict(self.tokenizer.pad(captions, return_tensors="pt"))
+        batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
+        batch["image_index"] = torch.tensor([item["image_index"] for item in items])
+        if "image_path" in items[0]:
+            images = [rgb_image(item["image_path"]) for item in items]
+            batch["pixel_values"] = self.image_processor(images, return_tensors="pt")["pixel_values"]
+        return batch
+
+
+def rgb_image(path: Any) -> Image.Image:  # noqa: ANN401 - str or Path
+    """The image of a file, in RGB: greyscale is repeated, transparency dropped.
+
+    Raises:
+        MalformedSource: missing or broken; names the file.
+    """
+    try:
+        with Image.open(path) as image:
+            return image.convert("RGB")
+    except (OSError, UnidentifiedImageError, SyntaxError) as error:
+        raise MalformedSource(path, "", f"{type(error).__name__}: {error}", "a readable image") from None

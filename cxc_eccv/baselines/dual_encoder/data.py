@@ -1,0 +1,113 @@
+"""The training data of a run: groups of captions, their images and their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
+from cxc_eccv.builders.image_files import ImageFolder
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import read_text
+
+__all__ = ["image_paths", "pairs_from_file", "training_pairs"]
+
+
+def training_pairs(
+    library: Library,
+    names: Sequence[str],
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    *,
+    mode: str,
+    images: str | None,
+    seed: int,
+) -> TrainingPairs:
+    """Pairs of parts of the data.
+
+    Args:
+        library: the raw sources.
+        names: parts, as :func:`cxc_eccv.baselines.caption_groups.caption_groups` takes them.
+        processing: the model's tokenizer or processor.
+        mode: as in ``Objective``.
+        images: folder with the images; needed unless the mode is ``t2t``.
+        seed: of the draws.
+
+    Raises:
+        InvalidOption: no folder of images for a mode that needs one.
+        SourceMissing: an image is not in the folder.
+    """
+    groups = caption_groups(library, names)
+    paths = None
+    if mode != "t2t":
+        files = _file_names(library, names)
+        paths = image_paths([files[group.collection, group.image_id] for group in groups], images)
+    return _pairs(groups, paths, processing, mode, seed)
+
+
+def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | None, seed: int) -> TrainingPairs:  # noqa: ANN401
+    """Pairs of a text file with lines of image file, tab, caption, as of Conceptual Captions.
+
+    Lines of one image file become one group.
+
+    Raises:
+        MalformedSource: a line of another form.
+        SourceMissing: an image is not in the folder.
+    """
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        name, tab, text = line.partition("\t")
+        if not (name and tab and text.strip()):
+            raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
+        found.setdefault(name, []).append(text)
+    rows = enumerate(found.values())
+    groups = [CaptionGroup("pairs", row, tuple(range(len(texts))), tuple(texts)) for row, texts in rows]
+    return _pairs(groups, image_paths(list(found), images) if mode != "t2t" else None, processing, mode, seed)
+
+
+def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
+    """The image files of these names below a folder; ``sample`` is that of the embedded sample.
+
+    Raises:
+        InvalidOption: no folder.
+        SourceMissing: names the first that is missing, and how many are.
+    """
+    if folder == "sample":
+        folder = str(sample_images())
+    if folder is None:
+        raise InvalidOption("training on images needs their folder: name it with --images")
+    files = ImageFolder(folder)
+    paths = [files.find(name) for name in file_names]
+    missing = [name for name, path in zip(file_names, paths, strict=True) if path is None]
+    if missing:
+        raise SourceMissing(f"{len(missing)} of {len(paths)} images are not below {folder}, the first: {missing[0]}")
+    return [path for path in paths if path is not None]
+
+
+def _file_names(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
+    found: dict[tuple[str, int], str] = {}
+    for name in names:
+        collection, _, split = name.partition("/")
+        if collection == "flickr8k":
+            raise InvalidOption("flickr8k/all holds texts alone; train it with --mode t2t")
+        split = "validation" if split == "val" else split
+        table = (library.karpathy(split) if collection == "coco" else library.flickr30k(split)).images
+        ids, files = (table[column].to_pylist() for column in ("image_id", "file_name"))
+        kind = "coco" if collection == "coco" else "flickr"
+        found |= {(kind, one): file for one, file in zip(ids, files, strict=True)}
+    return found
+
+
+def _pairs(
+    groups: Sequence[CaptionGroup],
+    paths: list[Path] | None,
+    processing: Any,  # noqa: ANN401 - as above
+    mode: str,
+    seed: int,
+) -> TrainingPairs:
+    tokens = token_ids(tokenizer_of(processing), [text for group in groups for text in group.texts])
+    return TrainingPairs(groups, tokens, co_captions="t2t" in mode, image_paths=paths, seed=seed)

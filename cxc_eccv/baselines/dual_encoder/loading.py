@@ -1,0 +1,116 @@
+"""The model a run starts from, with what prepares its inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AutoImageProcessor, AutoModel, AutoProcessor, AutoTokenizer, VisionTextDualEncoderProcessor
+
+from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
+from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
+from cxc_eccv.baselines.dual_encoder.sample_backbones import image_backbone, text_backbone
+from cxc_eccv.encoding.checkpoints import from_checkpoint
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
+from cxc_eccv.sources.library import Library
+
+__all__ = ["starting_model"]
+
+RESNET = "microsoft/resnet-152"
+SAMPLE = "sample"
+LONGEST = 512
+"""Tokens of a caption where a tokenizer names no limit."""
+
+
+def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
+    """The model, and its tokenizer (texts alone) or processor.
+
+    Args:
+        arguments: which model.
+        mode: as in ``Objective``.
+
+    Raises:
+        InvalidOption: neither ``pretrained`` nor ``no_pretraining``, or both.
+        TowerMissing: the model lacks a side that the mode needs.
+        ModelError: the checkpoint cannot be loaded or does not fit its config.
+    """
+    if (arguments.pretrained is None) != arguments.no_pretraining:
+        raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no_pretraining")
+    if arguments.pretrained is not None:
+        return _pretrained(arguments.pretrained, mode)
+    text, tokenizer = _text_backbone(arguments.text_model)
+    image, image_processor = (None, None) if mode == "t2t" else _image_backbone(arguments)
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    model = DualEncoderModel.from_backbones(text, image, freeze_text=not arguments.train_text_model, **options)
+    tokenizer = _with_limit(tokenizer, model)
+    return model, tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)
+
+
+def _text_backbone(source: str) -> tuple[Any, Any]:
+    if source == SAMPLE:
+        return text_backbone(Library(SAMPLE))
+    return _backbone(source, "input_ids", "text"), from_pretrained(AutoTokenizer, source)
+
+
+def _image_backbone(arguments: ModelArguments) -> tuple[Any, Any]:
+    source = RESNET if arguments.resnet else arguments.image_model
+    if source == SAMPLE:
+        return image_backbone()
+    return _backbone(source, "pixel_values", "image"), from_pretrained(AutoImageProcessor, source)
+
+
+def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
+    model, found = from_pretrained(AutoModel, source, output_loading_info=True)
+    if model.main_input_name != takes:
+        raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it takes {model.main_input_name}")
+    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise CheckpointMismatch(
+            f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: {missing[0]}"
+        )
+    return model
+
+
+def from_pretrained(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN401 - an Auto class and what it loads
+    """What an Auto class loads.
+
+    Raises:
+        ModelError: it cannot be loaded.
+    """
+    try:
+        return kind.from_pretrained(source, **options)
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason})") from None
+
+
+OPTIONS = (
+    "extra_layers",
+    "extra_heads",
+    "extra_feed_forward",
+    "extra_dropout",
+    "pooling",
+    "normalize",
+    "scale",
+    "learned_scale",
+)
+"""Model arguments that are options of the config by the same name."""
+
+
+def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
+    model = from_checkpoint(source, torch.float32, ())
+    has_images = hasattr(model, "get_image_features") and getattr(model.config, "has_images", True)
+    if not hasattr(model, "get_text_features"):
+        raise TowerMissing(f"{source} ({type(model).__name__}) is no dual encoder; give it as --text_model")
+    if mode != "t2t" and not has_images:
+        raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
+    if mode == "t2t" and has_images:
+        raise InvalidOption(f"{source} has an image tower, which mode t2t would leave as it is; choose another mode")
+    return model, from_pretrained(AutoProcessor if has_images else AutoTokenizer, source)
+
+
+def _with_limit(tokenizer: Any, model: DualEncoderModel) -> Any:  # noqa: ANN401 - tokenizers share no type
+    """The tokenizer with the backbone's context where its own files name none or a longer one."""
+    context = getattr(model.config.text_config, "max_position_embeddings", LONGEST)
+    tokenizer.model_max_length = min(tokenizer.model_max_length, context)
+    return tokenizer

@@ -1,0 +1,105 @@
+"""Training pairs: per image a caption, and another caption or the image itself, drawn anew every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset, Sampler
+
+from cxc_eccv.baselines.caption_groups import CaptionGroup
+from cxc_eccv.errors import InvalidOption
+
+__all__ = ["EpochSampler", "TrainingPairs"]
+
+
+class TrainingPairs(Dataset[dict[str, Any]]):
+    """One item per image and epoch, so that no batch holds two captions of an image as negatives of each other.
+
+    An index is a pair of epoch and image, as :class:`EpochSampler` gives. Items are dictionaries: ``texts``, token ids
+    of one or two captions; ``text_index``, the positions of these among all captions; ``image_index``, the position of
+    the group; ``image_path`` where images are given.
+
+    Args:
+        groups: captions by image; with ``co_captions`` each has at least two.
+        tokens: token ids of every caption of every group, in order.
+        co_captions: draw two captions of the image; else one.
+        image_paths: file of every group, or None for pairs of texts.
+        seed: of the draws, which depend on it and the index alone.
+
+    Raises:
+        InvalidOption: a group has too few captions, or the lists differ in length.
+
+    Example:
+        >>> groups = [CaptionGroup("coco", 7, (1, 2, 3), ("a cat", "cat", "one cat"))]
+        >>> item = TrainingPairs(groups, [[5], [6], [7]], co_captions=True)[3, 0]
+        >>> len(item["texts"]), item["image_index"]
+        (2, 0)
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokens: Sequence[list[int]],
+        *,
+        co_captions: bool,
+        image_paths: Sequence[Path] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.groups, self.tokens, self.image_paths = list(groups), list(tokens), image_paths
+        self.draws = 2 if co_captions else 1
+        self.seed = seed
+        self.starts = np.cumsum([0, *(len(group.texts) for group in self.groups)])
+        self._check()
+
+    def _check(self) -> None:
+        if not self.groups or len(self.tokens) != self.starts[-1]:
+            raise InvalidOption(f"{len(self.tokens)} tokenised captions for {self.starts[-1]} captions of the groups")
+        if self.image_paths is not None and len(self.image_paths) != len(self.groups):
+            raise InvalidOption(f"{len(self.image_paths)} image files for {len(self.groups)} groups of captions")
+        few = [group for group in self.groups if len(group.texts) < self.draws]
+        if few:
+            one = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
+            raise InvalidOption(f"{one}; text-text pairs need two. {len(few)} such images; leave them out")
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, draw: tuple[int, int]) -> dict[str, Any]:
+        epoch, index = draw
+        random = np.random.default_rng([self.seed, epoch, index])
+        chosen = random.choice(len(self.groups[index].texts), self.draws, replace=False) + self.starts[index]
+        item: dict[str, Any] = {"texts": [self.tokens[position] for position in chosen]}
+        item |= {"text_index": chosen.tolist(), "image_index": index}
+        if self.image_paths is not None:
+            item["image_path"] = self.image_paths[index]
+        return item
+
+
+class EpochSampler(Sampler[tuple[int, int]]):
+    """All images in the order of an epoch; what it yields depends on seed and epoch alone, so that a run can go on.
+
+    Args:
+        count: number of images.
+        seed: of the orders.
+
+    Example:
+        >>> sampler = EpochSampler(3)
+        >>> sampler.epoch = 1
+        >>> sorted(sampler)
+        [(1, 0), (1, 1), (1, 2)]
+    """
+
+    def __init__(self, count: int, seed: int = 0) -> None:
+        self.count, self.seed, self.epoch = count, seed, 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.epoch)
+        for index in torch.randperm(self.count, generator=generator).tolist():
+            yield self.epoch, index

@@ -1,0 +1,70 @@
+"""Backbones of random weights that fit the embedded sample: a few thousand words and 64-pixel drawings need no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import (
+    BertConfig,
+    BertModel,
+    ConvNextConfig,
+    ConvNextImageProcessorPil,
+    ConvNextModel,
+    PreTrainedTokenizerFast,
+)
+
+from cxc_eccv.sources.library import Library
+
+__all__ = ["image_backbone", "text_backbone"]
+
+SPECIAL = ("[PAD]", "[UNK]")
+
+
+def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]:
+    """A BERT of one layer and no dropout, with a tokenizer of the words of the train split.
+
+    Args:
+        library: the embedded sample.
+
+    Example:
+        >>> model, tokenizer = text_backbone(Library("sample"))
+        >>> model.config.vocab_size == len(tokenizer)
+        True
+    """
+    tokenizer = word_tokenizer(library.captions("train")["text"].to_pylist())
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    return BertModel(config), tokenizer
+
+
+def image_backbone() -> tuple[ConvNextModel, ConvNextImageProcessorPil]:
+    """A ConvNeXt of three stages for 64-pixel images; it has no batch statistics, so processes do not matter to it."""
+    config = ConvNextConfig(num_stages=3, hidden_sizes=[32, 64, 128], depths=[1, 1, 1], patch_size=4, image_size=64)
+    return ConvNextModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
+
+
+def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer of whole words in lower case, without punctuation.
+
+    Example:
+        >>> word_tokenizer(["A red heart."])("a heart")["input_ids"]
+        [2, 3]
+    """
+    normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(".", " ")])
+    splitter = pre_tokenizers.Whitespace()
+    words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[1]))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=SPECIAL[0], unk_token=SPECIAL[1], model_max_length=64
+    )

@@ -1,0 +1,68 @@
+"""The library's own metrics of a model on a whole split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cxc_eccv.baselines.dual_encoder.data import image_paths
+from cxc_eccv.encoding import encode
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Report
+
+__all__ = ["SplitScorer"]
+
+PARTS = {
+    "t2t": ("t2t", "sts"),
+    "i2t": ("i2t", "t2i", "t2t", "sts", "sits"),
+    "t2t+i2t": ("i2t", "t2i", "t2t", "sts", "sits"),
+}
+"""Mode to the parts of task ``cxc`` that its model is scored on."""
+
+TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
+"""Mode to the directions whose mean R@10 selects the best checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitScorer:
+    """Encodes a split and scores it.
+
+    Attributes:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+        mode: of the model, as in ``Objective``.
+        processing: its tokenizer or processor.
+        images: folder with the images, or None for a model of texts alone.
+    """
+
+    library: Library
+    split: str
+    mode: str
+    processing: Any
+    images: str | None = None
+
+    def __call__(self, model: Any) -> dict[str, float]:  # noqa: ANN401 - any dual encoder
+        """Report keys to values, and ``recall_at_10``, the mean over the directions that are trained."""
+        scores = self.report(model, tasks=[f"cxc/{part}" for part in PARTS[self.mode]], confidence=None).scores
+        trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in TRAINED[self.mode]]
+        return {**scores, "recall_at_10": sum(trained) / len(trained)}
+
+    def report(self, model: Any, **options: Any) -> Report:  # noqa: ANN401 - evaluate's
+        """The report of the split; ``options`` are those of :func:`cxc_eccv.evaluation.evaluate`."""
+        similarity = "cosine" if getattr(model.config, "normalize", True) else "dot"
+        return evaluate(
+            self.run(model), split=self.split, data_dir=self.library, similarity=similarity, progress=False, **options
+        )
+
+    def run(self, model: Any) -> EmbeddingsRun:  # noqa: ANN401 - as above
+        """Embeddings of every caption of the split, and of every image unless the model is of texts alone."""
+        content = self.library.karpathy(self.split)
+        images = None
+        if self.mode != "t2t":
+            paths = image_paths(content.images["file_name"].to_pylist(), self.images)
+            images = zip(content.image_ids.tolist(), paths, strict=True)
+        return encode(
+            model, images=images, captions=content.captions, processor=self.processing, batch_size=128, progress=False
+        )

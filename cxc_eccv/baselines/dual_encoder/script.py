@@ -1,0 +1,137 @@
+"""Train a dual encoder: arguments, data, model, Trainer, report."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import HfArgumentParser, set_seed
+
+from cxc_eccv.baselines.dual_encoder.arguments import (
+    DataArguments,
+    DualEncoderTrainingArguments,
+    ModelArguments,
+    ObjectiveArguments,
+)
+from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint, run_identity
+from cxc_eccv.baselines.dual_encoder.collator import PairCollator
+from cxc_eccv.baselines.dual_encoder.data import pairs_from_file, training_pairs
+from cxc_eccv.baselines.dual_encoder.loading import starting_model
+from cxc_eccv.baselines.dual_encoder.objective import Objective
+from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.baselines.dual_encoder.positives import BatchPositives
+from cxc_eccv.baselines.dual_encoder.processing import image_processor_of, tokenizer_of
+from cxc_eccv.baselines.dual_encoder.scoring import SplitScorer
+from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Report
+
+__all__ = ["train"]
+
+SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
+KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
+
+
+def train(command: Sequence[str]) -> Report | None:
+    """Train, save model and processor, and score the split that ``--report_on`` names.
+
+    Checkpoints of the same run in its output folder are gone on from.
+
+    Args:
+        command: arguments as on the command line.
+
+    Returns:
+        The report; None without ``--report_on``.
+
+    Raises:
+        InvalidOption: arguments at odds with each other.
+        ModelError: the model cannot be loaded, lacks a side, or does not fit the checkpoints in the output folder.
+        DataError: captions or images are missing or broken.
+    """
+    parser = HfArgumentParser(KINDS)  # type: ignore[arg-type] # its annotation knows single classes alone
+    model_arguments, objective_arguments, data, training = parser.parse_args_into_dataclasses(list(command))
+    library, mode = Library(data.data_dir), objective_arguments.mode
+    set_seed(training.seed)
+    model, processing = starting_model(model_arguments, mode)
+    pairs = _training_pairs(library, data, processing, mode, training.seed)
+    _warn_of_leaks(data, training)
+    _refuse_too_few(pairs, training)
+
+    trainer = DualEncoderTrainer(
+        model=model,
+        args=training,
+        objective=_objective(objective_arguments, library, pairs),
+        score=SplitScorer(library, "validation", mode, processing, data.images),
+        paper_schedule=training.schedule == "staircase",
+        train_dataset=pairs,
+        data_collator=PairCollator(tokenizer_of(processing), None if mode == "t2t" else image_processor_of(processing)),
+        processing_class=processing,
+    )
+    identity = run_identity(model_arguments, objective_arguments, data, training)
+    folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
+    trainer.train(resume_from_checkpoint=last_checkpoint(folder, identity, is_first=is_first))
+    trainer.save_model()
+    trainer.save_state()
+    if data.report_on is None:
+        return None
+    report = SplitScorer(library, split_of(data.report_on), mode, processing, data.images).report(trainer.model)
+    if is_first:
+        (folder / "report.json").write_text(report_to_json(report), encoding="utf-8")
+    return report
+
+
+def _training_pairs(
+    library: Library,
+    data: DataArguments,
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    mode: str,
+    seed: int,
+) -> TrainingPairs:
+    if data.pairs_file is not None:
+        return pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=seed)
+    return training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=seed)
+
+
+def _objective(arguments: ObjectiveArguments, library: Library, pairs: TrainingPairs) -> Objective:
+    positives = BatchPositives()
+    if arguments.judged_positives is not None:
+        positives = BatchPositives.judged(library, split_of(arguments.judged_positives), pairs.groups)
+    return Objective(arguments.mode, arguments.loss, arguments.text_weight, positives)
+
+
+def split_of(name: str) -> str:
+    """The dataset's name of a split with judgments; ``val`` is ``validation``.
+
+    Raises:
+        UnknownName: no such split.
+
+    Example:
+        >>> split_of("val")
+        'validation'
+    """
+    if name not in SPLITS:
+        raise UnknownName("split", name, SPLITS)
+    return SPLITS[name]
+
+
+def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments) -> None:
+    batch = training.train_batch_size * training.world_size
+    if len(pairs) < batch:
+        raise InvalidOption(
+            f"{len(pairs)} images make no batch of {batch}; take a smaller --per_device_train_batch_size"
+        )
+
+
+def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments) -> None:
+    seen = set() if data.pairs_file else {name.replace("validation", "val") for name in data.train_on}
+    if "coco/val" in seen and training.load_best_model_at_end:
+        message = (
+            "coco/val is trained on and selects the checkpoint; add --eval_strategy no --load_best_model_at_end no"
+        )
+        warnings.warn(message, stacklevel=3)
+    if data.report_on is not None and f"coco/{data.report_on}".replace("validation", "val") in seen:
+        warnings.warn(f"coco/{data.report_on} is trained on and reported", stacklevel=3)

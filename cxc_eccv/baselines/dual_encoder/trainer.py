@@ -1,0 +1,127 @@
+"""DualEncoderTrainer: Trainer with negatives from all processes, the paper's schedule and the library's metrics."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.utils.data import Sampler
+from transformers import Trainer, TrainerCallback
+from transformers.trainer_utils import speed_metrics
+
+from cxc_eccv.baselines.dual_encoder.objective import Objective
+from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler
+
+__all__ = ["DualEncoderTrainer", "staircase"]
+
+Metrics = dict[str, float]
+
+
+def staircase(step: int) -> float:
+    """The paper's factor of the learning rate: 0.1% less after every 1000 steps.
+
+    Example:
+        >>> staircase(999), staircase(1000), round(staircase(30_000), 4)
+        (1.0, 0.999, 0.9704)
+    """
+    return float(0.999 ** (step // 1000))
+
+
+class DualEncoderTrainer(Trainer):
+    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
+
+    Args:
+        objective: what is minimised.
+        score: the library's metrics of a model on the whole validation split; None for no evaluation.
+        paper_schedule: decay by :func:`staircase`; else the schedule that the arguments name.
+        options: of ``transformers.Trainer``.
+    """
+
+    # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
+    loss_is_scaled_for_ga = False
+
+    objective: Objective
+    score: Callable[[Any], Metrics] | None
+    paper_schedule: bool
+
+    def __init__(
+        self,
+        *,
+        objective: Objective,
+        score: Callable[[Any], Metrics] | None = None,
+        paper_schedule: bool = True,
+        **options: Any,  # noqa: ANN401 - Trainer's own
+    ) -> None:
+        self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
+        # Trainer asks for data to evaluate on; evaluate scores a split of the library instead.
+        super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:  # noqa: ANN401 - as Trainer says
+        """The objective on one batch, against the batches of all processes."""
+        indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
+        outputs = model(**inputs)
+        images = outputs.image_embeds if self.objective.has_images else None
+        loss = self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
+        return (loss, outputs) if return_outputs else loss
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
+        """The paper's staircase, or what the arguments name."""
+        if not self.paper_schedule:
+            return super().create_scheduler(num_training_steps, optimizer)
+        if self.lr_scheduler is None:
+            chosen: Any = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = LambdaLR(chosen, staircase)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> Metrics:
+        """The library's metrics on the whole validation split, under ``eval_`` and their report keys."""
+        if self.score is None:
+            return {}
+        started = time.time()
+        found = self.score(self.accelerator.unwrap_model(self.model))
+        metrics = {f"{metric_key_prefix}_{key}": value for key, value in found.items()}
+        metrics |= speed_metrics(metric_key_prefix, started)
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        sampler = EpochSampler(len(dataset), self.args.data_seed or self.args.seed)
+        self.add_callback(_EpochOf(sampler))
+        return sampler
+
+    def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
+        if "scale" in outputs:
+            scale: torch.Tensor = outputs.scale
+            return scale
+        # CLIP and its kin hold the logarithm of the factor, and return features of unit length.
+        found: torch.Tensor = self.accelerator.unwrap_model(self.model).logit_scale.exp()
+        return found
+
+
+class _EpochOf(TrainerCallback):
+    """Tells the sampler its epoch, also in a run that goes on in the middle of one."""
+
+    def __init__(self, sampler: EpochSampler) -> None:
+        self.sampler = sampler
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)

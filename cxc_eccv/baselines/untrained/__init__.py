@@ -1,0 +1,1 @@
+"""Baselines without training; each file declares itself as BASELINE, under the name of the file."""

@@ -1,0 +1,153 @@
+"""``cxc-eccv encode``: a Hugging Face model and a folder of images to embeddings, scores or rankings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+
+if TYPE_CHECKING:
+    from cxc_eccv.encoding import LoadedModel
+
+__all__ = ["encode"]
+
+
+def encode(
+    model: Annotated[str, typer.Option(help="Hugging Face id, or folder of a saved model.")],
+    output: Annotated[
+        Path, typer.Option(help="Embeddings (.npz, .safetensors), scores (.npz), or re-ranked lists (.parquet).")
+    ],
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the image files, at any depth; text models need none.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
+    only: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
+    captions: Annotated[
+        Path | None,
+        typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
+    ] = None,
+    processor: Annotated[str | None, typer.Option(help="Id or folder of tokenizer and image processor.")] = None,
+    pooling: Annotated[str, typer.Option(help="Of a text model: mean over the tokens, or cls.")] = "mean",
+    batch_size: Annotated[int, typer.Option(help="Items at once.")] = 64,
+    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
+    skip_bad_images: Annotated[
+        bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
+    ] = False,
+    rerank: Annotated[
+        Path | None, typer.Option(help="Embeddings of a dual encoder, whose top items a cross-encoder ranks anew.")
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="Items per query to rank anew.")] = 20,
+    max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Encode a split's images and captions; a model that scores pairs gives scores, or ranks the top items anew.
+
+    Killed, the same command goes on where it was. Under torchrun the processes share the work.
+
+    Examples:
+      cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
+      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2 --output minilm.npz
+      cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014 --rerank clip.npz --output blip.parquet
+      torchrun --nproc-per-node 4 --no-python cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
+--output clip.npz
+    """
+    from cxc_eccv.cli.extras import needs_train_extra
+
+    with needs_train_extra():
+        from cxc_eccv.cli.model_classes import register_models
+        from cxc_eccv.encoding import load_model
+
+    register_models()
+    loaded = load_model(model, processor=processor, device=device, dtype=dtype)
+    chosen = _chosen_sides(loaded, only, images)
+    items = _items(chosen, images, captions, split_name(split), data_dir, allow_modified)
+    options: dict[str, Any] = {"batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
+    if loaded.is_cross_encoder:
+        _score(loaded, rerank, top_k, {**items, **options, "max_pairs": max_pairs})
+    else:
+        _embed(loaded, rerank, {**items, **options, "pooling": pooling})
+
+
+def _embed(loaded: LoadedModel, rerank: Path | None, options: dict[str, Any]) -> None:
+    from cxc_eccv.encoding import encode as encode_run
+    from cxc_eccv.errors import InvalidOption
+
+    if rerank is not None:
+        raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
+    run = encode_run(loaded, **options)
+    sides = [f"{len(side.ids)} {name}" for name in ("images", "captions") if (side := getattr(run, name)) is not None]
+    _say(f"wrote {options['output']}: {' and '.join(sides)}")
+
+
+def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> None:
+    from cxc_eccv.encoding import rerank as rank_anew
+    from cxc_eccv.encoding import score_pairs
+    from cxc_eccv.runs import load_embeddings
+
+    if rerank is None:
+        run = score_pairs(loaded, **options)
+        _say(f"wrote {options['output']}: {len(run.image_ids)} images x {len(run.caption_ids)} captions")
+        return
+    rank_anew(loaded, load_embeddings(rerank), top_k=top_k, **options)
+    _say(f"wrote {options['output']}: the top {top_k} of {rerank.name}, ranked anew")
+
+
+def _chosen_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
+    from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+
+    sides = ("images", "captions") if loaded.is_cross_encoder else loaded.sides
+    if only is not None:
+        if only not in ("images", "captions"):
+            raise UnknownName("side", only, ["images", "captions"])
+        if loaded.is_cross_encoder:
+            raise InvalidOption(f"--only {only}: {loaded.name} scores pairs and needs both sides; leave it out")
+        if only not in sides:
+            raise TowerMissing(f"--only {only}: {loaded.name} encodes {' and '.join(sides)} alone")
+        sides = (only,)
+    if "images" in sides and images is None:
+        advice = "" if "captions" not in sides or loaded.is_cross_encoder else ", or encode its texts: --only captions"
+        raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images{advice}")
+    if "images" not in sides and images is not None:
+        raise TowerMissing(f"--images: {loaded.name} encodes captions alone; leave the images out")
+    return sides
+
+
+def _items(
+    sides: tuple[str, ...],
+    images: Path | None,
+    captions: Path | None,
+    split: str,
+    data_dir: str | None,
+    allow_modified: bool,
+) -> dict[str, Any]:
+    from cxc_eccv.cli.caption_file import read_captions
+    from cxc_eccv.sources.library import Library
+
+    library, found = Library(data_dir, allow_modified=allow_modified), {}
+    if "images" in sides and images is not None:
+        found["images"] = _image_files(library, split, images)
+    if "captions" in sides:
+        found["captions"] = library.captions(split) if captions is None else read_captions(captions)
+    return found
+
+
+def _image_files(library: Any, split: str, folder: Path) -> list[tuple[int, Path]]:  # noqa: ANN401 - imported late
+    """A file that is not there keeps its name, for the message."""
+    from cxc_eccv.builders.image_files import ImageFolder
+
+    table, files = library.images(split), ImageFolder(folder)
+    pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
+    return [(number, files.find(name) or folder / name) for number, name in pairs]
+
+
+def _say(text: str) -> None:
+    """On the first process alone."""
+    import os
+
+    if os.environ.get("RANK", "0") == "0":
+        typer.echo(text)

@@ -1,0 +1,53 @@
+"""``cxc-eccv train``: train a baseline; one subcommand per baseline."""
+
+from __future__ import annotations
+
+import typer
+
+__all__ = ["train"]
+
+train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
+
+# Options are those of dataclasses, transformers' TrainingArguments among them, and are read by their own parser.
+OTHER_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@train.command("dual-encoder", context_settings=OTHER_OPTIONS)
+def dual_encoder(context: typer.Context) -> None:
+    """Train a dual encoder of the CxC paper: text-text, image-text, or both; or fine-tune CLIP and its kin.
+
+    Options are listed by: python -m cxc_eccv.baselines.dual_encoder --help
+
+    Example: cxc-eccv train dual-encoder --no_pretraining --data_dir sample --images sample --text_model sample
+    --image_model sample --train_text_model --extra_layers 0 --report_on test
+    """
+    from cxc_eccv.cli.extras import needs_train_extra
+
+    with needs_train_extra():
+        from cxc_eccv.baselines.dual_encoder.script import train as run
+
+    _print(run(context.args))
+
+
+@train.command("char-gru", context_settings=OTHER_OPTIONS)
+def char_gru(context: typer.Context) -> None:
+    """Train the character GRU on captions of the same image, or on captions with precomputed image features.
+
+    Options are listed by: python -m cxc_eccv.baselines.char_gru --help
+
+    Example: cxc-eccv train char-gru --output_dir char_gru --report_on test
+    """
+    from cxc_eccv.cli.extras import needs_train_extra
+
+    with needs_train_extra():
+        from cxc_eccv.baselines.char_gru.script import train as run
+
+    _print(run(context.args))
+
+
+def _print(report: object) -> None:
+    from cxc_eccv.report.console import print_report
+    from cxc_eccv.types import Report
+
+    if isinstance(report, Report):
+        print_report(report)

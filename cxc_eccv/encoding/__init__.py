@@ -1,0 +1,19 @@
+"""A Hugging Face model becomes embeddings, scores or rankings: batched, on several processes, resumable."""
+
+from cxc_eccv.encoding.cross_encoding import rerank, score_pairs
+from cxc_eccv.encoding.loading import LoadedModel, load_model
+from cxc_eccv.encoding.sharded_ranks import sharded_ranks, split_ranks
+from cxc_eccv.encoding.text_encoder import TextEncoder, text_encoder
+from cxc_eccv.encoding.whole_run import encode
+
+__all__ = [
+    "LoadedModel",
+    "TextEncoder",
+    "encode",
+    "load_model",
+    "rerank",
+    "score_pairs",
+    "sharded_ranks",
+    "split_ranks",
+    "text_encoder",
+]

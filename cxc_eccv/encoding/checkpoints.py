@@ -1,0 +1,90 @@
+"""A checkpoint, from a folder or the Hub, as a model whose every weight it holds."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModel, PretrainedConfig
+from transformers.utils.hub import cached_file
+
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+
+__all__ = ["from_checkpoint"]
+
+UNUSED = ("pooler.dense.", "position_ids")
+"""Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
+
+
+def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str]) -> Any:  # noqa: ANN401 - any model
+    """The model of a folder or Hub id.
+
+    Args:
+        source: folder or Hub id; one with ``modules.json`` is a sentence-transformers model.
+        dtype: type of its weights.
+        own_class: architectures to load as themselves, not as their bare model.
+
+    Raises:
+        ModelError: nothing there, or an unknown type of model.
+        CheckpointMismatch: weights are missing or of other shapes than the config says.
+        InvalidOption: a sentence-transformers model without that package.
+    """
+    if _is_sentence_transformer(source):
+        return _sentence_transformer(source, dtype)
+    config = _config(source)
+    architecture = (config.architectures or [""])[0]
+    own = architecture in own_class or architecture.endswith("WithProjection")
+    kind = getattr(transformers, architecture) if own else AutoModel
+    try:
+        model, found = kind.from_pretrained(source, config=config, dtype=dtype, output_loading_info=True)
+    except RuntimeError as error:
+        raise CheckpointMismatch(f"{source}: weights and config do not fit ({_first_line(error)})") from None
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise ModelError(f"{source}: the checkpoint cannot be loaded ({_first_line(error)})") from None
+    missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
+    if missing:
+        raise CheckpointMismatch(
+            f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
+            f"{missing[0]}; they would be random. It does not fit its config, or is of a model with another head."
+        )
+    return model
+
+
+def _config(source: str) -> PretrainedConfig:
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(source)
+        return config
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(
+            f"{source}: no model there ({_first_line(error)}); give a folder with config.json and weights, or a Hub id"
+        ) from None
+
+
+def _is_sentence_transformer(source: str) -> bool:
+    if Path(source).is_dir():
+        return (Path(source) / "modules.json").is_file()
+    quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+    try:
+        return cached_file(source, "modules.json", **quiet, _raise_exceptions_for_gated_repo=False) is not None
+    except OSError:
+        return False
+
+
+def _sentence_transformer(source: str, dtype: torch.dtype) -> Any:  # noqa: ANN401 - imported here
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype})
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({_first_line(error)})") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

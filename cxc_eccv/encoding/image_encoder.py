@@ -1,0 +1,77 @@
+"""ImageEncoder: images to vectors, the one image tower of every kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from transformers import PreTrainedModel
+
+from cxc_eccv.encoding.batch_size import checked_batch_size
+from cxc_eccv.encoding.features import image_features
+from cxc_eccv.encoding.loading import LoadedModel
+from cxc_eccv.errors import TowerMissing
+
+__all__ = ["ImageEncoder", "ImageInput", "Inputs", "ready_for"]
+
+Inputs = dict[str, torch.Tensor]
+"""Tensors by name, the first dimension that of the images."""
+
+
+class ImageInput:
+    """A model's image processor, for one image at a time, so that threads can share the work.
+
+    Args:
+        loaded: the model.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self._processor = loaded.processors.image_processor()
+
+    def __call__(self, image: Image.Image) -> Inputs:
+        """Tensors of one RGB image, with a batch of one as their first dimension."""
+        return dict(self._processor(images=[image], return_tensors="pt"))
+
+
+class ImageEncoder:
+    """A callable from prepared images to (N, D) float32 vectors.
+
+    Args:
+        loaded: the model.
+        batch_size: images at once.
+
+    Raises:
+        TowerMissing: it has no image tower.
+    """
+
+    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
+        if not isinstance(loaded.model, PreTrainedModel):
+            raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
+        self._features, self._loaded = image_features(loaded.model), loaded
+        self.batch_size = checked_batch_size(batch_size)
+        self.prepare = ImageInput(loaded)
+
+    def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
+        """(N, D) vectors; images whose tensors differ in shape go through the model apart."""
+        groups: dict[tuple[torch.Size, ...], list[int]] = {}
+        for place, inputs in enumerate(batch):
+            groups.setdefault(tuple(tensor.shape for tensor in inputs.values()), []).append(place)
+        with torch.inference_mode():
+            ready = (ready_for(self._loaded, [batch[place] for place in group]) for group in groups.values())
+            parts = [self._features(inputs) for inputs in ready]
+        rows = torch.cat([part.float().cpu() for part in parts]).numpy()
+        vectors = np.empty_like(rows)
+        vectors[np.concatenate([np.asarray(group) for group in groups.values()])] = rows
+        return vectors
+
+
+def ready_for(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
+    """The inputs of several images as one batch, on the model's device, floating ones in its type."""
+    joined = {name: torch.cat([inputs[name] for inputs in batch]) for name in batch[0]}
+    return {
+        name: tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
+        for name, tensor in joined.items()
+    }

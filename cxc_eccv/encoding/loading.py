@@ -1,0 +1,162 @@
+"""A model by name or as it is, on its device, with its processors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import PreTrainedModel
+
+from cxc_eccv.encoding.checkpoints import from_checkpoint
+from cxc_eccv.encoding.processes import local_rank
+from cxc_eccv.encoding.processors import Processors
+from cxc_eccv.errors import InvalidOption, ModelError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["CROSS_ENCODERS", "LoadedModel", "load_model"]
+
+CROSS_ENCODERS = (
+    "ViltForImageAndTextRetrieval",
+    "BlipForImageTextRetrieval",
+    "BridgeTowerForImageAndTextRetrieval",
+)
+"""Classes that score an image together with a caption."""
+
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to encode.
+
+    Attributes:
+        model: in evaluation mode, on its device.
+        processors: its tokenizer and image processor.
+        name: what messages call it.
+    """
+
+    model: PreTrainedModel | SentenceTransformer
+    processors: Processors
+    name: str
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.model.device
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """Type of its weights."""
+        return next(self.model.parameters()).dtype
+
+    @property
+    def is_cross_encoder(self) -> bool:
+        """Whether it scores pairs and has no embeddings."""
+        return any(kind.__name__ in CROSS_ENCODERS for kind in type(self.model).__mro__)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Which of ``images`` and ``captions`` it encodes."""
+        if not isinstance(self.model, PreTrainedModel):
+            return ("captions",)
+        if self.is_cross_encoder:
+            return ()
+        towers = {"images": "get_image_features", "captions": "get_text_features"}
+        found = tuple(side for side, method in towers.items() if hasattr(self.model, method))
+        if found:
+            return found
+        return ("images",) if self.model.main_input_name == "pixel_values" else ("captions",)
+
+
+def load_model(
+    model: Any,  # noqa: ANN401 - a name or one of several classes
+    *,
+    processor: Any = None,  # noqa: ANN401 - see Processors
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+) -> LoadedModel:
+    """A model ready to encode.
+
+    Args:
+        model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or what this function gave.
+        processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id; by
+            default what was saved with the model.
+        device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
+            where a loaded model is.
+        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
+
+    Raises:
+        ModelError: it cannot be loaded, or its checkpoint does not fit its config.
+        InvalidOption: no such device or dtype.
+    """
+    if isinstance(model, LoadedModel):
+        return model
+    source = str(model) if isinstance(model, str | Path) else ""
+    if source:
+        place, kind = torch_device(device), torch_dtype(dtype) or torch.float32
+        loaded = from_checkpoint(source, kind, CROSS_ENCODERS).to(place)
+    else:
+        loaded = _as_given(model, device, dtype)
+        source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
+    if not isinstance(loaded, PreTrainedModel) and processor is None:
+        processor = loaded.tokenizer
+    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__)
+
+
+def torch_device(device: str | torch.device | None) -> torch.device:
+    """The device of that name; by default the GPU of this process, else the processor.
+
+    Raises:
+        InvalidOption: it is not there.
+
+    Example:
+        >>> torch_device("cpu")
+        device(type='cpu')
+    """
+    if device is None:
+        return torch.device("cuda", local_rank()) if torch.cuda.is_available() else torch.device("cpu")
+    try:
+        return torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidOption(f"device {device!r} cannot be used: {reason}; leave it out to use the processor") from None
+
+
+def torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
+    """The floating type of that name; None stays None.
+
+    Raises:
+        InvalidOption: another one than those of :data:`DTYPES`.
+
+    Example:
+        >>> torch_dtype("bf16")
+        torch.bfloat16
+    """
+    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if dtype is not None and found not in DTYPES.values():
+        raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
+    return found
+
+
+def _as_given(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
+    kinds = {kind.__name__ for kind in type(model).__mro__}
+    if not kinds & {"PreTrainedModel", "SentenceTransformer"}:
+        raise ModelError(
+            f"model is a {type(model).__name__}; give a Hub id, a folder, a transformers PreTrainedModel or a "
+            "SentenceTransformer"
+        )
+    kind = torch_dtype(dtype)
+    model = model if device is None else model.to(torch_device(device))
+    return model if kind is None else model.to(kind)

@@ -1,0 +1,80 @@
+"""The processes that torchrun started: which one this is, and how they wait for each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from cxc_eccv.types import IntArray
+
+__all__ = ["Processes", "joined", "local_rank"]
+
+
+class Processes:
+    """This process among those of the run.
+
+    Attributes:
+        rank: 0 for the one that writes.
+        count: number of processes.
+    """
+
+    def __init__(self, rank: int = 0, count: int = 1) -> None:
+        self.rank, self.count = rank, count
+
+    def wait(self) -> None:
+        """Return once all processes are here."""
+        if self.count > 1:
+            dist.barrier()
+
+    def gather(self, value: Any) -> list[Any]:  # noqa: ANN401 - any picklable value of our own processes
+        """What every process holds, in the order of their ranks, on every process."""
+        if self.count == 1:
+            return [value]
+        found: list[Any] = [None] * self.count
+        dist.all_gather_object(found, value)
+        return found
+
+    def total(self, counts: IntArray) -> IntArray:
+        """Sums over the processes, on every process: one all-reduce."""
+        if self.count == 1:
+            return counts
+        place = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        tensor = torch.from_numpy(np.ascontiguousarray(counts, dtype=np.int64)).clone().to(place)
+        dist.all_reduce(tensor)
+        return np.asarray(tensor.cpu().numpy())
+
+
+@contextmanager
+def joined() -> Iterator[Processes]:
+    """The processes of the group that there is, of torchrun's where there is none yet, else this one alone.
+
+    A group made here is on gloo: what the processes exchange is small and on the processor. It ends with the block.
+
+    Example:
+        >>> with joined() as processes:
+        ...     processes.rank, processes.count, processes.gather("a")
+        (0, 1, ['a'])
+    """
+    if dist.is_available() and dist.is_initialized():
+        yield Processes(dist.get_rank(), dist.get_world_size())
+    elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
+        dist.init_process_group("gloo")
+        try:
+            yield Processes(dist.get_rank(), dist.get_world_size())
+            # Without it a process that is done early takes the connection of the others with it.
+            dist.barrier()
+        finally:
+            dist.destroy_process_group()
+    else:
+        yield Processes()
+
+
+def local_rank() -> int:
+    """Number of this process on its machine; 0 without torchrun."""
+    return int(os.environ.get("LOCAL_RANK", "0"))

@@ -1,0 +1,103 @@
+"""Exact ranks with the gallery split over processes: each counts its shard, and the counts are all-reduced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.encoding.processes import Processes, joined
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds
+from cxc_eccv.ranking.large_gallery import LargeGallery
+from cxc_eccv.ranking.shard_counts import ShardCounts
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs.sides import sides_of
+from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks
+
+__all__ = ["sharded_ranks", "split_ranks"]
+
+
+def sharded_ranks(
+    queries: Embeddings,
+    judgments: Judgments,
+    ids: IntArray,
+    vectors: NDArray[Any],
+    *,
+    similarity: str = "cosine",
+) -> PositiveRanks:
+    """Ranks of all positives, the same on every process and as on one.
+
+    Every process calls this with all queries and its own shard of the gallery; what travels are the vectors of the
+    positives, once, and two counts per positive pair. Without torchrun the shard is the whole gallery.
+
+    Args:
+        queries: vectors of all queries.
+        judgments: without folds; the same on every process.
+        ids: (C,) gallery ids of this process's shard; shards have no item in common.
+        vectors: (C, D) of any floating type, in memory or memory-mapped.
+        similarity: ``cosine`` or ``dot``.
+
+    Raises:
+        DataError: an item is in two shards, or not of the gallery.
+        MissingIds: a query has no vector, or some of the gallery is in no shard.
+        InvalidOption: judgments with folds.
+
+    Example:
+        >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
+        >>> qrels = Judgments.from_pairs([1], ids, [1], [7])
+        >>> sharded_ranks(Embeddings([1], [[1, 0]]), qrels, ids, vectors).ranks.tolist()
+        [3]
+    """
+    with joined() as processes:
+        positives = _positives(judgments, ids, vectors, processes)
+        gallery = LargeGallery(queries, judgments, positives, similarity=similarity)
+        return gallery.ranks(_all_reduced(gallery.count(ids, vectors), processes))
+
+
+def split_ranks(
+    run: EmbeddingsRun, direction: str, judgments: Judgments, *, similarity: str = "cosine"
+) -> PositiveRanks:
+    """Ranks of a run that every process has at hand; each compares the queries with its share of the gallery.
+
+    Args:
+        run: vectors of the queries and the gallery.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        judgments: without folds.
+        similarity: ``cosine`` or ``dot``.
+
+    Raises:
+        InvalidOption: the run cannot be ranked in this direction, or the judgments have folds.
+        MissingIds: the run lacks queries or gallery items.
+    """
+    reason = run.why_not(direction)
+    if reason is not None:
+        raise InvalidOption(f"{direction}: {reason}")
+    query_side, gallery_side = sides_of(direction)
+    queries, items = getattr(run, query_side), getattr(run, gallery_side)
+    with joined() as processes:
+        rows = np.flatnonzero(np.isin(items.ids, judgments.gallery_ids))
+        own = np.array_split(rows, processes.count)[processes.rank]
+        return sharded_ranks(queries, judgments, items.ids[own], items.vectors[own], similarity=similarity)
+
+
+def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], processes: Processes) -> Embeddings:
+    """The positives of all shards, on every process."""
+    own = np.isin(ids, judgments.gallery_ids[np.unique(judgments.indices)])
+    parts = processes.gather((ids[own], np.asarray(vectors[own], dtype=np.float32)))
+    found, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if not found.size:
+        raise MissingIds("none of the positives is in a shard; give the ids of this task's gallery")
+    if np.unique(found).size != found.size:
+        raise DataError("two shards have positives in common; every item must be in one shard")
+    return Embeddings(found, rows)
+
+
+def _all_reduced(counts: ShardCounts, processes: Processes) -> ShardCounts:
+    if processes.count == 1:
+        return counts
+    held = processes.total(np.unpackbits(counts.covered).astype(np.int64))
+    if held.max() > 1:
+        raise DataError(f"{np.count_nonzero(held > 1)} items are in two shards; every item must be counted once")
+    at_least, above = processes.total(np.stack([counts.at_least, counts.above]))
+    return ShardCounts(at_least, above, np.packbits(held.astype(bool)))

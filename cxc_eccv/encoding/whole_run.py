@@ -1,0 +1,133 @@
+"""encode: a model with images, captions, or both, to an embeddings run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.encoding.caption_items import caption_items
+from cxc_eccv.encoding.image_encoder import ImageEncoder
+from cxc_eccv.encoding.image_items import image_items
+from cxc_eccv.encoding.loading import LoadedModel, load_model
+from cxc_eccv.encoding.model_key import model_key
+from cxc_eccv.encoding.output_path import checked_output, parts_folder
+from cxc_eccv.encoding.passes import encoded
+from cxc_eccv.encoding.processes import Processes, joined
+from cxc_eccv.encoding.remarks import warn_of, write_record
+from cxc_eccv.encoding.shards import FolderStore, MemoryStore, Notes
+from cxc_eccv.encoding.sides import CaptionSide, ImageSide, Side
+from cxc_eccv.encoding.text_encoder import encoder_of_texts
+from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.types import Embeddings
+
+__all__ = ["encode"]
+
+
+def encode(
+    model: Any,  # noqa: ANN401 - a name or one of several classes
+    *,
+    images: str | Path | Iterable[tuple[Any, Any]] | None = None,
+    captions: Any = None,  # noqa: ANN401 - a table or pairs
+    processor: Any = None,  # noqa: ANN401 - see load_model
+    batch_size: int = 64,
+    device: str | None = None,
+    dtype: str | None = None,
+    pooling: str = "mean",
+    output: str | Path | None = None,
+    skip_bad_images: bool = False,
+    progress: bool = True,
+) -> EmbeddingsRun:
+    """Encode images, captions, or both.
+
+    With ``output``, every 1,024 finished items are kept beside it, in ``<output>.parts``, until the file is whole: the
+    same call goes on after a kill. Under torchrun the processes share the work, every item is encoded once, the first
+    process writes, and all return the whole run; give ``output`` in a folder that all of them see.
+
+    Args:
+        model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``.
+        images: (image id, file or Pillow image) each, or a folder whose files have COCO's names.
+        captions: a table with ``caption_id`` and ``text``, or (caption id, text) each.
+        processor: a processor, tokenizer, image processor or (tokenizer, image processor); by default what was saved
+            with the model.
+        batch_size: items at once.
+        device: torch's name; None for a GPU where there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; the vectors are float32 in any case.
+        pooling: of a text model: ``mean`` or ``cls``.
+        output: ``.npz`` or ``.safetensors`` file to write; what was cut, converted or left out is noted beside it, in
+            ``.encoding.json``.
+        skip_bad_images: leave out an image that is missing or broken, with a warning that names it.
+        progress: show bars.
+
+    Raises:
+        ModelError: the model cannot be loaded, is a cross-encoder, or lacks a tower (:class:`TowerMissing`).
+        InvalidOption: neither images nor captions, or an option outside its range.
+        SourceMissing, MalformedSource: an image is missing, or broken.
+
+    Example:
+        >>> from transformers import BertConfig, BertModel, BertTokenizer
+        >>> words = {word: number for number, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog cat".split())}
+        >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, num_hidden_layers=1)
+        >>> model = BertModel(BertConfig(vocab_size=len(words), **sizes))
+        >>> captions = [(770337, "a dog"), (771687, "a cat and a dog")]
+        >>> run = encode(model, captions=captions, processor=BertTokenizer(vocab=words), device="cpu", progress=False)
+        >>> run.captions.ids.tolist(), run.captions.vectors.shape
+        ([770337, 771687], (2, 8))
+    """
+    path = None if output is None else checked_output(output, (".npz", ".safetensors"))
+    loaded = load_model(model, processor=processor, device=device, dtype=dtype)
+    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images)
+    key = "" if path is None else model_key(loaded, [side.name for side in sides], pooling)
+    with joined() as processes:
+        found = {}
+        for side in sides:
+            store = MemoryStore() if path is None else FolderStore(parts_folder(path), side.name)
+            found[side.name] = encoded(side, store, processes, key=key, progress=progress)
+        run, notes = _run(found)
+        if processes.rank == 0:
+            warn_of(notes)
+        if path is not None:
+            facts = {"model": loaded.name, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
+            _write(path, run, notes, facts, processes)
+    return run
+
+
+def _sides(
+    loaded: LoadedModel,
+    images: Any,  # noqa: ANN401
+    captions: Any,  # noqa: ANN401
+    batch_size: int,
+    pooling: str,
+    skip_bad: bool,
+) -> list[Side]:
+    if images is None and captions is None:
+        raise InvalidOption("neither images nor captions to encode; give one of them, or both")
+    if loaded.is_cross_encoder:
+        raise ModelError(
+            f"{loaded.name} scores pairs and has no embeddings; use score_pairs (cxc-eccv encode does), or re-rank the "
+            "top of a dual encoder with it"
+        )
+    sides: list[Side] = []
+    if images is not None:
+        encoder = ImageEncoder(loaded, batch_size)
+        sides.append(ImageSide(encoder, image_items(images), skip_bad))
+    if captions is not None:
+        sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
+    return sides
+
+
+def _run(found: dict[str, tuple[Embeddings, Notes]]) -> tuple[EmbeddingsRun, Notes]:
+    vectors = {side: embeddings for side, (embeddings, _) in found.items()}
+    notes = Notes.joined([notes for _, notes in found.values()])
+    return EmbeddingsRun(vectors.get("images"), vectors.get("captions")), notes
+
+
+def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, str], processes: Processes) -> None:
+    processes.wait()
+    if processes.rank == 0:
+        save_embeddings(path, run)
+        write_record(path, notes, **facts)
+        shutil.rmtree(parts_folder(path))
+    processes.wait()

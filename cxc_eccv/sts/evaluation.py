@@ -1,0 +1,112 @@
+"""From a text encoder to correlations on every STS task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.evaluation.provenance import provenance_of
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.sentence_pairs import SentencePairs
+from cxc_eccv.sts.correlation import correlate, cosines
+from cxc_eccv.sts.relatedness import GradeClassifier, pair_features
+from cxc_eccv.sts.results import Row, StsReport
+from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs, task_names
+from cxc_eccv.types import FloatArray
+
+__all__ = ["Encoder", "evaluate_sts"]
+
+Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
+"""N texts to (N, D) vectors."""
+
+GRADES = {"stsb": (0, 5), "sick": (1, 5)}
+
+
+def evaluate_sts(
+    encoder: Encoder,
+    library: Library,
+    tasks: Iterable[str] | None = None,
+    *,
+    model: str = "a text encoder",
+    confidence: float = 0.95,
+) -> StsReport:
+    """Correlate a text encoder's similarities with human scores.
+
+    STS 2012-2016: Pearson between the cosine and the score, by subtask. ``mean`` and ``weighted_mean`` (by pairs)
+    average the subtasks' correlations; ``all`` is one correlation over the pairs of all subtasks, which is what most
+    papers after SentEval print. STS Benchmark and SICK: the cosine on the test part, and a classifier on top of the
+    frozen vectors, as SentEval has it.
+
+    Args:
+        encoder: texts to vectors.
+        library: the raw sources.
+        tasks: ``sts2012`` to ``sts2016``, ``stsb``, ``sick``; None for all.
+        model: its name in the report.
+        confidence: of the intervals.
+
+    Raises:
+        UnknownName: no such task.
+        DataError: a raw file is missing or malformed.
+        MalformedRun: vectors of another number, or not finite, or all similarities equal.
+    """
+    found: dict[str, list[Row]] = {}
+    for task in task_names(tasks):
+        found[task] = (
+            _by_subtask(encoder, library, task, confidence)
+            if task in SUBTASKS
+            else _supervised(encoder, library, task, confidence)
+        )
+    years = [row for task in SUBTASKS if task in found for row in found[task] if row.name in SUBTASKS[task]]
+    if set(SUBTASKS) <= set(found):
+        found["sts"] = _means(years)
+    return StsReport(found, provenance_of(library, model=model, confidence=confidence))
+
+
+def _by_subtask(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
+    rows, predicted, scores = [], [], []
+    for subtask in SUBTASKS[task]:
+        pairs = subtask_pairs(library, task, subtask)
+        left, right = _encoded(encoder, pairs)
+        predicted.append(cosines(left, right))
+        scores.append(pairs.scores)
+        rows.append(Row.of(subtask, correlate(predicted[-1], scores[-1], confidence), pairs.unscored))
+    together = correlate(np.concatenate(predicted), np.concatenate(scores), confidence)
+    return [*rows, *_means(rows), Row.of("all", together, sum(row.unscored for row in rows))]
+
+
+def _means(rows: Sequence[Row]) -> list[Row]:
+    counts = np.array([row.pairs for row in rows], dtype=np.float64)
+    unscored = sum(row.unscored for row in rows)
+
+    def averaged(name: str, weights: FloatArray) -> Row:
+        pearson, spearman = (
+            float(np.average([getattr(row, kind) for row in rows], weights=weights)) for kind in ("pearson", "spearman")
+        )
+        return Row(name, pearson, spearman, int(counts.sum()), unscored=unscored)
+
+    return [averaged("mean", np.ones(len(rows))), averaged("weighted_mean", counts)]
+
+
+def _supervised(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
+    train, dev, test = supervised_pairs(library, task)
+    vectors = [_encoded(encoder, part) for part in (train, dev, test)]
+    features = [pair_features(left, right) for left, right in vectors]
+    model = GradeClassifier.fit((features[0], train.scores), (features[1], dev.scores), *GRADES[task])
+    return [
+        Row.of("cosine", correlate(cosines(*vectors[2]), test.scores, confidence)),
+        Row.of("classifier", correlate(model.predict(features[2]), test.scores, confidence)),
+    ]
+
+
+def _encoded(encoder: Encoder, pairs: SentencePairs) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    texts = pairs.left + pairs.right
+    # Sentences recur; one vector each keeps equal texts equal.
+    places: Mapping[str, int] = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    vectors = np.asarray(encoder(list(places)), dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(places) or not np.isfinite(vectors).all():
+        raise MalformedRun(f"the encoder gave {vectors.shape} for {len(places)} texts; expected finite (N, D) vectors")
+    rows = vectors[[places[text] for text in texts]]
+    return rows[: len(pairs.left)], rows[len(pairs.left) :]

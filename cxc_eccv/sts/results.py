@@ -1,0 +1,106 @@
+"""What the STS evaluation gives: rows per task, as a table, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from cxc_eccv.sts.correlation import Correlation
+
+__all__ = ["Row", "StsReport", "table_rows", "to_json", "to_markdown"]
+
+TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
+HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a task's table.
+
+    Attributes:
+        name: subtask or aggregate: ``mean``, ``weighted_mean``, ``all``, ``cosine``, ``classifier``.
+        pearson, spearman: correlations in [-1, 1].
+        pairs: scored pairs.
+        low, high: interval of ``pearson``; None for means of correlations.
+        unscored: rows of the file without a human score, which were left out.
+    """
+
+    name: str
+    pearson: float
+    spearman: float
+    pairs: int
+    low: float | None = None
+    high: float | None = None
+    unscored: int = 0
+
+    @classmethod
+    def of(cls, name: str, found: Correlation, unscored: int = 0) -> Row:
+        """The row of a correlation."""
+        return cls(name, found.pearson, found.spearman, found.pairs, found.low, found.high, unscored)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StsReport:
+    """All tasks of one model.
+
+    Attributes:
+        tasks: task to its rows.
+        provenance: model, data, versions.
+    """
+
+    tasks: Mapping[str, Sequence[Row]]
+    provenance: Mapping[str, object]
+
+    def row(self, task: str, name: str) -> Row:
+        """One row by name."""
+        return next(row for row in self.tasks[task] if row.name == name)
+
+
+def title(task: str) -> str:
+    """A task's heading.
+
+    Example:
+        >>> title("sts2014"), title("sick")
+        ('STS 2014', 'SICK relatedness')
+    """
+    return TITLES.get(task, f"STS {task.removeprefix('sts')}")
+
+
+def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Cells of a table, correlations times 100 as in the field's papers.
+
+    Example:
+        >>> table_rows([Row("headlines", 0.634, 0.62, 750, 0.589, 0.675)])
+        [('headlines', '750', '63.4', '58.9 to 67.5', '62.0', '')]
+    """
+    return [
+        (
+            row.name.replace("_", " "),
+            f"{row.pairs:,}",
+            f"{100 * row.pearson:.1f}",
+            "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}",
+            f"{100 * row.spearman:.1f}",
+            f"{row.unscored:,}" if row.unscored else "",
+        )
+        for row in rows
+    ]
+
+
+def to_markdown(report: StsReport) -> str:
+    """One table per task."""
+    lines = [f"# Semantic textual similarity: {report.provenance.get('model', 'a model')}"]
+    for task, rows in report.tasks.items():
+        lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
+        lines += [_line(cells) for cells in table_rows(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(report: StsReport) -> str:
+    """``{"schema": 1, "tasks": {task: [row, ...]}, "provenance": {...}}``."""
+    tasks = {task: [asdict(row) for row in rows] for task, rows in report.tasks.items()}
+    return json.dumps({"schema": 1, "tasks": tasks, "provenance": dict(report.provenance)}, indent=2) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,72 @@
+"""The tasks and their files: STS 2012-2016 by subtask, the STS Benchmark, SICK relatedness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from cxc_eccv.errors import UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
+
+__all__ = ["SPLITS", "SUBTASKS", "TASKS", "joined", "subtask_pairs", "supervised_pairs", "task_names"]
+
+SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "sts2012": ("msrpar", "msrvid", "smteuroparl", "onwn", "smtnews"),
+        "sts2013": ("fnwn", "headlines", "onwn"),
+        "sts2014": ("deft_forum", "deft_news", "headlines", "images", "onwn", "tweet_news"),
+        "sts2015": ("answers_forums", "answers_students", "belief", "headlines", "images"),
+        "sts2016": ("answer_answer", "headlines", "plagiarism", "postediting", "question_question"),
+    }
+)
+"""Task to its subtasks, in the order of the paper's Table 1. SMT of 2013 is under a licence that keeps it out."""
+
+SPLITS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {"stsb": ("stsb_train", "stsb_dev", "stsb_test"), "sick": ("sick_train", "sick_trial", "sick_test")}
+)
+"""Task with a classifier to its files: training, development, test."""
+
+TASKS = (*SUBTASKS, *SPLITS)
+
+
+def task_names(names: Iterable[str] | None) -> list[str]:
+    """The tasks asked for, each once; all by default.
+
+    Raises:
+        UnknownName: no such task.
+
+    Example:
+        >>> task_names(["sick", "sts2013", "sick"])
+        ['sick', 'sts2013']
+    """
+    wanted = list(dict.fromkeys(TASKS if names is None else names))
+    for name in wanted:
+        if name not in TASKS:
+            raise UnknownName("STS task", name, TASKS)
+    return wanted
+
+
+def subtask_pairs(library: Library, task: str, subtask: str) -> SentencePairs:
+    """The scored pairs of a subtask of STS 2012-2016.
+
+    MSRvid of 2012 comes from the STS Benchmark, which holds its 750 test pairs; the joined files lack it.
+    """
+    if (task, subtask) == ("sts2012", "msrvid"):
+        splits = [library.read(name, read_stsb) for name in SPLITS["stsb"]]
+        return joined([split.of("MSRvid", "2012test") for split in splits])
+    return library.read(f"{task}_{subtask}", read_semeval)
+
+
+def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, SentencePairs, SentencePairs]:
+    """Training, development and test pairs of the STS Benchmark or of SICK."""
+    train, dev, test = (library.read(name, read_stsb if task == "stsb" else read_sick) for name in SPLITS[task])
+    return train, dev, test
+
+
+def joined(parts: Iterable[SentencePairs]) -> SentencePairs:
+    """All pairs of several parts."""
+    collected = list(parts)
+    return SentencePairs(pa.concat_tables([part.table for part in collected]), sum(part.unscored for part in collected))

@@ -1,0 +1,109 @@
+"""In-batch losses against loops over the printed equations."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+from cxc_eccv.baselines.dual_encoder.losses import (  # noqa: E402 - after the check for torch
+    LOSSES,
+    in_batch_softmax,
+    one_way_loss,
+    softmax_without_positive,
+)
+from cxc_eccv.baselines.dual_encoder.objective import Objective  # noqa: E402
+from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402
+
+
+def slow_loss(similarities, positives, *, with_positive):
+    """Mean over the positives of one row, then over rows; plain Python."""
+    rows = []
+    for row, marks in zip(similarities.tolist(), positives.tolist(), strict=True):
+        in_denominator = [s for s, positive in zip(row, marks, strict=True) if with_positive or not positive]
+        log_sum = math.log(sum(math.exp(s) for s in in_denominator))
+        own = [s for s, positive in zip(row, marks, strict=True) if positive]
+        rows.append(-sum(s - log_sum for s in own) / len(own))
+    return rows
+
+
+@pytest.fixture
+def similarities():
+    return torch.randn(5, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 3
+
+
+def several_positives():
+    positives = torch.eye(5, 7, dtype=torch.bool)
+    positives[0, 3] = positives[2, 0] = positives[2, 6] = True
+    return positives
+
+
+@pytest.mark.parametrize("positives", [torch.eye(5, 7, dtype=torch.bool), several_positives()], ids=["one", "several"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_equals_the_loop(similarities, positives, name):
+    expected = slow_loss(similarities, positives, with_positive=name == "softmax")
+    torch.testing.assert_close(LOSSES[name](similarities, positives).tolist(), expected)
+
+
+def test_with_one_positive_the_usual_loss_is_cross_entropy(similarities):
+    expected = torch.nn.functional.cross_entropy(similarities, torch.arange(5), reduction="none")
+    torch.testing.assert_close(in_batch_softmax(similarities, torch.eye(5, 7, dtype=torch.bool)), expected)
+
+
+def test_the_printed_loss_falls_below_zero_where_the_usual_one_cannot():
+    similarities, eye = torch.eye(4) * 50, torch.eye(4, dtype=torch.bool)
+    assert softmax_without_positive(similarities, eye).max() < -40
+    assert in_batch_softmax(similarities, eye).min() >= 0
+
+
+def test_large_similarities_do_not_overflow():
+    similarities, eye = torch.eye(3) * 1e4, torch.eye(3, dtype=torch.bool)
+    for loss in LOSSES.values():
+        assert loss(similarities, eye).isfinite().all()
+
+
+def test_a_row_without_negatives_is_an_error():
+    with pytest.raises(InvalidOption, match="at least two pairs"):
+        softmax_without_positive(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool))
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(UnknownName, match="softmax"):
+        one_way_loss(torch.eye(2), torch.eye(2), torch.eye(2, dtype=torch.bool), torch.tensor(1.0), "sofmax")
+    with pytest.raises(UnknownName, match="t2t"):
+        Objective("tt")
+    with pytest.raises(InvalidOption, match="text_weight"):
+        Objective(text_weight=0)
+
+
+@pytest.mark.parametrize("mode", ["t2t", "i2t", "t2t+i2t"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_objective_is_equation_2(mode, loss):
+    random = torch.Generator().manual_seed(0)
+    texts = torch.randn(8, 6, generator=random) if "t2t" in mode else torch.randn(4, 6, generator=random)
+    images, scale, weight = torch.randn(4, 6, generator=random), torch.tensor(1.7), 0.3
+    found = Objective(mode, loss, weight)(
+        texts, images if "i2t" in mode else None, scale, torch.arange(len(texts)), torch.arange(4)
+    )
+
+    def both_ways(left, right):
+        table, eye = (left @ right.T * scale).double(), torch.eye(4, dtype=torch.bool)
+        options = {"with_positive": loss == "softmax"}
+        return sum(slow_loss(table, eye, **options)) / 4 + sum(slow_loss(table.T, eye, **options)) / 4
+
+    expected = both_ways(images, texts[:4]) if "i2t" in mode else 0.0
+    if "t2t" in mode:
+        expected += both_ways(texts[:4], texts[4:]) * (weight if "i2t" in mode else 1.0)
+    assert found.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_learned_scale_gets_its_gradient():
+    log_scale = torch.zeros((), requires_grad=True)
+    texts = torch.randn(6, 4, generator=torch.Generator().manual_seed(2))
+    Objective("t2t", "softmax")(texts, None, log_scale.exp(), torch.arange(6), torch.arange(3)).backward()
+    step = 1e-3
+    values = [
+        Objective("t2t", "softmax")(texts, None, torch.tensor(place).exp(), torch.arange(6), torch.arange(3)).item()
+        for place in (-step, step)
+    ]
+    assert log_scale.grad.item() == pytest.approx((values[1] - values[0]) / (2 * step), rel=1e-2)

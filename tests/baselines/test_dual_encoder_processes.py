@@ -1,0 +1,58 @@
+"""Two gloo processes against one with the whole batch: losses, gradients, and a whole training run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import gathering_worker  # noqa: E402 - after the check for torch
+
+TESTS = Path(__file__).parents[1]
+TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+
+
+def torchrun(*arguments):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(TESTS)}
+    command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
+    torchrun(str(TESTS / "gathering_worker.py"), str(tmp_path / "found.pt"))
+    for (mode, loss), (value, grads) in torch.load(tmp_path / "found.pt").items():
+        expected, whole = gathering_worker.step(mode, loss)
+        torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-6)
+        assert grads.keys() == whole.keys()
+        assert "log_scale" in grads
+        for name, gradient in grads.items():
+            torch.testing.assert_close(gradient, whole[name], rtol=1e-3, atol=1e-6, msg=f"{mode} {loss} {name}")
+
+
+SAMPLE = ["--data_dir", "sample", "--images", "sample", "--text_model", "sample", "--image_model", "sample"]
+RECIPE = ["--no_pretraining", "--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--normalize"]
+RECIPE += ["--scale", "10", "--loss", "softmax", "--learning_rate", "1e-3", "--num_train_epochs", "2"]
+RECIPE += ["--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
+
+
+@pytest.mark.slow
+def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
+    from cxc_eccv.baselines.dual_encoder.script import train
+
+    one = ["--per_device_train_batch_size", "34", "--output_dir", str(tmp_path / "one")]
+    two = ["--per_device_train_batch_size", "17", "--output_dir", str(tmp_path / "two")]
+    train([*SAMPLE, *RECIPE, *one])
+    torchrun("-m", "cxc_eccv.baselines.dual_encoder", *SAMPLE, *RECIPE, "--ddp_backend", "gloo", *two)
+    logs = [json.loads((tmp_path / run / "trainer_state.json").read_text())["log_history"] for run in ("one", "two")]
+    losses = [[row["loss"] for row in log if "loss" in row] for log in logs]
+    assert len(losses[0]) == 4
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    scores = [[row["eval_recall_at_10"] for row in log if "eval_recall_at_10" in row] for log in logs]
+    assert len(scores[0]) == 2
+    assert scores[1] == pytest.approx(scores[0], abs=0.01)

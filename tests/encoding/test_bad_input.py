@@ -1,0 +1,160 @@
+"""What encoding makes of bad input: an error that names it, or a counted warning; never a silent guess."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.encoding.pictures import open_picture  # noqa: E402 - after the skip
+from cxc_eccv.errors import (  # noqa: E402 - after the skip
+    CheckpointMismatch,
+    DataError,
+    InvalidOption,
+    MalformedRun,
+    MalformedSource,
+    ModelError,
+    SourceMissing,
+    TowerMissing,
+)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    return tiny_models.picture_files(tmp_path, 4)
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
+    model, _, images = tiny_models.vit()
+    cut_short(pictures[2][1])
+    with pytest.raises(MalformedSource, match=r"000000000003\.png: found .*, expected a complete image"):
+        encode(model, images=pictures, processor=images, progress=False)
+    pictures[2][1].unlink()
+    with pytest.raises(SourceMissing, match=r"no image .*COCO_val2014_000000000003\.png; add the file"):
+        encode(model, images=pictures, processor=images, progress=False)
+
+
+def test_bad_images_can_be_left_out_and_are_reported(pictures, tmp_path):
+    model, _, images = tiny_models.vit()
+    whole = encode(model, images=pictures, processor=images, progress=False)
+    cut_short(pictures[0][1])
+    pictures[3][1].unlink()
+    options = {"processor": images, "skip_bad_images": True, "batch_size": 1, "progress": False}
+    with pytest.warns(UserWarning, match=r"^2 images were left out and have no vector: 1: .*01\.png.*; 4: .*04\.png"):
+        run = encode(model, images=pictures, output=tmp_path / "run.npz", **options)
+    assert run.images.ids.tolist() == [2, 3]
+    np.testing.assert_allclose(run.images.vectors, whole.images.vectors[1:3], rtol=1e-4, atol=1e-5)
+    record = json.loads((tmp_path / "run.encoding.json").read_text())
+    assert set(record["skipped"]) == {"1", "4"}
+    for _, path in pictures[1:3]:
+        path.unlink()
+    with pytest.raises(DataError, match="none of the 4 images can be read, the first, 1:"):
+        encode(model, images=pictures, **options)
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK", "RGBA", "P", "1", "LA"])
+def test_other_modes_are_converted_and_counted(mode):
+    model, _, images = tiny_models.vit()
+    odd = tiny_models.picture(1).convert("RGB" if mode == "LA" else mode)
+    odd = odd.convert("LA") if mode == "LA" else odd
+    given = [(1, odd), (2, tiny_models.picture(2))]
+    with pytest.warns(UserWarning, match=f"^1 images were not RGB and were converted: {mode} 1$"):
+        run = encode(model, images=given, processor=images, progress=False)
+    plain = encode(model, images=[(1, odd.convert("RGB"))], processor=images, progress=False)
+    np.testing.assert_allclose(run.images.vectors[0], plain.images.vectors[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_palette_with_transparency_loses_it(tmp_path):
+    path = tmp_path / "p.png"
+    tiny_models.picture(1).convert("P").save(path, transparency=bytes([0, 128, 255]))
+    picture = open_picture(path)
+    assert picture.mode == "P"
+    assert picture.image.mode == "RGB"
+
+
+def test_sixteen_bits_a_channel_are_refused(tmp_path):
+    Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
+    with pytest.raises(MalformedSource, match="found mode I;16, expected 8 bits a channel"):
+        open_picture(tmp_path / "deep.png")
+
+
+def test_a_model_without_the_tower_is_refused():
+    bert, vit = tiny_models.bert(), tiny_models.vit()
+    with pytest.raises(TowerMissing, match=r"BertModel has no image tower.*Leave out the images"):
+        encode(bert[0], images=[(1, tiny_models.picture(1))], processor=tiny_models.vit_images(), progress=False)
+    with pytest.raises(TowerMissing, match=r"ViTModel has no text tower.*Leave out the captions"):
+        encode(vit[0], captions=[(1, "a dog")], processor=bert[1], progress=False)
+    with pytest.raises(ModelError, match="give a Hub id, a folder"):
+        text_encoder(object())
+
+
+def test_a_checkpoint_that_does_not_fit_its_config(tmp_path):
+    model, tokenizer, _ = tiny_models.bert()
+    folder = tiny_models.save((model, tokenizer), tmp_path / "bert")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(CheckpointMismatch, match=r"lacks \d+ weights of BertModel, the first: encoder\.layer\.2"):
+        load_model(str(folder), device="cpu")
+    (folder / "config.json").write_text(json.dumps({**config, "hidden_size": 32}))
+    with pytest.raises(CheckpointMismatch, match="weights and config do not fit"):
+        load_model(str(folder), device="cpu")
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "no_such_model"}))
+    with pytest.raises(ModelError, match="no model there"):
+        load_model(str(folder), device="cpu")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load_model(str(folder), device="cpu")
+
+
+def test_a_tokenizer_that_is_missing_or_of_another_model(tmp_path):
+    model = tiny_models.bert()[0]
+    folder = str(tiny_models.save([model], tmp_path / "bert"))
+    with pytest.raises(ModelError, match="knows no word; save the tokenizer along"):
+        text_encoder(folder, device="cpu")
+    with pytest.raises(ModelError, match=r"tokens, BertModel embeds 22; they do not belong together"):
+        text_encoder(model, processor=tiny_models.clip_tokenizer())
+    with pytest.raises(ModelError, match="comes without tokenizer; give processor="):
+        text_encoder(tiny_models.bert()[0])
+    with pytest.raises(ModelError, match="processor is a int"):
+        text_encoder(model, processor=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, InvalidOption, "neither images nor captions"),
+        ({"captions": []}, InvalidOption, "no caption to encode"),
+        ({"captions": [(1, "a"), (1, "b")]}, MalformedRun, "id 1 stands in rows 0 and 1"),
+        ({"captions": [(1, None)]}, MalformedRun, "that of id 1 is None, no text"),
+        ({"captions": {"id": [1], "text": ["a"]}}, InvalidOption, "lack caption_id"),
+        ({"captions": ["a dog"]}, InvalidOption, "give .caption id, text. each"),
+        ({"captions": [(1, "a")], "pooling": "max"}, InvalidOption, "pooling 'max': choose mean or cls"),
+        ({"captions": [(1, "a")], "output": "run.csv"}, InvalidOption, "must end in .npz or .safetensors"),
+        ({"captions": [(1, "a")], "output": "no/run.npz"}, InvalidOption, "there is no folder no"),
+        ({"images": []}, InvalidOption, "no image to encode"),
+        ({"images": "absent"}, InvalidOption, "absent is not a folder"),
+        ({"images": [("1", "a.png")]}, InvalidOption, "image id '1' is no whole number"),
+        ({"images": [(1, 5)]}, InvalidOption, "image 1 is a int"),
+        ({"images": [(1, "a.png"), (1, "b.png")]}, MalformedRun, r"image id 1 is given 2 times: a.png and b.png"),
+    ],
+)
+def test_bad_arguments(options, error, message):
+    model, tokenizer, images = tiny_models.dual()
+    with pytest.raises(error, match=message):
+        encode(model, processor=(tokenizer, images), progress=False, **options)
+
+
+def test_vectors_that_are_not_finite_name_the_item():
+    model, tokenizer, _ = tiny_models.bert()
+    model.embeddings.word_embeddings.weight.data[tiny_models.WORDS.index("cat")] = np.nan
+    with pytest.raises(MalformedRun, match=r"1 vectors hold NaN.*the first for id 8"):
+        encode(model, captions=[(7, "a dog"), (8, "a cat")], processor=tokenizer, progress=False)

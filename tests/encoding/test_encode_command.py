@@ -1,0 +1,106 @@
+"""``cxc-eccv encode``: from a folder of images and a saved model to a file that evaluate takes."""
+
+import re
+import sys
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+from cxc_eccv.cli import main  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
+from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
+from cxc_eccv.sources.location import mirror_folder  # noqa: E402 - after the skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Folders of saved models, made once."""
+    folder = tmp_path_factory.mktemp("models")
+    made = {}
+
+    def saved(name):
+        if name not in made:
+            made[name] = str(tiny_models.save(getattr(tiny_models, name)(), folder / name))
+        return made[name]
+
+    return saved
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Exit status and output of a command on the sample."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "encode", *map(str, words), "--data-dir", "sample"])
+        monkeypatch.setattr("warnings.showwarning", None)
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+        return status, capsys.readouterr()
+
+    return run
+
+
+IMAGES = mirror_folder("sample") / "coco" / "images"
+
+
+def test_a_dual_encoder_encodes_the_split(command, model, tmp_path):
+    status, out = command("--model", model("dual"), "--images", IMAGES, "--output", tmp_path / "run.npz")
+    assert status == 0, out.err
+    run, library = load_run(tmp_path / "run.npz"), Library("sample")
+    assert run.images.ids.tolist() == library.images("test")["image_id"].to_pylist()
+    assert run.captions.ids.tolist() == library.captions("test")["caption_id"].to_pylist()
+    assert out.out.strip().endswith(f"run.npz: {run.images.ids.size} images and {run.captions.ids.size} captions")
+
+
+def test_one_side_alone(command, model, tmp_path):
+    assert command("--model", model("bert"), "--pooling", "cls", "--output", tmp_path / "t.npz")[0] == 0
+    assert load_run(tmp_path / "t.npz").images is None
+    assert command("--model", model("vit"), "--images", IMAGES, "--output", tmp_path / "i.npz")[0] == 0
+    assert load_run(tmp_path / "i.npz").captions is None
+    words = ("--model", model("dual"), "--only", "captions", "--split", "val", "--output", tmp_path / "c.npz")
+    assert command(*words)[0] == 0
+    assert load_run(tmp_path / "c.npz").images is None
+
+
+def test_captions_of_a_file(command, model, tmp_path):
+    (tmp_path / "mine.csv").write_text("caption_id,text\n7,a dog\n8,a cat\n")
+    words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
+    assert command(*words)[0] == 0
+    assert load_run(tmp_path / "t.npz").captions.ids.tolist() == [7, 8]
+
+
+def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tmp_path):
+    command("--model", model("dual"), "--images", IMAGES, "--output", tmp_path / "run.npz")
+    words = ("--model", model("blip"), "--images", IMAGES, "--top-k", 2, "--output", tmp_path / "top.parquet")
+    status, out = command(*words, "--rerank", tmp_path / "run.npz")
+    assert status == 0, out.err
+    lists = load_run(tmp_path / "top.parquet").lists
+    assert set(lists["i2t"].depths) == set(lists["t2i"].depths) == {2}
+    assert set(lists["t2i"].query_ids) == set(load_run(tmp_path / "run.npz").captions.ids)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "dual"), "looks at images: give their folder with --images, or encode its texts: --only captions"),
+        (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes captions alone"),
+        (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes images alone"),
+        (("--model", "blip"), "looks at images: give their folder with --images\n"),
+        (("--model", "blip", "--images", IMAGES, "--max-pairs", 10), "pairs, each a pass through the model"),
+        (("--model", "bert", "--rerank", "x.npz"), "--rerank needs a model that scores pairs"),
+        (("--model", "bert", "--device", "cuda:77"), "InvalidOption: device 'cuda:77' cannot be used"),
+        (("--model", "bert", "--dtype", "int8"), "InvalidOption: dtype 'int8': choose"),
+        (("--model", "bert", "--batch-size", 0), "InvalidOption: batch_size is 0"),
+        (("--model", "/absent"), "ModelError: /absent: no model there"),
+    ],
+)
+def test_what_does_not_fit_is_one_message(words, message, command, model, tmp_path):
+    words = [model(word) if word in ("dual", "bert", "vit", "blip") else word for word in words]
+    status, out = command(*words, "--output", tmp_path / "run.npz")
+    assert status == 2
+    assert re.search(message, out.err), out.err
+    assert not list(tmp_path.glob("run*"))

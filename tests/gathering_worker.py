@@ -1,0 +1,42 @@
+"""One process of a data-parallel step: writes the loss and the gradients it arrives at to a file."""
+
+import sys
+
+import torch
+from dual_encoder_models import inputs, model, pixels
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
+from cxc_eccv.baselines.dual_encoder.objective import Objective
+
+MODES = {"t2t": False, "i2t": True, "t2t+i2t": True}
+PAIRS = 8
+
+
+def step(mode, loss):
+    """Loss and gradients of this process's share of eight pairs."""
+    built = model(images=MODES[mode], freeze_text=False, scale=2.0, learned_scale=True).train()
+    wrapped = DistributedDataParallel(built, find_unused_parameters=True) if process_count() > 1 else built
+    every = inputs(2 * PAIRS)
+    share = PAIRS // process_count()
+    mine = torch.arange(process_rank() * share, (process_rank() + 1) * share)
+    rows = torch.cat([mine, mine + PAIRS]) if "t2t" in mode else mine
+    images = {"pixel_values": pixels(PAIRS)[mine]} if MODES[mode] else {}
+    out = wrapped(input_ids=every["input_ids"][rows], attention_mask=every["attention_mask"][rows], **images)
+    value = Objective(mode, loss, 0.5)(out.text_embeds, out.image_embeds, out.scale, rows, mine)
+    value.backward()
+    grads = {name: parameter.grad for name, parameter in built.named_parameters() if parameter.grad is not None}
+    value = value.detach()
+    if process_count() > 1:
+        distributed.all_reduce(value)
+    return value / process_count(), grads
+
+
+if __name__ == "__main__":
+    distributed.init_process_group("gloo")
+    found = {(mode, loss): step(mode, loss) for mode in MODES for loss in ("paper", "softmax")}
+    if process_rank() == 0:
+        torch.save(found, sys.argv[1])
+    distributed.barrier()
+    distributed.destroy_process_group()

@@ -1,0 +1,120 @@
+"""The evaluation on small files of every layout: values, aggregates, counts, and what a bad encoder gets."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr
+
+from cxc_eccv.errors import MalformedRun, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import evaluate_sts
+from cxc_eccv.sts.correlation import cosines
+from cxc_eccv.sts.results import to_json, to_markdown
+from cxc_eccv.sts.tasks import SUBTASKS
+
+WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
+
+
+def encoder(texts):
+    """Counts of letters: crude, the same for the same text, and different enough."""
+    return np.array([[text.count(letter) for letter in "abcdemnorstu"] for text in texts], dtype=np.float32)
+
+
+def sentences(random):
+    return " ".join(random.choice(WORDS, 4)), " ".join(random.choice(WORDS, 4))
+
+
+@pytest.fixture(scope="module")
+def small_library(tmp_path_factory):
+    """Files of every layout, a few pairs each."""
+    folder, random = tmp_path_factory.mktemp("mirror"), np.random.default_rng(0)
+    entries = Library(folder).catalog
+    for entry in entries:
+        if entry.group not in {"semeval_sts", "stsb", "sick"}:
+            continue
+        path = folder / entry.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        count = 12 + len(entry.name) % 5
+        scores = np.round(random.uniform(1, 5, count), 2)
+        rows = ["\t".join(cells) for cells in (cells_of(entry.group, score, random) for score in scores)]
+        head = {"sick": ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]}
+        extra = ["\tno score\tat all"] if entry.name.startswith("sts2016") else []
+        path.write_text("\n".join([*head.get(entry.group, []), *rows, *extra]) + "\n", encoding="utf-8")
+    return Library(folder, allow_modified=True)
+
+
+def cells_of(group, score, random):
+    left, right = sentences(random)
+    if group == "semeval_sts":
+        return f"{score}", left, right
+    if group == "stsb":
+        return "main-captions", "MSRvid", "2012test", "1", f"{score}", left, right
+    return "1", left, right, f"{score}", "NEUTRAL"
+
+
+@pytest.fixture(scope="module")
+def report(small_library):
+    return evaluate_sts(encoder, small_library)
+
+
+def test_every_task_has_its_table(report):
+    assert list(report.tasks) == [*SUBTASKS, "stsb", "sick", "sts"]
+    for task, subtasks in SUBTASKS.items():
+        assert [row.name for row in report.tasks[task]] == [*subtasks, "mean", "weighted_mean", "all"]
+    assert [row.name for row in report.tasks["sick"]] == ["cosine", "classifier"]
+
+
+def test_a_subtask_and_the_aggregates_equal_loops(report, small_library):
+    predicted, scores, each = [], [], []
+    for subtask in SUBTASKS["sts2016"]:
+        path = small_library.catalog.entry(f"sts2016_{subtask}").path
+        rows = [line.split("\t") for line in (small_library.data_dir / path).read_text().splitlines()]
+        rows = [row for row in rows if row[0]]
+        found = cosines(encoder([row[1] for row in rows]), encoder([row[2] for row in rows]))
+        gold = [float(row[0]) for row in rows]
+        each.append((pearsonr(found, gold).statistic, len(rows)))
+        predicted += found.tolist()
+        scores += gold
+        row = report.row("sts2016", subtask)
+        assert row.pearson == pytest.approx(each[-1][0])
+        assert (row.pairs, row.unscored) == (len(rows), 1)
+    assert report.row("sts2016", "mean").pearson == pytest.approx(np.mean([r for r, _ in each]))
+    weighted = sum(r * n for r, n in each) / sum(n for _, n in each)
+    assert report.row("sts2016", "weighted_mean").pearson == pytest.approx(weighted)
+    assert report.row("sts2016", "all").pearson == pytest.approx(pearsonr(predicted, scores).statistic)
+    assert report.row("sts2016", "all").unscored == 5
+
+
+def test_all_years_together(report):
+    rows = [row for task in SUBTASKS for row in report.tasks[task] if row.name in SUBTASKS[task]]
+    assert report.row("sts", "mean").pearson == pytest.approx(np.mean([row.pearson for row in rows]))
+    assert report.row("sts", "mean").pairs == sum(row.pairs for row in rows)
+
+
+def test_written_out(report):
+    content = json.loads(to_json(report))
+    assert content["tasks"]["sick"][0]["name"] == "cosine"
+    assert content["provenance"]["model"] == "a text encoder"
+    text = to_markdown(report)
+    assert "## STS 2014" in text
+    assert f"| deft forum | {report.row('sts2014', 'deft_forum').pairs} |" in text
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda texts: encoder(texts)[:-1],
+        lambda texts: encoder(texts) * np.nan,
+        lambda texts: np.ones((len(texts), 3), dtype=np.float32),
+        lambda texts: encoder(texts)[:, 0],
+    ],
+)
+def test_an_encoder_that_gives_nonsense(small_library, bad):
+    with pytest.raises(MalformedRun):
+        evaluate_sts(bad, small_library, ["sts2013"])
+
+
+def test_an_unknown_task(small_library):
+    with pytest.raises(UnknownName, match="did you mean 'sts2013'"):
+        evaluate_sts(encoder, small_library, ["sts20133"])
