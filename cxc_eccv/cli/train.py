@@ -35,7 +35,8 @@ def char_gru(context: typer.Context) -> None:
 
     Options are listed by: python -m cxc_eccv.baselines.char_gru --help
 
-    Example: cxc-eccv train char-gru --output_dir char_gru --report_on test
+    Example: cxc-eccv train char-gru --data_dir sample --train_on coco/train coco/val --held_out 10 --hidden_size 8
+    --epochs 2 --cycle_epochs 1 --output_dir char_gru --report_on test
     """
     from cxc_eccv.cli.extras import needs_train_extra
 

@@ -107,6 +107,13 @@ def test_saved_and_loaded_it_is_the_same(tmp_path, images):
             assert torch.equal(loaded.eval()(**inputs()).text_embeds, built(**inputs()).text_embeds)
 
 
+def test_what_is_fixed_stays_fixed_in_a_loaded_model(tmp_path):
+    model(scale=7.0).save_pretrained(tmp_path)
+    loaded = DualEncoderModel.from_pretrained(tmp_path)
+    assert not loaded.log_scale.requires_grad
+    assert loaded.text_layers.layers[0].linear1.weight.requires_grad
+
+
 def test_backbones_keep_their_pretrained_weights():
     torch.manual_seed(3)
     text = transformers.BertModel(config().text_config)

@@ -30,6 +30,7 @@ def test_attention_pooling_equals_a_loop():
     pooling, states = AttentionPooling(5, 3), torch.randn(2, 4, 5)
     lengths = [4, 2]
     present = torch.tensor([[True] * length + [False] * (4 - length) for length in lengths])
+    pooling.requires_grad_(False)
     found = pooling(states, present)
     hidden, weights = pooling.hidden, pooling.weights
     for row, length in enumerate(lengths):

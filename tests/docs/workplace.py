@@ -21,6 +21,7 @@ MODELS = {
     "openai/clip-vit-base-patch32": "clip",
     "sentence-transformers/all-MiniLM-L6-v2": "bert",
     "Salesforce/blip-itm-base-coco": "blip",
+    "google/vit-base-patch16-224": "vit",
 }
 """Hub ids of the pages to the small random model that stands in for each, in a folder of that name."""
 
@@ -59,6 +60,7 @@ def make_workplace(folder):
         for name, kind in MODELS.items():
             tiny_models.save(getattr(tiny_models, kind)(), folder / name)
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
+    (folder / "glove.6B.300d.txt").write_text("red 1 0\nblue 0 1\ncircle 1 1\nsquare 1 -1\na 0.5 0\n")
     for direction in ("i2t", "t2i"):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))
     for name, seed in (("baseline", 1), ("new", 0), ("out", 0)):

@@ -157,7 +157,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     model = MODELS[arguments.model]()
-    model.to(device.type).train()
+    torch.nn.Module.to(model, device).train()
     with tempfile.TemporaryDirectory() as folder:
         pairs = SyntheticPairs(Path(folder))
         options = {"num_workers": arguments.workers, "pin_memory": device.type == "cuda", "drop_last": True}

@@ -41,7 +41,7 @@ def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrain
     vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call] # untyped in transformers
+    return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token=PADDING,
         unk_token=UNKNOWN,

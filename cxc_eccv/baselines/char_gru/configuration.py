@@ -14,7 +14,7 @@ CHOICES = {"recurrent_unit": ("gru", "lstm"), "pooling": ("attention", "max")}
 SIZES = ("vocab_size", "character_size", "hidden_size", "attention_size")
 
 
-class CharGruConfig(PreTrainedConfig):  # type: ignore[no-untyped-call] # transformers' own hook
+class CharGruConfig(PreTrainedConfig):
     """Sizes of the model; the defaults are the paper's.
 
     Args:

@@ -18,7 +18,7 @@ from cxc_eccv.errors import InvalidOption
 __all__ = ["CharGruEnsemble", "CharGruEnsembleConfig"]
 
 
-class CharGruEnsembleConfig(PreTrainedConfig):  # type: ignore[no-untyped-call] # transformers' own hook
+class CharGruEnsembleConfig(PreTrainedConfig):
     """Configuration of an ensemble.
 
     Args:
@@ -39,14 +39,14 @@ class CharGruEnsembleConfig(PreTrainedConfig):  # type: ignore[no-untyped-call] 
         return int(CharGruConfig.from_dict(self.member).vocab_size)
 
 
-class CharGruEnsemble(PreTrainedModel):  # type: ignore[no-untyped-call] # transformers' own hook
+class CharGruEnsemble(PreTrainedModel):
     """Members of one configuration; a vector is the mean of their unit vectors, at unit length again.
 
     Args:
         config: number and configuration of the members.
 
     References:
-        Merckx and Frank 2019, arXiv:1903.11393, section 3.3; after Huang et al., Snapshot ensembles, ICLR 2017.
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Huang et al., Snapshot ensembles, ICLR 2017.
     """
 
     config_class = CharGruEnsembleConfig

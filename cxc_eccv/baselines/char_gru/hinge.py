@@ -27,7 +27,7 @@ def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
         () the loss, float32.
 
     References:
-        Merckx and Frank 2019, arXiv:1903.11393, section 3.1.2.
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
 
     Example:
         >>> left = torch.eye(2)

@@ -36,14 +36,14 @@ class CharGruOutput(ModelOutput):
     image_embeds: Tensor | None = None
 
 
-class CharGruModel(PreTrainedModel):  # type: ignore[no-untyped-call] # transformers' own hook
+class CharGruModel(PreTrainedModel):
     """Character embeddings, a bidirectional recurrent layer, attention pooling; images by one linear layer.
 
     Args:
         config: the sizes.
 
     References:
-        Merckx and Frank, Learning semantic sentence representations from visually grounded language without lexical
+        Merkx and Frank, Learning semantic sentence representations from visually grounded language without lexical
         knowledge, 2019, arXiv:1903.11393.
 
     Example:

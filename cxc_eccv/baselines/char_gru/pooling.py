@@ -18,7 +18,7 @@ class AttentionPooling(nn.Module):
         attention_size: hidden units.
 
     References:
-        Merckx and Frank, Learning semantic sentence representations from visually grounded language without lexical
+        Merkx and Frank, Learning semantic sentence representations from visually grounded language without lexical
         knowledge, 2019, arXiv:1903.11393, section 3.1.2.
 
     Example:

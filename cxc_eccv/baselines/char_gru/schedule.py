@@ -26,7 +26,7 @@ def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> 
         lowest: lower bound.
 
     References:
-        Merckx and Frank 2019, arXiv:1903.11393, section 3.3; after Smith, Cyclical learning rates, WACV 2017.
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Smith, Cyclical learning rates, WACV 2017.
 
     Example:
         >>> [round(cyclic_cosine_rate(step, 4, 1.0, 0.0), 2) for step in range(6)]

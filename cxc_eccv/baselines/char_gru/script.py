@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.char_gru.snapshots import best_snapshots
 from cxc_eccv.baselines.char_gru.training import train as train_model
 from cxc_eccv.encoding.text_encoder import text_encoder
-from cxc_eccv.errors import UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
@@ -47,6 +48,8 @@ def train(command: Sequence[str]) -> Report | None:
     (arguments,) = parser.parse_args_into_dataclasses(list(command))
     if arguments.report_on is not None and arguments.report_on not in SPLITS:
         raise UnknownName("split", arguments.report_on, SPLITS)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InvalidOption("the character GRU trains on one process; start it without torchrun")
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
     groups = [_as_entered(group, arguments) for group in caption_groups(library, arguments.train_on)]
     features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None

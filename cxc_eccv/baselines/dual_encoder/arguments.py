@@ -102,6 +102,6 @@ class DualEncoderTrainingArguments(TrainingArguments):
             raise UnknownName("schedule", self.schedule, ("staircase", "other"))
         if self.learning_rate is None:
             self.learning_rate = LEARNING_RATES[self.stage]
-        super().__post_init__()
+        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
         if self.small_batch:
             self.per_device_train_batch_size = max(1, SMALL_BATCH // self.world_size)

@@ -88,8 +88,9 @@ def _check(record: Path, identity: dict[str, Any]) -> None:
     different = [key for key in sorted({*then, *identity}) if then.get(key) != identity.get(key)]
     if different:
         key, more = different[0], len(different) - 1
+        change = f"{key} was {then.get(key)!r} and is {identity.get(key)!r}"
+        others = f", and {more} more arguments differ" if more else ""
         raise CheckpointMismatch(
-            f"{record.parent} is of another run: {key} was {then.get(key)!r} and is {identity.get(key)!r}"
-            f"{f', and {more} more arguments differ' if more else ''}. Repeat its arguments to go on, or choose another "
+            f"{record.parent} is of another run: {change}{others}. Repeat its arguments to go on, or choose another "
             "--output_dir."
         )

@@ -64,9 +64,17 @@ class DualEncoderModel(PreTrainedModel):
         self.text_layers = _extra_layers(config)
         self.image_model = AutoModel.from_config(config.image_config) if config.has_images else None
         self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
-        self.log_scale = nn.Parameter(torch.tensor(config.scale).log(), requires_grad=config.learned_scale)
-        self.text_model.requires_grad_(not config.freeze_text)
-        self.post_init()
+        self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
+        self.post_init()  # type: ignore[no-untyped-call] # transformers' own
+        self._freeze()
+
+    @classmethod
+    def from_pretrained(cls, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - transformers' own
+        """As every model does; what the config freezes is frozen."""
+        found = super().from_pretrained(*arguments, **options)
+        # Loading makes new parameters, which are all trainable.
+        (found[0] if isinstance(found, tuple) else found)._freeze()
+        return found
 
     @classmethod
     def from_backbones(cls, text: PreTrainedModel, image: PreTrainedModel | None = None, **options: Any) -> Self:  # noqa: ANN401 - config's
@@ -143,6 +151,10 @@ class DualEncoderModel(PreTrainedModel):
         if self.config.freeze_text:
             self.text_model.eval()
         return self
+
+    def _freeze(self) -> None:
+        self.text_model.requires_grad_(not self.config.freeze_text)
+        self.log_scale.requires_grad_(self.config.learned_scale)
 
     def _token_states(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.freeze_text):

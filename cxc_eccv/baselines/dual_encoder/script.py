@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def train(command: Sequence[str]) -> Report | None:
     parser = HfArgumentParser(KINDS)  # type: ignore[arg-type] # its annotation knows single classes alone
     model_arguments, objective_arguments, data, training = parser.parse_args_into_dataclasses(list(command))
     library, mode = Library(data.data_dir), objective_arguments.mode
+    # A wrong name is told before anything is loaded.
+    objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
     pairs = _training_pairs(library, data, processing, mode, training.seed)
@@ -64,7 +67,7 @@ def train(command: Sequence[str]) -> Report | None:
     trainer = DualEncoderTrainer(
         model=model,
         args=training,
-        objective=_objective(objective_arguments, library, pairs),
+        objective=replace(objective, positives=_positives(objective_arguments, library, pairs)),
         score=SplitScorer(library, "validation", mode, processing, data.images),
         paper_schedule=training.schedule == "staircase",
         train_dataset=pairs,
@@ -96,11 +99,10 @@ def _training_pairs(
     return training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=seed)
 
 
-def _objective(arguments: ObjectiveArguments, library: Library, pairs: TrainingPairs) -> Objective:
-    positives = BatchPositives()
-    if arguments.judged_positives is not None:
-        positives = BatchPositives.judged(library, split_of(arguments.judged_positives), pairs.groups)
-    return Objective(arguments.mode, arguments.loss, arguments.text_weight, positives)
+def _positives(arguments: ObjectiveArguments, library: Library, pairs: TrainingPairs) -> BatchPositives:
+    if arguments.judged_positives is None:
+        return BatchPositives()
+    return BatchPositives.judged(library, split_of(arguments.judged_positives), pairs.groups)
 
 
 def split_of(name: str) -> str:
