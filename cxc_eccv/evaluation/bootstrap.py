@@ -14,6 +14,7 @@ __all__ = ["ClusterBootstrap", "Draws", "interval"]
 
 SAMPLES = 1_000
 SAMPLES_AT_ONCE = 125
+FEW = 2**15
 WINDOW_DEVIATIONS = 5.0
 
 
@@ -28,29 +29,29 @@ class Draws:
         samples: number of resamples.
 
     Example:
-        >>> Draws(seed=0, samples=4).times(3).sum(axis=0).tolist()
+        >>> Draws(seed=0, samples=4).times(3).sum(axis=1).tolist()
         [3, 3, 3, 3]
     """
 
     def __init__(self, seed: int, samples: int = SAMPLES) -> None:
         self.seed, self.samples = seed, samples
-        self._times: dict[int, NDArray[np.int32]] = {}
+        self._times: dict[int, NDArray[np.integer]] = {}
         self._lock = Lock()
 
-    def times(self, count: int) -> NDArray[np.int32]:
-        """(count, S) how often each of ``count`` clusters is drawn, with replacement, in each sample."""
+    def times(self, count: int) -> NDArray[np.integer]:
+        """(S, count) how often each of ``count`` clusters is drawn, with replacement, in each sample."""
         with self._lock:
             if count not in self._times:
                 self._times[count] = self._drawn(count)
             return self._times[count]
 
-    def _drawn(self, count: int) -> NDArray[np.int32]:
-        kind = np.uint16 if count <= 2**16 else np.int64
+    def _drawn(self, count: int) -> NDArray[np.integer]:
+        kind, of_times = (np.uint16, np.int16) if count <= FEW else (np.int64, np.int32)
         draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
-        times = np.empty((self.samples, count), dtype=np.int32)
+        times = np.empty((self.samples, count), dtype=of_times)
         for sample, drawn in enumerate(draws):
             times[sample] = np.bincount(drawn, minlength=count)
-        return np.ascontiguousarray(times.T)
+        return times
 
 
 class ClusterBootstrap:
@@ -102,28 +103,29 @@ class ClusterBootstrap:
         medians = self._windowed(ordered, members, window, self._times)
         outside = np.flatnonzero(np.isnan(medians))
         if outside.size:
-            medians[outside] = self._windowed(ordered, members, (0, values.size), self._times[:, outside])
+            medians[outside] = self._windowed(ordered, members, (0, values.size), self._times[outside])
         return medians
 
     def _windowed(
-        self, values: FloatArray, members: IntArray, window: tuple[int, int], times: NDArray[np.int32]
+        self, values: FloatArray, members: IntArray, window: tuple[int, int], times: NDArray[np.integer]
     ) -> FloatArray:
         """Weighted medians of sorted values, NaN where one lies outside the window."""
         start, stop = window
         totals = _sums(self._sizes, times)
         below = _sums(np.bincount(members[:start], minlength=self._sizes.size), times)
-        reached = np.cumsum(times[members[start:stop]], axis=0, dtype=np.int32)
-        reached += below.astype(np.int32)
-        lower, upper = ((reached <= rank).sum(axis=0) for rank in ((totals - 1) // 2, totals // 2))
+        reached = np.cumsum(times.take(members[start:stop], axis=1), axis=1, dtype=np.int32)
+        reached += below.astype(np.int32)[:, None]
+        ranks = (totals - 1) // 2, totals // 2
+        lower, upper = (np.count_nonzero(reached <= rank[:, None], axis=1) for rank in ranks)
         inside = (below <= (totals - 1) // 2) & (upper < stop - start)
         lower, upper = (np.minimum(index, stop - start - 1) for index in (lower, upper))
         return np.where(inside, (values[start + lower] + values[start + upper]) / 2, np.nan)
 
 
-def _sums(values: NDArray[Any], times: NDArray[np.int32]) -> FloatArray:
+def _sums(values: NDArray[Any], times: NDArray[np.integer]) -> FloatArray:
     """(..., S) sums over clusters. Products are quick in floats only, which few samples at a time are turned into."""
-    parts = range(0, times.shape[1], SAMPLES_AT_ONCE)
-    products = [values @ times[:, part : part + SAMPLES_AT_ONCE].astype(np.float64) for part in parts]
+    parts = range(0, len(times), SAMPLES_AT_ONCE)
+    products = [values @ times[part : part + SAMPLES_AT_ONCE].astype(np.float64).T for part in parts]
     return np.concatenate(products, axis=-1)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.ranking.blocks import workers
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["brackets", "refuse_overflow"]
@@ -42,9 +45,13 @@ def brackets(
         (True, True)
     """
     centre = np.empty(rows.size, dtype=np.float64)
-    for start in range(0, rows.size, PAIRS_AT_ONCE):
+
+    def product(start: int) -> None:
         part = slice(start, start + PAIRS_AT_ONCE)
         centre[part] = np.einsum("ij,ij->i", queries[rows[part]], items[columns[part]])
+
+    with ThreadPoolExecutor(workers()) as pool:
+        list(pool.map(product, range(0, rows.size, PAIRS_AT_ONCE)))
     terms = queries.shape[1] * ROUNDING
     reach = 2 * terms / (1 - terms) * _lengths(queries)[rows] * _lengths(items)[columns]
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))

@@ -19,7 +19,7 @@ def test_samples_equal_repeating_the_queries_of_drawn_images(seed):
     values = random.integers(1, 30, clusters.size).astype(float)
     draws = Draws(seed, samples=200)
     bootstrap = ClusterBootstrap(clusters, draws)
-    times = draws.times(np.unique(clusters).size).T
+    times = draws.times(np.unique(clusters).size)
     means = oracles.bootstrap_statistics(values.tolist(), clusters.tolist(), times, np.mean)
     medians = oracles.bootstrap_statistics(values.tolist(), clusters.tolist(), times, np.median)
     np.testing.assert_allclose(bootstrap.means(np.stack([values, 2 * values], axis=1)), [means, 2 * means], rtol=1e-13)
@@ -32,7 +32,7 @@ def test_medians_far_from_the_middle_are_found_too(monkeypatch):
     values = random.permutation(clusters.size).astype(float)
     draws = Draws(0, samples=200)
     medians = oracles.bootstrap_statistics(
-        values.tolist(), clusters.tolist(), draws.times(np.unique(clusters).size).T, np.median
+        values.tolist(), clusters.tolist(), draws.times(np.unique(clusters).size), np.median
     )
     np.testing.assert_array_equal(ClusterBootstrap(clusters, draws).medians(values), medians)
 
@@ -40,7 +40,7 @@ def test_medians_far_from_the_middle_are_found_too(monkeypatch):
 def test_draws_are_with_replacement_seeded_and_shared():
     draws = Draws(seed=3, samples=500)
     times = draws.times(100)
-    assert set(times.sum(axis=0).tolist()) == {100}
+    assert set(times.sum(axis=1).tolist()) == {100}
     assert abs((times == 0).mean() - 0.99**100) < 0.01
     np.testing.assert_array_equal(times, Draws(seed=3, samples=500).times(100))
     assert (times != Draws(seed=4, samples=500).times(100)).any()
@@ -67,5 +67,5 @@ def test_captions_of_one_image_widen_the_interval():
 
 def test_many_clusters_are_drawn_as_well():
     times = Draws(0, samples=2).times(70_000)
-    assert times.sum(axis=0).tolist() == [70_000, 70_000]
-    assert times[66_000:].sum() > 0
+    assert times.sum(axis=1).tolist() == [70_000, 70_000]
+    assert times[:, 66_000:].sum() > 0

@@ -61,7 +61,7 @@ def slow_differences(old, new, images, statistic, seed, samples):
     drawn = []
     sizes = [1000] * (samples // 1000) + [samples % 1000] * bool(samples % 1000)
     for batch_seed, size in zip(np.random.SeedSequence(seed).generate_state(len(sizes)), sizes, strict=True):
-        times = Draws(int(batch_seed), size).times(np.unique(images).size).T
+        times = Draws(int(batch_seed), size).times(np.unique(images).size)
         statistics = (
             oracles.bootstrap_statistics(values.tolist(), images.tolist(), times, statistic) for values in (old, new)
         )
