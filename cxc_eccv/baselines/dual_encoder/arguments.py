@@ -29,7 +29,9 @@ class ModelArguments:
     text_model: str = field(
         default="google-bert/bert-base-uncased", metadata={"help": "Text backbone; sample: a tiny one for the sample."}
     )
-    image_model: str = field(default="google/efficientnet-b4", metadata={"help": "Image backbone; sample: likewise."})
+    image_model: str = field(
+        default="google/efficientnet-b4", metadata={"help": "Image backbone; sample, sample_resnet: likewise."}
+    )
     resnet: bool = field(default=False, metadata={"help": "ResNet-152 as image backbone, as in the paper's ablation."})
     train_text_model: bool = field(default=False, metadata={"help": "Train the text backbone; frozen otherwise."})
     extra_layers: int = field(default=3, metadata={"help": "Trainable transformer layers above the text backbone."})
@@ -37,6 +39,7 @@ class ModelArguments:
     extra_feed_forward: int = field(default=3072, metadata={"help": "Width of their hidden layer."})
     extra_dropout: float = field(default=0.1, metadata={"help": "Dropout of these layers."})
     pooling: str = field(default="first_token", metadata={"help": "first_token or mean."})
+    image_pooling: str = field(default="backbone", metadata={"help": "backbone: as the backbone does it; or max."})
     normalize: bool = field(default=False, metadata={"help": "Features of unit length; dot products otherwise."})
     scale: float = field(default=1.0, metadata={"help": "What similarities are multiplied by in the loss."})
     learned_scale: bool = field(default=False, metadata={"help": "Train the scale."})
@@ -68,6 +71,9 @@ class DataArguments:
     data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
     images: str | None = field(
         default=None, metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's."}
+    )
+    recolour: bool = field(
+        default=False, metadata={"help": "Augment the embedded sample: colours change in pictures and captions alike."}
     )
     report_on: str | None = field(default=None, metadata={"help": "val or test: score the trained model there."})
 

@@ -42,7 +42,7 @@ class PairCollator:
         batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
         if "image_path" in items[0]:
-            images = [rgb_image(item["image_path"]) for item in items]
+            images = [item["image"] if "image" in item else rgb_image(item["image_path"]) for item in items]
             batch["pixel_values"] = self.image_processor(images, return_tensors="pt")["pixel_values"]
         return batch
 

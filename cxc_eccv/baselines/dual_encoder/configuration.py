@@ -8,9 +8,10 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 
-__all__ = ["POOLINGS", "DualEncoderConfig"]
+__all__ = ["IMAGE_POOLINGS", "POOLINGS", "DualEncoderConfig"]
 
 POOLINGS = ("first_token", "mean")
+IMAGE_POOLINGS = ("backbone", "max")
 
 
 class DualEncoderConfig(PreTrainedConfig):
@@ -25,6 +26,8 @@ class DualEncoderConfig(PreTrainedConfig):
         extra_feed_forward: width of their hidden layer.
         extra_dropout: dropout of these layers.
         pooling: ``first_token``: the feature at token 0; ``mean``: over the tokens of the caption.
+        image_pooling: ``backbone``: what the image backbone gives as pooled; ``max``: the largest value of each
+            feature over all positions.
         normalize: scale features to unit length; without it similarities are dot products, as in the paper.
         scale: what similarities are multiplied by in the loss, the inverse of the temperature.
         learned_scale: train the scale.
@@ -54,6 +57,7 @@ class DualEncoderConfig(PreTrainedConfig):
         extra_feed_forward: int = 3072,
         extra_dropout: float = 0.1,
         pooling: str = "first_token",
+        image_pooling: str = "backbone",
         normalize: bool = False,
         scale: float = 1.0,
         learned_scale: bool = False,
@@ -65,7 +69,7 @@ class DualEncoderConfig(PreTrainedConfig):
         self.freeze_text, self.extra_layers = freeze_text, extra_layers
         self.extra_heads, self.extra_feed_forward = extra_heads, extra_feed_forward
         self.extra_dropout = extra_dropout
-        self.pooling, self.normalize = pooling, normalize
+        self.pooling, self.image_pooling, self.normalize = pooling, image_pooling, normalize
         self.scale, self.learned_scale = scale, learned_scale
         self._check()
         super().__init__(**options)
@@ -88,6 +92,8 @@ class DualEncoderConfig(PreTrainedConfig):
     def _check(self) -> None:
         if self.pooling not in POOLINGS:
             raise UnknownName("pooling", self.pooling, POOLINGS)
+        if self.image_pooling not in IMAGE_POOLINGS:
+            raise UnknownName("image pooling", self.image_pooling, IMAGE_POOLINGS)
         if self.extra_layers < 0 or not self.scale > 0:
             raise InvalidOption(f"extra_layers={self.extra_layers}, scale={self.scale}: need at least 0 and above 0")
         if self.extra_layers and self.text_width % self.extra_heads:

@@ -9,12 +9,12 @@ from transformers import AutoImageProcessor, AutoModel, AutoProcessor, AutoToken
 
 from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
-from cxc_eccv.baselines.dual_encoder.sample_backbones import image_backbone, text_backbone
+from cxc_eccv.baselines.dual_encoder.sample_backbones import IMAGE_BACKBONES, text_backbone
 from cxc_eccv.encoding.checkpoints import from_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
 from cxc_eccv.sources.library import Library
 
-__all__ = ["starting_model"]
+__all__ = ["SAMPLE", "starting_model"]
 
 RESNET = "microsoft/resnet-152"
 SAMPLE = "sample"
@@ -54,8 +54,8 @@ def _text_backbone(source: str) -> tuple[Any, Any]:
 
 def _image_backbone(arguments: ModelArguments) -> tuple[Any, Any]:
     source = RESNET if arguments.resnet else arguments.image_model
-    if source == SAMPLE:
-        return image_backbone()
+    if source in IMAGE_BACKBONES:
+        return IMAGE_BACKBONES[source]()
     return _backbone(source, "pixel_values", "image"), from_pretrained(AutoImageProcessor, source)
 
 
@@ -90,6 +90,7 @@ OPTIONS = (
     "extra_feed_forward",
     "extra_dropout",
     "pooling",
+    "image_pooling",
     "normalize",
     "scale",
     "learned_scale",

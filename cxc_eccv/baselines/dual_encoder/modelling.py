@@ -130,8 +130,7 @@ class DualEncoderModel(PreTrainedModel):
         if self.image_model is None:
             raise TowerMissing("this dual encoder has no image tower (DE_T2T); train one with an image backbone")
         found = self.image_model(pixel_values=pixel_values)
-        # ResNet keeps its pooled features as (I, D, 1, 1).
-        features = self._finished(found.pooler_output.flatten(1))
+        features = self._finished(_pooled_image(found, self.config.image_pooling))
         return BaseModelOutputWithPooling(last_hidden_state=found.last_hidden_state, pooler_output=features)
 
     def forward(
@@ -194,6 +193,16 @@ def _pooled(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Ten
         return tokens[:, 0]
     weights = mask.unsqueeze(-1).to(tokens.dtype)
     return (tokens * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def _pooled_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - backbones share no type
+    states: torch.Tensor = found.last_hidden_state
+    if pooling == "max":
+        # Transformers give (I, positions, D), convolutional networks (I, D, H, W).
+        return states.amax(1) if states.dim() == 3 else states.flatten(2).amax(2)
+    # ResNet keeps its pooled features as (I, D, 1, 1).
+    pooled: torch.Tensor = found.pooler_output.flatten(1)
+    return pooled
 
 
 def _register(config: type[PreTrainedConfig]) -> None:

@@ -19,11 +19,12 @@ from cxc_eccv.baselines.dual_encoder.arguments import (
 from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint, run_identity
 from cxc_eccv.baselines.dual_encoder.collator import PairCollator
 from cxc_eccv.baselines.dual_encoder.data import pairs_from_file, training_pairs
-from cxc_eccv.baselines.dual_encoder.loading import starting_model
+from cxc_eccv.baselines.dual_encoder.loading import SAMPLE, starting_model
 from cxc_eccv.baselines.dual_encoder.objective import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.dual_encoder.positives import BatchPositives
 from cxc_eccv.baselines.dual_encoder.processing import image_processor_of, tokenizer_of
+from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.scoring import SplitScorer
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -60,9 +61,11 @@ def train(command: Sequence[str]) -> Report | None:
     objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
+    _refuse_to_recolour(data, mode)
     pairs = _training_pairs(library, data, processing, mode, training.seed)
     _warn_of_leaks(data, training)
     _refuse_too_few(pairs, training)
+    dataset = RecolouredPairs(pairs, tokenizer_of(processing)) if data.recolour else pairs
 
     trainer = DualEncoderTrainer(
         model=model,
@@ -70,7 +73,7 @@ def train(command: Sequence[str]) -> Report | None:
         objective=replace(objective, positives=_positives(objective_arguments, library, pairs)),
         score=SplitScorer(library, "validation", mode, processing, data.images),
         paper_schedule=training.schedule == "staircase",
-        train_dataset=pairs,
+        train_dataset=dataset,
         data_collator=PairCollator(tokenizer_of(processing), None if mode == "t2t" else image_processor_of(processing)),
         processing_class=processing,
     )
@@ -126,6 +129,11 @@ def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments
         raise InvalidOption(
             f"{len(pairs)} images make no batch of {batch}; take a smaller --per_device_train_batch_size"
         )
+
+
+def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
+    if data.recolour and (mode == "t2t" or not data.data_dir == data.images == SAMPLE):
+        raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data_dir sample --images sample")
 
 
 def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments) -> None:

@@ -1,0 +1,81 @@
+"""Augmentation of the embedded sample, and what a dual encoder learns from it in two minutes."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import tiny_models
+
+from cxc_eccv.baselines.dual_encoder.data import training_pairs
+from cxc_eccv.baselines.dual_encoder.recolouring import (
+    COLOURS,
+    RecolouredPairs,
+    nearest_colours,
+    recoloured,
+    reworded,
+)
+from cxc_eccv.baselines.dual_encoder.script import train
+from cxc_eccv.errors import InvalidOption
+
+BACKBONES = ["--no_pretraining", "--text_model", "sample", "--image_model", "sample_resnet", "--image_pooling", "max"]
+RECIPE = ["--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--normalize", "--scale", "15"]
+RECIPE += ["--loss", "softmax", "--learning_rate", "2e-3", "--schedule", "other", "--lr_scheduler_type", "cosine"]
+RECIPE += ["--warmup_steps", "20", "--per_device_train_batch_size", "65", "--num_train_epochs", "560"]
+RECIPE += ["--eval_strategy", "no", "--save_strategy", "no", "--load_best_model_at_end", "False", "--use_cpu"]
+DATA = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "coco/val", "--disable_tqdm", "True"]
+
+
+def test_colours_change_in_the_picture_as_in_the_text():
+    pixels = np.array([[COLOURS["red"], COLOURS["cream"], (0, 255, 0)]], dtype=np.uint8)
+    order = np.arange(len(COLOURS))
+    order[[0, 4, 8, 10]] = 4, 0, 10, 8
+    found = recoloured(pixels, nearest_colours(pixels), order)
+    assert [tuple(pixel) for pixel in found[0].tolist()] == [COLOURS["blue"], COLOURS["mint"], (0, 255, 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("A red star.", {"red": "orange"}, "An orange star."),
+        ("an orange star left of a red heart", {"orange": "red", "red": "orange", "left": "right", "right": "left"},
+         "a red star right of an orange heart"),
+        ("An empty mint picture", {"mint": "grey"}, "An empty grey picture"),
+        ("No shapes.", {"red": "blue"}, "No shapes."),
+    ],
+)  # fmt: skip
+def test_words_change_as_wholes(text, words, expected):
+    assert reworded(text, words) == expected
+
+
+def test_items_depend_on_the_draw_alone(sample_library):
+    tokenizer = tiny_models.bert_tokenizer(64)
+    options = {"mode": "t2t+i2t", "images": "sample", "seed": 3}
+    one, other = (
+        RecolouredPairs(training_pairs(sample_library, ["coco/train"], tokenizer, **options), tokenizer)
+        for _ in range(2)
+    )
+    other[0, 5]
+    first, again, later = one[2, 7], other[2, 7], other[3, 7]
+    assert len(one) == 60
+    assert first["texts"] == again["texts"]
+    np.testing.assert_array_equal(np.asarray(first["image"]), np.asarray(again["image"]))
+    assert (np.asarray(first["image"]) != np.asarray(later["image"])).any()
+
+
+@pytest.mark.parametrize("changed", [["--mode", "t2t"], ["--images", "elsewhere"]])
+def test_other_data_than_the_sample_is_refused(tmp_path, changed):
+    command = [*DATA, "--images", "sample", "--recolour", *BACKBONES, "--output_dir", str(tmp_path / "run"), *changed]
+    with pytest.raises(InvalidOption, match="knows the embedded sample's drawings alone"):
+        train(command)
+
+
+@pytest.mark.slow
+def test_the_sample_is_learnt_in_two_minutes(tmp_path):
+    """Of most queries the first caption is true of the image; the links of COCO know it less often."""
+    report = train([*DATA, "--images", "sample", "--recolour", *BACKBONES, *RECIPE, "--report_on", "test",
+                    "--output_dir", str(tmp_path / "run")])  # fmt: skip
+    assert report.scores["eccv_caption/i2t/recall_at_1"] >= 0.8
+    assert report.scores["cxc/i2t/recall_at_1"] >= 0.5
+    assert report.scores["eccv_caption/i2t/recall_at_1"] > report.scores["coco_5k/i2t/recall_at_1"]
