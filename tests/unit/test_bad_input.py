@@ -37,8 +37,9 @@ def test_it_is_refused_by_name_and_with_a_remedy(case, good, sample_library, tmp
 
 
 def table():
-    """Rows of the page's table: cells by column."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    """Rows of the page's first table, that of evaluated files: cells by column."""
+    text = PAGE.read_text(encoding="utf-8").partition("\n## Encoding\n")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
