@@ -73,7 +73,7 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
 
 @pytest.mark.slow
 def test_the_sample_is_learnt_in_two_minutes(tmp_path):
-    """Of most queries the first caption is true of the image; the links of COCO know it less often."""
+    """ECCV Caption's labels (20 queries) know most first captions as true; COCO's links and CxC know far fewer."""
     report = train([*DATA, "--images", "sample", "--recolour", *BACKBONES, *RECIPE, "--report_on", "test",
                     "--output_dir", str(tmp_path / "run")])  # fmt: skip
     assert report.scores["eccv_caption/i2t/recall_at_1"] >= 0.8
