@@ -14,6 +14,7 @@ from cxc_eccv.encoding.checkpoints import from_checkpoint
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.processors import Processors
 from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.ranking.torch_device import torch_on
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -127,11 +128,8 @@ def torch_device(device: str | torch.device | None) -> torch.device:
     """
     if device is None:
         return torch.device("cuda", local_rank()) if torch.cuda.is_available() else torch.device("cpu")
-    try:
-        return torch.zeros(1, device=device).device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidOption(f"device {device!r} cannot be used: {reason}; leave it out to use the processor") from None
+    torch_on(str(device))
+    return torch.zeros(0, device=device).device
 
 
 def torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:

@@ -45,7 +45,7 @@ def open_picture(source: str | Path | Image.Image) -> Picture:
         return Picture(_rgb(source, "the image given"), source.mode)
     path = Path(source)
     if not path.is_file():
-        raise SourceMissing(f"no image {path}; add the file, or leave it out with --skip-bad-images")
+        raise SourceMissing(f"no image {path}; add the file; cxc-eccv encode can leave it out with --skip-bad-images")
     try:
         with Image.open(path) as image:
             image.load()
@@ -54,7 +54,7 @@ def open_picture(source: str | Path | Image.Image) -> Picture:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
         raise MalformedSource(
-            path, "", error, "a complete image; fetch the file again, or leave it out with --skip-bad-images"
+            path, "", error, "a complete image; fetch it again; cxc-eccv encode can leave it out with --skip-bad-images"
         ) from None
 
 

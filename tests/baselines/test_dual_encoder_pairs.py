@@ -139,3 +139,11 @@ def test_a_file_of_pairs_is_read_by_image(tmp_path):
     path.write_text("a.png a dog\n")
     with pytest.raises(MalformedSource, match="line 1"):
         pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+
+
+def test_an_image_of_16_bits_is_refused_not_clipped(tmp_path):
+    path = tmp_path / "deep.png"
+    Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(path)
+    item = {"texts": [[5]], "text_index": [0], "image_index": 0, "image_path": path}
+    with pytest.raises(MalformedSource, match="mode I;16"):
+        PairCollator(tiny_models.bert_tokenizer(64), tiny_models.clip_images())([item])

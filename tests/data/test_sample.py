@@ -52,7 +52,7 @@ def images():
 
 
 @pytest.fixture(scope="module")
-def test_images(images):
+def images_of_test(images):
     return [image for image in images if image["split"] == "test"]
 
 
@@ -157,11 +157,11 @@ def test_pycocotools_loads_the_instances(images, folder, n_images, n_annotations
         assert mask[top : top + height, left : left + width].sum() == mask.sum()
 
 
-def test_annotation_ids_are_unique_over_both_files_and_one_test_image_has_none(test_images):
+def test_annotation_ids_are_unique_over_both_files_and_one_test_image_has_none(images_of_test):
     rows = [row for folder in ("train2014", "val2014") for row in load(f"coco/instances_{folder}.json")["annotations"]]
     assert len({row["id"] for row in rows}) == len(rows) == 398
     shown = {row["image_id"] for row in rows}
-    assert [image["cocoid"] for image in test_images if image["cocoid"] not in shown] == [615959]
+    assert [image["cocoid"] for image in images_of_test if image["cocoid"] not in shown] == [615959]
 
 
 @pytest.mark.parametrize(
@@ -228,29 +228,29 @@ def links_of(name, *, images_first):
 
 
 @pytest.mark.parametrize("images_first", [True, False])
-def test_cxc_positives_are_the_rated_ones_and_original_ones_the_links(test_images, images_first):
+def test_cxc_positives_are_the_rated_ones_and_original_ones_the_links(images_of_test, images_first):
     rated = {(caption_id(row[0]), image_id(row[1])) for row in ratings("sits_test")[1:] if float(row[2]) >= 3}
     assert links_of("cxc", images_first=images_first) == rated
-    original = {(number, image["cocoid"]) for image in test_images for number in image["sentids"][:5]}
+    original = {(number, image["cocoid"]) for image in images_of_test for number in image["sentids"][:5]}
     assert links_of("original", images_first=images_first) == original
 
 
-def test_eccv_positives_cover_some_queries_and_one_is_in_no_gallery(test_images):
+def test_eccv_positives_cover_some_queries_and_one_is_in_no_gallery(images_of_test):
     by_image, by_caption = load("eccv/eccv_image_to_caption.json"), load("eccv/eccv_caption_to_image.json")
     assert (len(by_image), len(by_caption)) == (20, 24)
     assert min(map(len, by_image.values())) >= 6
-    counted = {number for image in test_images for number in image["sentids"][:5]}
+    counted = {number for image in images_of_test for number in image["sentids"][:5]}
     outside = {number for numbers in by_image.values() for number in numbers} - counted
-    assert outside == {number for image in test_images for number in image["sentids"][5:]}
+    assert outside == {number for image in images_of_test for number in image["sentids"][5:]}
     assert len(outside) == 1
     assert {int(caption) for caption in by_caption} <= counted
     assert links_of("eccv", images_first=True) != links_of("eccv", images_first=False)
 
 
-def test_caption_order_is_that_of_the_test_split(test_images):
+def test_caption_order_is_that_of_the_test_split(images_of_test):
     ids = np.load(SAMPLE / "eccv" / "coco_test_ids.npy", allow_pickle=False)
     assert ids.dtype == np.dtype("int64")
-    assert ids.tolist() == [number for image in test_images for number in image["sentids"][:5]]
+    assert ids.tolist() == [number for image in images_of_test for number in image["sentids"][:5]]
 
 
 @pytest.mark.parametrize("split", ["val", "test"])

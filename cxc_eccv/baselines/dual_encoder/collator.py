@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from PIL import Image, UnidentifiedImageError
 
-from cxc_eccv.errors import MalformedSource
+from cxc_eccv.encoding.pictures import open_picture
 
 __all__ = ["PairCollator"]
 
@@ -34,7 +33,7 @@ class PairCollator:
         """The batch.
 
         Raises:
-            MalformedSource: an image that cannot be read; names it.
+            SourceMissing, MalformedSource: an image that is missing, broken, or of 16 bits a channel; names it.
         """
         sides = range(len(items[0]["texts"]))
         captions = [{"input_ids": item["texts"][side]} for side in sides for item in items]
@@ -42,19 +41,6 @@ class PairCollator:
         batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
         if "image_path" in items[0]:
-            images = [item["image"] if "image" in item else rgb_image(item["image_path"]) for item in items]
+            images = [item["image"] if "image" in item else open_picture(item["image_path"]).image for item in items]
             batch["pixel_values"] = self.image_processor(images, return_tensors="pt")["pixel_values"]
         return batch
-
-
-def rgb_image(path: Any) -> Image.Image:  # noqa: ANN401 - str or Path
-    """The image of a file, in RGB: greyscale is repeated, transparency dropped.
-
-    Raises:
-        MalformedSource: missing or broken; names the file.
-    """
-    try:
-        with Image.open(path) as image:
-            return image.convert("RGB")
-    except (OSError, UnidentifiedImageError, SyntaxError) as error:
-        raise MalformedSource(path, "", f"{type(error).__name__}: {error}", "a readable image") from None

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import Dataset
 
-from cxc_eccv.baselines.dual_encoder.collator import rgb_image
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.dual_encoder.processing import token_ids
+from cxc_eccv.encoding.pictures import open_picture
 
 __all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recoloured", "reworded"]
 
@@ -83,7 +83,7 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
     def _picture(self, item: dict[str, Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         index = item["image_index"]
         if index not in self._pictures:
-            pixels = np.asarray(rgb_image(item["image_path"]))
+            pixels = np.asarray(open_picture(item["image_path"]).image)
             self._pictures[index] = pixels, nearest_colours(pixels)
         return self._pictures[index]
 
