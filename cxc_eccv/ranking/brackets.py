@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking.blocks import workers
+from cxc_eccv.ranking.kernels import pair_products
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["brackets", "refuse_overflow"]
 
 PAIRS_AT_ONCE = 4096
-ROUNDING = 2.0**-24
 
 
 def brackets(
     queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Bounds on the score that any float32 matrix product gives a pair: ``low <= score < high``.
+    """Bounds on the score that any float32 matrix product gives a pair: ``low <= score <= high``.
 
     A float32 dot product of D terms, summed in any order, with or without fused multiply-add, errs by at most
-    gamma * |x| |y| with gamma = D u / (1 - D u) and u = 2**-24. The centre is such a product itself, so the bracket
-    reaches 2 gamma |x| |y| to either side.
+    gamma(u) * sum |x_i y_i| with gamma(u) = D u / (1 - D u) and u = 2**-24. The centre is such a product in float64,
+    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this.
 
     Args:
         queries: (Q, D) float32.
@@ -44,18 +44,21 @@ def brackets(
         >>> bool(low[0] < 1 < high[0]), bool(high[0] - low[0] < 1e-6)
         (True, True)
     """
-    centre = np.empty(rows.size, dtype=np.float64)
+    centre, magnitude = np.empty((2, rows.size))
 
-    def product(start: int) -> None:
+    def multiply(start: int) -> None:
         part = slice(start, start + PAIRS_AT_ONCE)
-        centre[part] = np.einsum("ij,ij->i", queries[rows[part]], items[columns[part]])
+        centre[part], magnitude[part] = pair_products(queries, items, rows[part], columns[part])
 
     with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(product, range(0, rows.size, PAIRS_AT_ONCE)))
-    terms = queries.shape[1] * ROUNDING
-    reach = 2 * terms / (1 - terms) * _lengths(queries)[rows] * _lengths(items)[columns]
+        list(pool.map(multiply, range(0, rows.size, PAIRS_AT_ONCE)))
+    reach = magnitude * sum(_relative_error(queries.shape[1], unit) for unit in (2.0**-24, 2.0**-52))
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
+
+
+def _relative_error(n_terms: int, unit: float) -> float:
+    return n_terms * unit / (1 - n_terms * unit)
 
 
 def refuse_overflow(queries: NDArray[np.float32], items: NDArray[np.float32]) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.counting import Counts
+from cxc_eccv.ranking.kernels import column_counts
 from cxc_eccv.types import IntArray
 
 __all__ = ["ColumnPairs"]
-
-ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
-NEAR_PER_PAIR = 100
-DENSE = 4
 
 
 class ColumnPairs:
@@ -41,16 +37,15 @@ class ColumnPairs:
         high: NDArray[np.float32],
         n_segments: int,
     ) -> None:
-        order, self._groups = _groups(columns)
-        self._place = np.empty_like(order)
-        self._place[order] = np.arange(order.size)
-        self._rows, self._columns = rows[order], columns[order]
-        self._bounds = np.stack([low[order], high[order]])
-        self._breaks = np.cumsum(np.diff(self._columns, prepend=0) != 1)
+        self._order = np.argsort(columns, kind="stable")
+        self._place = np.empty_like(self._order)
+        self._place[self._order] = np.arange(self._order.size)
+        self._rows, self._columns = rows[self._order], columns[self._order]
+        self._bounds = np.stack([low[self._order], high[self._order]])
         self._by_row = np.argsort(self._rows, kind="stable")
         self._sorted_rows = self._rows[self._by_row]
         self._scores = np.zeros(rows.size, dtype=np.float32)
-        self._beyond = np.zeros((n_segments, rows.size), dtype=np.int64)
+        self._reached, self._beyond = np.zeros((2, n_segments, rows.size), dtype=np.int64)
         self._near: list[tuple[IntArray, NDArray[np.float32]]] = []
         self._lock = Lock()
         self.settled = True
@@ -70,9 +65,20 @@ class ColumnPairs:
         own = self._by_row[slice(*np.searchsorted(self._sorted_rows, [start, start + len(block)]))]
         own = own[self._columns[own] >= left]
         self._record(own, block[self._rows[own] - start, self._columns[own] - left])
-        for first, last, segment in _spans(segments):
-            if self.settled:
-                self._strip(block[first:last], left, segment)
+        if not self.settled:
+            return
+        pairs = slice(*np.searchsorted(self._columns, [left, left + block.shape[1]]).tolist())
+        # Another thread may narrow a bracket meanwhile: all comparisons must see the same one.
+        low, high = self._bounds[:, pairs].copy()
+        edges = np.array([0, *(np.flatnonzero(np.diff(segments)) + 1), segments.size])
+        found = column_counts(block, self._columns[pairs] - left, low, high, edges)
+        self.settled &= found.complete
+        spans = np.flatnonzero(segments[edges[:-1]] >= 0)
+        counted = segments[edges[spans]]
+        with self._lock:
+            self._reached[counted, pairs] += np.where(low == high, found.low, found.high)[spans]
+            self._beyond[counted, pairs] += found.high[spans]
+            self._keep(segments[found.places], pairs.start + found.pairs, found.scores)
 
     def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Learn the scores of pairs."""
@@ -86,79 +92,24 @@ class ColumnPairs:
             pairs: (E,) pair that each is compared with.
             scores: (E,) the scores.
         """
-        inside = segments >= 0
-        self._near.append((segments[inside] * self._rows.size + self._place[pairs[inside]], scores[inside]))
+        self._keep(segments, self._place[pairs], scores)
 
     def resolve(self) -> Counts:
         """Exact counts, after the last block."""
-        n_segments, n_pairs = self._beyond.shape
         places = np.concatenate([places for places, _ in self._near] or [np.zeros(0, np.int64)])
         values = np.concatenate([values for _, values in self._near] or [np.zeros(0, np.float32)])
-        own = self._scores[places % n_pairs]
+        own = self._scores[places % self._rows.size]
         at_least, above = (
-            self._beyond + np.bincount(places[reached], minlength=n_segments * n_pairs).reshape(n_segments, n_pairs)
-            for reached in (values >= own, values > own)
+            counts + np.bincount(places[reached], minlength=counts.size).reshape(counts.shape)
+            for counts, reached in ((self._reached, values >= own), (self._beyond, values > own))
         )
         return Counts(self._scores[self._place], at_least[:, self._place].T, above[:, self._place].T)
 
     def _record(self, own: IntArray, scores: NDArray[np.float32]) -> None:
         low, high = self._bounds[:, own]
-        self.settled &= bool(np.all((low <= scores) & (scores < high)))
-        self._scores[own] = scores
-        self._bounds[0, own], self._bounds[1, own] = scores, np.nextafter(scores, np.float32(np.inf))
+        self.settled &= bool(np.all((low <= scores) & (scores <= high)))
+        self._scores[own] = self._bounds[0, own] = self._bounds[1, own] = scores
 
-    def _strip(self, block: NDArray[np.float32], left: int, segment: int) -> None:
-        """Count a few rows, whose first column is ``left``, and keep the scores within brackets."""
-        for group in self._groups:
-            edges = np.searchsorted(self._columns[group], [left, left + block.shape[1]]) + group.start
-            pairs = slice(*edges.tolist())
-            if pairs.start == pairs.stop:
-                continue
-            scores = self._scores_of(block, pairs, left)
-            # Another thread may narrow a bracket meanwhile: all comparisons must see the same one.
-            low, high = bounds = self._bounds[:, pairs].copy()
-            flags = scores >= bounds[:, None]
-            reached, beyond = np.add.reduce(flags.view(np.uint8), axis=1, dtype=np.uint8)
-            near = np.flatnonzero(reached != beyond)
-            within = scores.take(near, axis=1)
-            rows, places = np.nonzero((within >= low[near]) & (within < high[near]))
-            if rows.size > NEAR_PER_PAIR * low.size:
-                self.settled = False
-                return
-            with self._lock:
-                self._beyond[segment, pairs] += beyond
-                if rows.size:
-                    near_pairs = pairs.start + near[places]
-                    self._near.append((segment * self._rows.size + near_pairs, within[rows, places]))
-
-    def _scores_of(self, block: NDArray[np.float32], pairs: slice, left: int) -> NDArray[np.float32]:
-        """(B, P) scores of the columns of pairs, without a copy where the columns stand side by side."""
-        columns = self._columns[pairs] - left
-        if self._breaks[pairs.start] == self._breaks[pairs.stop - 1]:
-            return block[:, columns[0] : columns[-1] + 1]
-        return block.take(columns, axis=1)
-
-
-def _groups(columns: IntArray) -> tuple[IntArray, list[slice]]:
-    """Order of pairs: the first pair of every column, by column, then every second one, ..., then all further ones.
-
-    Most columns have a first pair, and where items come in fives as many again, so that few scores need gathering.
-    """
-    pairs = np.argsort(columns, kind="stable")
-    starts = np.flatnonzero(np.diff(columns[pairs], prepend=-1))
-    ordinal = np.arange(pairs.size) - np.repeat(starts, np.diff(np.append(starts, pairs.size)))
-    ordinal = np.minimum(ordinal, DENSE)
-    edges = np.cumsum(np.bincount(ordinal, minlength=1)).tolist()
-    order = pairs[np.argsort(ordinal, kind="stable")]
-    return order, [slice(start, stop) for start, stop in itertools.pairwise([0, *edges])]
-
-
-def _spans(segments: IntArray) -> list[tuple[int, int, int]]:
-    """First row, last row + 1 and segment of stretches of one segment and a few rows."""
-    edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), segments.size]
-    return [
-        (first, min(first + ROWS_AT_ONCE, edge), int(segments[first]))
-        for start, edge in itertools.pairwise(edges)
-        for first in range(start, edge, ROWS_AT_ONCE)
-        if segments[first] >= 0
-    ]
+    def _keep(self, segments: IntArray, own: IntArray, scores: NDArray[np.float32]) -> None:
+        inside = segments >= 0
+        self._near.append((segments[inside] * self._rows.size + own[inside], scores[inside]))

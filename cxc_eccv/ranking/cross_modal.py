@@ -1,4 +1,4 @@
-"""Images as rows and captions as columns: one score matrix for both cross-modal directions."""
+"""Two modalities as rows and columns: one score matrix for both cross-modal directions."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ __all__ = ["CrossModal", "with_segments"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossModal:
-    """Which image is which row and which caption which column, and where the pairs of both directions stand.
+    """Which items are rows and which are columns, and where the pairs of both directions stand.
 
     Attributes:
-        images: (R,) image ids in row order.
-        image_segments: (R,) ascending; -1 where an image is in no gallery.
-        captions: (N,) caption ids.
-        layout: columns of the captions; those in no gallery stand in a further segment at the end.
+        rows: (R,) ids of one modality in row order.
+        row_segments: (R,) ascending; -1 where a row is in no gallery.
+        columns: (N,) ids of the other modality.
+        layout: places of the columns; those in no gallery stand in a further segment at the end.
     """
 
-    images: IntArray
-    image_segments: IntArray
-    captions: IntArray
+    rows: IntArray
+    row_segments: IntArray
+    columns: IntArray
     layout: Layout
 
     @classmethod
-    def of(cls, i2t: Demand, t2i: Demand) -> CrossModal:
+    def of(cls, by_row: Demand, by_column: Demand) -> CrossModal:
         """Place the items of both directions.
 
         Args:
-            i2t: judgments of image queries.
-            t2i: judgments of caption queries.
+            by_row: judgments whose queries are rows.
+            by_column: judgments whose queries are columns.
         """
-        images, image_segments = with_segments(i2t.query_ids, t2i)
-        captions, caption_segments = with_segments(t2i.query_ids, i2t)
-        order = np.argsort(image_segments, kind="stable")
-        layout = Layout.of(np.where(caption_segments < 0, i2t.n_segments, caption_segments))
-        return cls(images[order], image_segments[order], captions, layout)
+        rows, row_segments = with_segments(by_row.query_ids, by_column)
+        columns, column_segments = with_segments(by_column.query_ids, by_row)
+        order = np.argsort(row_segments, kind="stable")
+        layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
+        return cls(rows[order], row_segments[order], columns, layout)
 
-    def row_pairs(self, i2t: Demand) -> RowPairs:
-        """The positive pairs of image queries."""
-        rows = positions_of(i2t.query_ids, self.images)[0][i2t.queries]
-        columns = self.layout.column[positions_of(i2t.gallery_ids, self.captions)[0][i2t.items]]
+    def row_pairs(self, by_row: Demand) -> RowPairs:
+        """The positive pairs whose query is a row."""
+        rows = positions_of(by_row.query_ids, self.rows)[0][by_row.queries]
+        columns = self.layout.column[positions_of(by_row.gallery_ids, self.columns)[0][by_row.items]]
         return RowPairs(rows, columns, self.layout.bounds)
 
-    def column_pairs(self, t2i: Demand, rows: NDArray[np.float32], columns: NDArray[np.float32]) -> ColumnPairs:
-        """The positive pairs of caption queries, with brackets from the vectors of all rows and columns."""
-        pair_rows = positions_of(t2i.gallery_ids, self.images)[0][t2i.items]
-        pair_columns = self.layout.column[positions_of(t2i.query_ids, self.captions)[0][t2i.queries]]
+    def column_pairs(self, by_column: Demand, rows: NDArray[np.float32], columns: NDArray[np.float32]) -> ColumnPairs:
+        """The positive pairs whose query is a column, with brackets from the vectors of all rows and columns."""
+        pair_rows = positions_of(by_column.gallery_ids, self.rows)[0][by_column.items]
+        pair_columns = self.layout.column[positions_of(by_column.query_ids, self.columns)[0][by_column.queries]]
         low, high = brackets(rows, columns, pair_rows, pair_columns)
-        return ColumnPairs(pair_rows, pair_columns, low, high, t2i.n_segments)
+        return ColumnPairs(pair_rows, pair_columns, low, high, by_column.n_segments)
 
 
 def with_segments(query_ids: IntArray, opposite: Demand) -> tuple[IntArray, IntArray]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.ranking.column_pairs import NEAR_PER_PAIR, ColumnPairs
-from cxc_eccv.ranking.counting import PAIRS_AT_ONCE, Counts, SegmentCounter
+from cxc_eccv.ranking.column_pairs import ColumnPairs
+from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.half_product import left_edge
+from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.product import Layout
 from cxc_eccv.types import IntArray
 
@@ -56,13 +55,8 @@ class MutualPairs:
         """Count a block of :class:`HalfBlocks`, of which ``start`` is the first row; blocks may come in any order."""
         stop, left = start + len(block), left_edge(start)
         self._above.count(block[:, stop - left :], start, self._segments[start:stop], left=stop)
-        first, last = np.searchsorted(self._queries, [start, stop]).tolist()
-        flags = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool)
-        segment = int(np.searchsorted(self._bounds, left, side="right")) - 1
-        counter = SegmentCounter(np.maximum(self._bounds[segment:] - left, 0))
-        for begin in range(first, last, PAIRS_AT_ONCE):
-            if self.settled:
-                self._count(block, start, slice(begin, min(begin + PAIRS_AT_ONCE, last)), flags, counter)
+        if self.settled:
+            self._count(block, start, slice(*np.searchsorted(self._queries, [start, stop]).tolist()))
 
     def resolve(self) -> Counts:
         """Exact counts, in the order in which the pairs were given, after the last block."""
@@ -76,46 +70,17 @@ class MutualPairs:
             (above.above + self._beside.above[:, :n_segments])[back],
         )
 
-    def _count(
-        self,
-        block: NDArray[np.float32],
-        start: int,
-        pairs: slice,
-        flags: NDArray[np.bool_],
-        counter: SegmentCounter,
-    ) -> None:
-        """Count the rows of a few pairs: against the pair's own score where the block holds it, else its bracket."""
+    def _count(self, block: NDArray[np.float32], start: int, pairs: slice) -> None:
+        """Count the rows of pairs: against the pair's own score where the block holds it, else against its bracket."""
         rows, left = self._queries[pairs] - start, left_edge(start)
         known = self._items[pairs] >= start
         scores = block[rows, np.where(known, self._items[pairs] - left, 0)]
-        lower = np.where(known, scores, self._low[pairs])
-        upper = np.where(known, np.nextafter(scores, np.float32(np.inf)), self._high[pairs])
-        edges = [0, *(np.flatnonzero(np.diff(rows)) + 1).tolist(), rows.size]
-        reached, beyond = (_reaching(block, rows, bound, edges, flags, counter) for bound in (lower, upper))
+        low, high = np.where(known, scores, self._low[pairs]), np.where(known, scores, self._high[pairs])
+        first = int(np.searchsorted(self._bounds, left, side="right")) - 1
+        found = row_counts(block, rows, low, high, np.maximum(self._bounds[first:] - left, 0))
         own = np.arange(pairs.start, pairs.stop)
         self._above.record(own[known], scores[known])
-        segments = slice(self._beside.above.shape[1] - beyond.shape[1], None)
-        self._beside.above[pairs, segments] = beyond
-        self._beside.at_least[pairs, segments] = np.where(known[:, None], reached, beyond)
-        near = np.flatnonzero(~known & np.any(reached != beyond, axis=1))
-        if (reached[near] - beyond[near]).sum() > NEAR_PER_PAIR * known.size:
-            self._above.settled = False
-            return
-        for pair in near.tolist():
-            row = block[rows[pair]]
-            columns = np.flatnonzero((row >= lower[pair]) & (row < upper[pair]))
-            self._above.keep(self._segments[left + columns], np.full(columns.size, own[pair]), row[columns])
-
-
-def _reaching(
-    block: NDArray[np.float32],
-    rows: IntArray,
-    bounds: NDArray[np.float32],
-    edges: list[int],
-    flags: NDArray[np.bool_],
-    counter: SegmentCounter,
-) -> IntArray:
-    """(P, S) items of each segment that score at least the bound of each pair."""
-    for first, last in itertools.pairwise(edges):
-        np.greater_equal(block[rows[first]], bounds[first:last, None], out=flags[first:last])
-    return counter.count(flags[: rows.size])
+        self._above.settled &= found.complete
+        self._beside.above[pairs, first:] = found.high
+        self._beside.at_least[pairs, first:] = np.where(known[:, None], found.low, found.high)
+        self._above.keep(self._segments[left + found.places], own[found.pairs], found.scores)

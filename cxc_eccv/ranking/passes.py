@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -55,34 +55,45 @@ def count_one(
 
 
 def count_both(
-    run: EmbeddingsRun, i2t: Demand, t2i: Demand, options: Options, readers: Sequence[RowReader] = ()
-) -> tuple[Counts, Counts]:
-    """Count both cross-modal directions with one product; images are rows, which the readers read too.
+    run: EmbeddingsRun, demands: Mapping[str, Demand], options: Options, readers: Sequence[RowReader] = ()
+) -> dict[str, Counts]:
+    """Count both cross-modal directions with one product.
 
-    Where scores are too much alike to settle the transposed direction this way, it gets its own product.
+    Where scores are too much alike to settle the direction whose queries are columns, it gets its own product.
+
+    Args:
+        run: vectors of both modalities.
+        demands: the direction whose queries are rows, then the other one.
+        options: of the pass.
+        readers: read the rows too.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
     """
-    sides = CrossModal.of(i2t, t2i)
-    rows = prepared(run, "images", sides.images, options)
-    columns = prepared(run, "captions", sides.captions, options, sides.layout)
+    (direction, by_row), (other, by_column) = demands.items()
+    sides = CrossModal.of(by_row, by_column)
+    row_side, column_side = sides_of(direction)
+    rows = prepared(run, row_side, sides.rows, options)
+    columns = prepared(run, column_side, sides.columns, options, sides.layout)
     if options.similarity == "dot":
         refuse_overflow(rows, columns)
-    by_row, by_column = sides.row_pairs(i2t), sides.column_pairs(t2i, rows, columns)
+    row_pairs, column_pairs = sides.row_pairs(by_row), sides.column_pairs(by_column, rows, columns)
     for reader in readers:
-        reader.attach(sides.images, sides.captions, sides.layout.column, sides.layout.width)
+        reader.attach(sides.rows, sides.columns, sides.layout.column, sides.layout.width)
 
     def count(block: NDArray[np.float32], start: int) -> None:
-        by_row.count(block, start)
-        by_column.count(block, start, sides.image_segments[start : start + len(block)])
+        row_pairs.count(block, start)
+        column_pairs.count(block, start, sides.row_segments[start : start + len(block)])
         for reader in readers:
             reader.read(block, start)
 
-    for_every_block(ScoreBlocks(rows, columns, sides.layout.padding, tie_rows=True), count, options, "i2t and t2i")
-    counts = by_row.result
-    i2t_counts = Counts(counts.scores, counts.at_least[:, : i2t.n_segments], counts.above[:, : i2t.n_segments])
-    return i2t_counts, by_column.resolve() if by_column.settled else count_one(run, "t2i", t2i, options)
+    scores = ScoreBlocks(rows, columns, sides.layout.padding, tie_rows=True)
+    for_every_block(scores, count, options, f"{direction} and {other}")
+    counts, kept = row_pairs.result, by_row.n_segments
+    return {
+        direction: Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept]),
+        other: column_pairs.resolve() if column_pairs.settled else count_one(run, other, by_column, options),
+    }
 
 
 def prepared(

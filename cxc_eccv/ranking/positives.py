@@ -20,6 +20,8 @@ from cxc_eccv.types import Judgments, PositiveRanks
 
 __all__ = ["Readers", "positive_ranks", "positive_ranks_many"]
 
+CROSS_MODAL = ("i2t", "t2i")
+
 Readers = Mapping[str, Sequence[RowReader]]
 """Direction to what else reads the rows of its scores, one reader or more."""
 
@@ -109,12 +111,24 @@ def _counted(
         for direction, demand in demands.items():
             yield demand, count_on_device(run, direction, demand, options, options.device, readers.get(direction, ()))
         return
-    i2t, t2i = demands.get("i2t"), demands.get("t2i")
-    # A reader of t2i needs the whole rows that only a product of its own has.
-    shared = bool(i2t and t2i and not readers.get("t2i"))
-    if i2t and t2i and shared:
-        yield from zip((i2t, t2i), count_both(run, i2t, t2i, options, readers.get("i2t", ())), strict=True)
+    shared = _rows_first({name: demands[name] for name in CROSS_MODAL if name in demands}, readers)
+    if shared:
+        counts = count_both(run, shared, options, readers.get(next(iter(shared)), ()))
+        yield from ((demands[direction], counts[direction]) for direction in shared)
     for direction, demand in demands.items():
-        if not (shared and demand in (i2t, t2i)):
-            count = count_one if direction in ("i2t", "t2i") else count_within
+        if direction not in shared:
+            count = count_one if direction in CROSS_MODAL else count_within
             yield demand, count(run, direction, demand, options, readers.get(direction, ()))
+
+
+def _rows_first(demands: dict[str, Demand], readers: Readers) -> dict[str, Demand]:
+    """The cross-modal directions that share a product, the one whose queries are rows first.
+
+    A reader needs whole rows, so that two directions with readers cannot share one. Else the more queries are rows:
+    the blocks of few columns are the quickest to multiply.
+    """
+    read = [direction for direction in demands if readers.get(direction)]
+    if len(demands) < len(CROSS_MODAL) or len(read) == len(CROSS_MODAL):
+        return {}
+    first = read[0] if read else max(demands, key=lambda direction: demands[direction].query_ids.size)
+    return dict(sorted(demands.items(), key=lambda item: item[0] != first))

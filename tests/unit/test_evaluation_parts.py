@@ -230,7 +230,7 @@ def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):
     assert report.skipped["coco_5k"] == "the run holds 0 of the 60 images of COCO"
     assert report.scores["flickr30k/t2i/recall_at_1"] == 1
     assert report.scores["flickr30k/rsum"] == 600
-    with pytest.raises(MissingIds, match="lacks 3 of 3 images"):
+    with pytest.raises(MissingIds, match="lacks 15 of 15 captions"):
         ce.evaluate(run, "flickr30k", data_dir=library)
 
 

@@ -1,0 +1,149 @@
+"""Counting in a block of scores, compiled and by NumPy, against plain loops."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from cxc_eccv.ranking import kernels
+from cxc_eccv.ranking.positives import positive_ranks_many
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings, Judgments
+
+WITHOUT_COMPILER = "the package was built without a compiler"
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
+def _either(request, monkeypatch):
+    if request.param and not kernels.COMPILED:
+        pytest.skip(WITHOUT_COMPILER)
+    monkeypatch.setattr(kernels, "COMPILED", request.param)
+
+
+def scores_with_ties(height, width, dtype=np.float32):
+    random = np.random.default_rng(height + width)
+    return random.integers(0, largest(width), (height, width + 16)).astype(dtype)[:, 8:-8]
+
+
+def largest(width):
+    return 40 + width // 10
+
+
+def thresholds(n_pairs, width=0):
+    random = np.random.default_rng(n_pairs)
+    low = random.integers(0, largest(width), n_pairs).astype(np.float32)
+    return low, low + random.integers(0, 2, n_pairs).astype(np.float32)
+
+
+def expected(lines, segments, low, high):
+    """Counts of one pair's scores by segment, and what lies between its thresholds if these differ."""
+    counts = [
+        [sum(score >= low for score in lines[a:b]), sum(score > high for score in lines[a:b])] for a, b in segments
+    ]
+    near = [(place, score) for place, score in enumerate(lines) if low < high and low <= score <= high]
+    return counts, near
+
+
+def check(found, lines, bounds, low, high, axis):
+    segments = list(itertools.pairwise(bounds.tolist()))
+    for pair, line in enumerate(lines):
+        counts, near = expected(line.tolist(), segments, low[pair], high[pair])
+        own = np.stack([found.low, found.high], axis=-1).take(pair, axis=axis)
+        assert own.tolist() == counts
+        mine = found.pairs == pair
+        assert sorted(zip(found.places[mine].tolist(), found.scores[mine].tolist(), strict=True)) == near
+    assert found.complete
+
+
+@pytest.mark.usefixtures("_either")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [16, 200, 5_000])
+def test_rows_are_counted_as_by_a_loop(width, dtype):
+    block, (low, high) = scores_with_ties(9, width, dtype), thresholds(70, width)
+    rows = np.sort(np.random.default_rng(1).integers(0, 9, 70))
+    bounds = np.array([0, width // 16 * 8, width])
+    check(kernels.row_counts(block, rows, low, high, bounds), block[rows], bounds, low, high, axis=0)
+
+
+@pytest.mark.usefixtures("_either")
+@pytest.mark.parametrize("height", [1, 16, 300])
+def test_columns_are_counted_as_by_a_loop(height):
+    block, (low, high) = scores_with_ties(height, 90), thresholds(70)
+    columns = np.sort(np.random.default_rng(1).choice(90, 70))
+    bounds = np.array([0, *({height // 3} - {0}), height])
+    check(kernels.column_counts(block, columns, low, high, bounds), block.T[columns], bounds, low, high, axis=1)
+
+
+@pytest.mark.usefixtures("_either")
+def test_no_pairs_are_no_counts():
+    none, block = np.empty(0, dtype=np.int64), scores_with_ties(4, 16)
+    low, high = thresholds(0)
+    assert kernels.row_counts(block, none, low, high, np.array([0, 8, 16])).low.shape == (0, 2)
+    assert kernels.column_counts(block, none, low, high, np.array([0, 4])).high.shape == (1, 0)
+
+
+@pytest.mark.usefixtures("_either")
+def test_too_many_scores_between_thresholds_are_not_kept():
+    block, zero, one = np.zeros((kernels.NEAR_PER_PAIR + 1, 160), np.float32), np.float32([0]), np.float32([1])
+    columns = kernels.column_counts(block, np.array([0]), zero, one, np.array([0, len(block)]))
+    rows = kernels.row_counts(block, np.array([0]), zero, one, np.array([0, 160]))
+    assert (columns.complete, rows.complete) == (False, False)
+    assert kernels.column_counts(block[1:], np.array([0]), zero, one, np.array([0, len(block) - 1])).complete
+    assert kernels.row_counts(block, np.array([0]), zero, zero, np.array([0, 160])).complete
+
+
+@pytest.mark.usefixtures("_either")
+def test_products_are_those_of_exact_arithmetic():
+    random = np.random.default_rng(0)
+    queries, items = (random.integers(-1000, 1000, (5, 19)).astype(np.float32) for _ in range(2))
+    rows, columns = random.integers(0, 5, (2, 80))
+    sums, magnitudes = kernels.pair_products(queries, items, rows, columns)
+    pairs = [
+        [int(one) * int(other) for one, other in zip(queries[row], items[column], strict=True)]
+        for row, column in zip(rows, columns, strict=True)
+    ]
+    assert sums.tolist() == [sum(products) for products in pairs]
+    assert magnitudes.tolist() == [sum(map(abs, products)) for products in pairs]
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("row", [-1, 4])
+def test_compiled_functions_refuse_places_outside_the_block(row):
+    block, (low, high) = scores_with_ties(4, 16), thresholds(1)
+    with pytest.raises(ValueError, match="a place lies outside"):
+        kernels.row_counts(block, np.array([row]), low, high, np.array([0, 16]))
+    with pytest.raises(ValueError, match="a place lies outside"):
+        kernels.column_counts(block, np.array([16 if row > 0 else row]), low, high, np.array([0, 4]))
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.row_counts(block, np.array([0, 1]), low, high, np.array([0, 16]))
+    with pytest.raises(ValueError, match="outside"):
+        kernels.pair_products(np.float32(block), np.float32(block), np.array([row]), np.array([0]))
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t"])
+def test_ranks_do_not_depend_on_the_compiler(direction, monkeypatch):
+    random = np.random.default_rng(3)
+    images, captions = random.standard_normal((40, 24)), random.standard_normal((130, 24))
+    captions[50:60] = captions[:10]  # ties
+    run = EmbeddingsRun(Embeddings(np.arange(40), images), Embeddings(np.arange(130), captions))
+    sizes = {"i": 40, "t": 130}
+    n_queries, n_items = sizes[direction[0]], sizes[direction[2]]
+    pairs = random.choice(n_queries * n_items, 500, replace=False)
+    queries, items = np.divmod(pairs, n_items)
+    kept = queries != items
+    judged = Judgments.from_pairs(
+        np.unique(queries[kept]), np.arange(n_items), queries[kept], items[kept], without_self=direction == "t2t"
+    )
+    transposed = Judgments.from_pairs(
+        np.arange(n_items), np.arange(n_queries), np.arange(n_items), np.arange(n_items) % 7
+    )
+    requests = {"own": (direction, judged)}
+    if direction != "t2t":
+        requests["other"] = (direction[::-1], transposed)
+    compiled = positive_ranks_many(run, requests, block_size=11)
+    monkeypatch.setattr(kernels, "COMPILED", False)
+    for name, ranks in positive_ranks_many(run, requests, block_size=11).items():
+        assert ranks.ranks.tolist() == compiled[name].ranks.tolist()
+        assert ranks.ties.tolist() == compiled[name].ties.tolist()
+    assert compiled["own"].ties.sum() > 0
