@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -110,15 +110,21 @@ class _Reading:
             looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
             self.reader = PlausibleRows(cast("CategoryMatches", self.judged), tuple(looks))
         self.query_ids, self.gallery_ids = self.reader.query_ids, self.reader.gallery_ids
-        self.without_self = self.reader.without_self
+        self.without_self, self.deepest = self.reader.without_self, self.reader.deepest
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         self.reader.attach(row_ids, item_ids, columns, width)
 
     def read(self, block: NDArray[Any], start: int) -> None:
+        self._unless_too_shallow(self.reader.read, block, start)
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        self._unless_too_shallow(self.reader.take, queries, scores, items)
+
+    def _unless_too_shallow(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
         if self.error is None:
             try:
-                self.reader.read(block, start)
+                read(*arguments)
             except RunTooShallow as error:
                 self.error = error
 

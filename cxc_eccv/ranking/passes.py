@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from cxc_eccv.ranking.alignment import places_of, sides_of
 from cxc_eccv.ranking.blocks import Options, for_every_block, workers
 from cxc_eccv.ranking.brackets import refuse_overflow
+from cxc_eccv.ranking.column_readers import ColumnReaders
 from cxc_eccv.ranking.counting import Counts, RowPairs
 from cxc_eccv.ranking.cross_modal import CrossModal
 from cxc_eccv.ranking.demand import Demand
@@ -55,7 +57,10 @@ def count_one(
 
 
 def count_both(
-    run: EmbeddingsRun, demands: Mapping[str, Demand], options: Options, readers: Sequence[RowReader] = ()
+    run: EmbeddingsRun,
+    demands: Mapping[str, Demand],
+    options: Options,
+    readers: Mapping[str, Sequence[RowReader]] = MappingProxyType({}),
 ) -> dict[str, Counts]:
     """Count both cross-modal directions with one product.
 
@@ -65,7 +70,8 @@ def count_both(
         run: vectors of both modalities.
         demands: the direction whose queries are rows, then the other one.
         options: of the pass.
-        readers: read the rows too.
+        readers: direction to what else reads its scores; those of the second direction by
+            :func:`cxc_eccv.ranking.column_readers.can_read_columns`.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
@@ -78,17 +84,20 @@ def count_both(
     if options.similarity == "dot":
         refuse_overflow(rows, columns)
     row_pairs, column_pairs = sides.row_pairs(by_row), sides.column_pairs(by_column, rows, columns)
-    for reader in readers:
+    across = ColumnReaders(readers.get(other, ()), sides.rows, sides.columns, sides.layout.column, sides.layout.width)
+    for reader in readers.get(direction, ()):
         reader.attach(sides.rows, sides.columns, sides.layout.column, sides.layout.width)
 
     def count(block: NDArray[np.float32], start: int) -> None:
         row_pairs.count(block, start)
         column_pairs.count(block, start, sides.row_segments[start : start + len(block)])
-        for reader in readers:
+        across.read(block, start)
+        for reader in readers.get(direction, ()):
             reader.read(block, start)
 
     scores = ScoreBlocks(rows, columns, sides.layout.padding, tie_rows=True)
     for_every_block(scores, count, options, f"{direction} and {other}")
+    across.finish()
     counts, kept = row_pairs.result, by_row.n_segments
     return {
         direction: Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept]),

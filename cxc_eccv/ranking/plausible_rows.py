@@ -12,13 +12,13 @@ from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.judgments.plausible_hits import Look, PlausibleHits
 from cxc_eccv.ranking.kernels import SegmentCounter
 from cxc_eccv.ranking.row_readers import OwnRows, refuse_shallow
-from cxc_eccv.ranking.thresholds import scores_at_depths
+from cxc_eccv.ranking.thresholds import best_candidates, scores_at_depths
 from cxc_eccv.types import IntArray
 
 __all__ = ["PlausibleRows"]
 
 FEW = 64
-"""Of looks that take at most this fraction of the items, only the items taken are compared."""
+"""Of looks at no more than this fraction of the items, only the items looked at are compared."""
 
 EXACT_IN_FLOAT32 = 2**24
 """Whole numbers up to this are exact in float32, whose matrix products are the quickest."""
@@ -43,6 +43,8 @@ class PlausibleRows:
         self._n_matches = np.stack([_n_matches(matches, zeta) for zeta, _ in self.looks], axis=1)
         self._hits = np.zeros_like(self._n_matches)
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
+        cuts = [self.gallery_ids.size if cut is None else cut for _, cut in self.looks]
+        self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn the layout, see :meth:`cxc_eccv.ranking.row_readers.RowReader.attach`."""
@@ -61,38 +63,51 @@ class PlausibleRows:
             RunTooShallow: a row holds too few items.
         """
         for queries, scores in self._own.strips(block, start):
-            cuts = [scores.shape[1] if cut is None else cut for _, cut in self.looks]
-            depths = np.minimum(self._n_matches[queries], cuts)
-            lowest = scores_at_depths(scores, depths)
-            deepest = depths.max(axis=1)
-            refuse_shallow(self.query_ids[queries], scores, lowest.min(axis=1), deepest, "for its plausible matches")
-            found = self._few if deepest.max() * FEW <= scores.shape[1] else self._many
+            if self.deepest is not None:
+                best, columns = best_candidates(scores, self.deepest)
+                self.take(queries, best, self._own.items[columns])
+                continue
+            depths, lowest = self._ends(queries, scores)
             for look, (zeta, _) in enumerate(self.looks):
-                self._hits[queries, look] = found(queries, scores, lowest[:, look], zeta, depths[:, look])
+                self._hits[queries, look] = self._many(queries, scores, lowest[:, look], zeta, depths[:, look])
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        """Read the best items of queries, see :meth:`cxc_eccv.ranking.row_readers.RowReader.take`.
+
+        Raises:
+            RunTooShallow: a query has too few items.
+        """
+        depths, lowest = self._ends(queries, scores)
+        classes = self._matches.query_classes[queries]
+        for look, (zeta, _) in enumerate(self.looks):
+            found = np.flatnonzero(scores >= lowest[:, look, None])
+            rows, own = found // scores.shape[1], items.ravel()[found]
+            matching = self._matches.distances[classes[rows], self._matches.gallery_classes[own]] <= zeta
+            surplus = np.bincount(rows, minlength=queries.size) - depths[:, look]
+            hits = np.bincount(rows[matching], minlength=queries.size)
+            for row in np.flatnonzero(surplus).tolist():
+                tied = (rows == row) & (scores.ravel()[found] == lowest[row, look])
+                hits[row] -= self._pushed_out(queries[row], int(surplus[row]), tied, matching)
+            self._hits[queries, look] = hits
+
+    def _ends(self, queries: IntArray, scores: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+        """(B, L) items that each look takes, and (B, L) the score of the last one."""
+        cuts = [self.gallery_ids.size if cut is None else cut for _, cut in self.looks]
+        depths = np.minimum(self._n_matches[queries], cuts)
+        lowest = scores_at_depths(scores, depths)
+        deepest, worst = depths.max(axis=1), lowest.min(axis=1)
+        refuse_shallow(self.query_ids[queries], scores, worst, deepest, "for its plausible matches")
+        return depths, lowest
 
     @property
     def result(self) -> PlausibleHits:
         """The counts, after all blocks were read."""
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
-    def _few(
-        self, queries: IntArray, scores: NDArray[Any], lowest: NDArray[Any], zeta: int, depths: IntArray
-    ) -> IntArray:
-        """(B,) matches among the top of short looks: only the items that reach it are compared."""
-        rows, columns = np.divmod(np.flatnonzero(scores >= lowest[:, None]), scores.shape[1])
-        classes = self._matches.query_classes[queries]
-        matching = self._distances[classes[rows], self._column_classes[columns]] <= zeta
-        found = np.bincount(rows[matching], minlength=queries.size)
-        surplus = np.bincount(rows, minlength=queries.size) - depths
-        for row in np.flatnonzero(surplus).tolist():
-            tied = (rows == row) & (scores[rows, columns] == lowest[row])
-            found[row] -= self._pushed_out(queries[row], int(surplus[row]), tied, matching)
-        return found
-
     def _many(
         self, queries: IntArray, scores: NDArray[Any], lowest: NDArray[Any], zeta: int, depths: IntArray
     ) -> IntArray:
-        """(B,) matches among the top of long looks: whole rows are compared."""
+        """(B,) matches among the top of a look: whole rows are compared."""
         distances = self._distances[self._matches.query_classes[queries]].take(self._column_classes, axis=1)
         matching, reached = distances <= zeta, scores >= lowest[:, None]
         surplus = self._count(reached) - depths

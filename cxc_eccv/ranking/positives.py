@@ -8,6 +8,7 @@ from types import MappingProxyType
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.ranking.assembly import ranks_of_part
 from cxc_eccv.ranking.blocks import Options
+from cxc_eccv.ranking.column_readers import can_read_columns
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
 from cxc_eccv.ranking.device_pass import count_on_device
@@ -113,7 +114,7 @@ def _counted(
         return
     shared = _rows_first({name: demands[name] for name in CROSS_MODAL if name in demands}, readers)
     if shared:
-        counts = count_both(run, shared, options, readers.get(next(iter(shared)), ()))
+        counts = count_both(run, shared, options, readers)
         yield from ((demands[direction], counts[direction]) for direction in shared)
     for direction, demand in demands.items():
         if direction not in shared:
@@ -124,11 +125,11 @@ def _counted(
 def _rows_first(demands: dict[str, Demand], readers: Readers) -> dict[str, Demand]:
     """The cross-modal directions that share a product, the one whose queries are rows first.
 
-    A reader needs whole rows, so that two directions with readers cannot share one. Else the more queries are rows:
-    the blocks of few columns are the quickest to multiply.
+    A reader that looks deep into its rankings needs them as rows, so that two directions with such readers cannot
+    share one. Else the more queries are rows: the blocks of few columns are the quickest to multiply.
     """
-    read = [direction for direction in demands if readers.get(direction)]
-    if len(demands) < len(CROSS_MODAL) or len(read) == len(CROSS_MODAL):
+    deep = [direction for direction in demands if not all(map(can_read_columns, readers.get(direction, ())))]
+    if len(demands) < len(CROSS_MODAL) or len(deep) == len(CROSS_MODAL):
         return {}
-    first = read[0] if read else max(demands, key=lambda direction: demands[direction].query_ids.size)
+    first = deep[0] if deep else max(demands, key=lambda direction: demands[direction].query_ids.size)
     return dict(sorted(demands.items(), key=lambda item: item[0] != first))

@@ -23,11 +23,13 @@ class RowReader(Protocol):
         query_ids: (Q,) ids of the queries whose rows it reads.
         gallery_ids: (N,) ids of the items that they rank.
         without_self: a query is left out of its own ranking.
+        deepest: the most items of a row that it looks at; None for no such limit.
     """
 
     query_ids: IntArray
     gallery_ids: IntArray
     without_self: bool
+    deepest: int | None
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn how the matrix is laid out.
@@ -41,6 +43,16 @@ class RowReader(Protocol):
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once."""
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        """Read the best items of queries; only where ``deepest`` is a number.
+
+        Args:
+            queries: (B,) positions in ``query_ids``.
+            scores: (B, C) the best ``deepest`` of each, what ties with the last of these, and any others, in any order;
+                filled up with minus infinity.
+            items: (B, C) their positions in ``gallery_ids``.
+        """
 
 
 class OwnRows:

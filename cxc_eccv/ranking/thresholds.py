@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["score_at_depth", "scores_at_depths"]
+__all__ = ["GROUPS_PER_DEPTH", "best_candidates", "score_at_depth", "scores_at_depths"]
 
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
+SHORT = 1024
 
 
 def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
@@ -22,36 +23,47 @@ def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
         >>> score_at_depth(np.array([[0.5, 0.1, 0.9, 0.7]]), 3).tolist()
         [0.5]
     """
-    candidates = _candidates(scores, depth)
-    place = candidates.shape[1] - depth
-    return np.asarray(np.partition(candidates, place, axis=1)[:, place])
+    place = scores.shape[1] - depth
+    return np.asarray(np.partition(scores, place, axis=1)[:, place])
 
 
-def _candidates(scores: NDArray[Any], depth: int) -> NDArray[Any]:
-    """(B, C) scores among which are the best ``depth`` of each row, filled up with minus infinity.
+def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], IntArray]:
+    """Few scores of each row, among which are the best ``depth`` and whatever ties with the last of these.
 
     The best of many groups of columns are found quickly. So many of them reach the ``depth``-th best of these that
-    nothing below it can be among the best ``depth`` of the row: few scores are left to select from.
+    nothing below it can be among the best ``depth`` of the row.
+
+    Args:
+        scores: (B, N).
+        depth: at least 1.
+
+    Returns:
+        (B, C) scores, filled up with minus infinity, and (B, C) their columns, filled up with -1.
+
+    Example:
+        >>> values, columns = best_candidates(np.array([[0.5, 0.1, 0.9, 0.7]]), 3)
+        >>> values.tolist(), columns.tolist()
+        ([[0.5, 0.1, 0.9, 0.7]], [[0, 1, 2, 3]])
     """
     n_groups = GROUPS_PER_DEPTH * depth
     size = scores.shape[1] // n_groups
     if size < FEWEST_PER_GROUP:
-        return scores
+        return scores, np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
     best = scores[:, : n_groups * size].reshape(len(scores), size, n_groups).max(axis=1)
     bound = np.partition(best, n_groups - depth, axis=1)[:, n_groups - depth, None]
     rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
     counts = np.bincount(rows, minlength=len(scores))
     within = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    candidates = np.full((len(scores), counts.max()), -np.inf, dtype=scores.dtype)
-    candidates[rows, within] = scores[rows, columns]
-    return candidates
+    shape = len(scores), counts.max()
+    values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
+    values[rows, within], places[rows, within] = scores[rows, columns], columns
+    return values, places
 
 
 def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
     """The score that the item at each depth has: so many items of the row score at least as high.
 
-    Where all depths are small, a few candidates are sorted. Else each row is partitioned at its largest depth, what is
-    above again at the next, and so on.
+    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
 
     Args:
         scores: (B, N), left as they are.
@@ -64,9 +76,8 @@ def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
         >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
         [[0.9, 0.5]]
     """
-    candidates = _candidates(scores, int(depths.max()))
-    if candidates is not scores:
-        return np.take_along_axis(np.sort(candidates, axis=1), candidates.shape[1] - depths, axis=1)
+    if scores.shape[1] <= SHORT:
+        return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
     found = np.empty(depths.shape, dtype=scores.dtype)
     order = np.argsort(-depths, axis=1)
     rest = scores.copy()

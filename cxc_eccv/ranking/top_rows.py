@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.row_readers import OwnRows, refuse_shallow
-from cxc_eccv.ranking.thresholds import score_at_depth
+from cxc_eccv.ranking.thresholds import best_candidates, score_at_depth
 from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
 
 __all__ = ["TopRows"]
@@ -37,6 +37,7 @@ class TopRows:
         self.without_self = judgments.without_self
         in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_own_gallery.any()))
+        self.deepest = self.depth
         size = self.gallery_ids.size
         self._judged = judgments.rows * size + judgments.indices  # ascending
         gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains
@@ -60,11 +61,20 @@ class TopRows:
             RunTooShallow: a row holds too few items.
         """
         for queries, scores in self._own.strips(block, start):
-            lowest = score_at_depth(scores, self.depth)
-            depths = np.full(queries.size, self.depth)
-            refuse_shallow(self.query_ids[queries], scores, lowest, depths, f"for its top {self.depth}")
-            rows, columns = np.divmod(np.flatnonzero(scores >= lowest[:, None]), scores.shape[1])
-            self._keep(queries, scores, lowest, rows, columns)
+            best, columns = best_candidates(scores, self.depth)
+            self.take(queries, best, self._own.items[columns])
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        """Read the best items of queries, see :meth:`cxc_eccv.ranking.row_readers.RowReader.take`.
+
+        Raises:
+            RunTooShallow: a query has too few items.
+        """
+        depths = np.full(queries.size, self.depth)
+        lowest = score_at_depth(scores, self.depth)
+        refuse_shallow(self.query_ids[queries], scores, lowest, depths, f"for its top {self.depth}")
+        found = np.flatnonzero(scores >= lowest[:, None])
+        self._keep(queries, lowest, found // scores.shape[1], items.ravel()[found], scores.ravel()[found])
 
     @property
     def result(self) -> TopK:
@@ -72,27 +82,26 @@ class TopRows:
         return TopK(self.query_ids, self._ids, self._scores, self._cut)
 
     def _keep(
-        self, queries: IntArray, scores: NDArray[Any], lowest: NDArray[Any], rows: IntArray, columns: IntArray
+        self, queries: IntArray, lowest: NDArray[Any], rows: IntArray, items: IntArray, scores: NDArray[Any]
     ) -> None:
         """Store the best of the candidates, which score at least as high as the last of the top K."""
-        keys, kept = self._tie_keys(queries[rows], columns), np.ones(rows.size, dtype=bool)
+        keys, kept = self._tie_keys(queries[rows], items), np.ones(rows.size, dtype=bool)
         counts = np.bincount(rows, minlength=queries.size)
         self._cut[queries] = counts - self.depth
         for row in np.flatnonzero(counts > self.depth).tolist():
             own = np.arange(*np.searchsorted(rows, [row, row + 1]))
-            tied = own[scores[row, columns[own]] == lowest[row]]
+            tied = own[scores[own] == lowest[row]]
             room = self.depth - (own.size - tied.size)
             kept[tied[np.argpartition(keys[tied], room)[room:]]] = False
-        rows, columns, keys = rows[kept], columns[kept], keys[kept]
-        found = scores[rows, columns]
-        order = np.lexsort((keys, -found, rows))
+        rows, items, keys, scores = rows[kept], items[kept], keys[kept], scores[kept]
+        order = np.lexsort((keys, -scores, rows))
         shape = queries.size, self.depth
-        self._ids[queries] = self.gallery_ids[self._own.items[columns[order]]].reshape(shape)
-        self._scores[queries] = found[order].reshape(shape)
+        self._ids[queries] = self.gallery_ids[items[order]].reshape(shape)
+        self._scores[queries] = scores[order].reshape(shape)
 
-    def _tie_keys(self, queries: IntArray, columns: IntArray) -> IntArray:
+    def _tie_keys(self, queries: IntArray, items: IntArray) -> IntArray:
         """(P,) whole numbers that order items of equal scores."""
-        items, size = self._own.items[columns], self.gallery_ids.size
+        size = self.gallery_ids.size
         pairs = queries * size + items
         places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
         codes = np.where(self._judged[places] == pairs, self._codes[places], self._unjudged)

@@ -122,10 +122,18 @@ def test_other_forms_of_a_run_measure_the_same(form, direction, data):
         np.testing.assert_allclose(hits.precision(*look), expected_precision(run, matches, direction, look), rtol=1e-15)
 
 
-@given(data=st.data(), block_size=st.integers(1, 13))
-@settings(max_examples=40, deadline=None)
-def test_readers_share_passes_with_the_ranks_of_positives(data, block_size):
-    """Whatever else is read, in one direction or both, ranks and measures stay what they are alone."""
+@given(data=st.data(), block_size=st.integers(1, 13), by_columns=st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_readers_share_passes_with_the_ranks_of_positives(data, block_size, by_columns):
+    """Whatever else is read, in one direction or both, as rows or columns, it stays what it is alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        if by_columns:  # as in a gallery of any size
+            patch.setattr("cxc_eccv.ranking.column_readers.SHARE", 0)
+            patch.setattr("cxc_eccv.ranking.plausible_rows.FEW", 0)
+        check_readers(data, block_size)
+
+
+def check_readers(data, block_size):
     run, i2t = data.draw(strategies.judged_runs("i2t"))
     requests = {"i2t": ("i2t", i2t), "t2i": ("t2i", data.draw(strategies.judgments_of(run, "t2i")))}
     kept = {name: requests[name] for name in data.draw(st.sets(st.sampled_from(["i2t", "t2i"])))}

@@ -91,19 +91,23 @@ def test_many_matches_of_many_queries_equal_a_sort():
         np.testing.assert_allclose(hits.precision(*look), slow, rtol=1e-15)
 
 
-def test_a_reader_of_t2i_gets_a_product_of_its_own_and_i2t_shares_one(monkeypatch):
-    """Columns of the shared product are never whole."""
-    run = constant_run(30, 50)
-    i2t = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, run.captions.ids[:30])
-    t2i = Judgments.from_pairs(run.captions.ids[:30], run.images.ids, run.captions.ids[:30], run.images.ids)
-    requests = {"i": ("i2t", i2t), "t": ("t2i", t2i)}
+@pytest.mark.parametrize("others", ["i2t", "t2i"])
+def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(others, monkeypatch):
+    """Columns of the shared product are never whole: what looks deep needs them as rows."""
+    run = constant_run(80, 80)
+    ids = {"i2t": (run.images.ids, run.captions.ids), "t2i": (run.captions.ids, run.images.ids)}
+    judged = {name: Judgments.from_pairs(*both, *both) for name, both in ids.items()}
+    requests = {name: (name, one) for name, one in judged.items()}
+    deep = {name: [TopRows(one, 70)] for name, one in judged.items()}
     with monkeypatch.context() as patch:
         patch.setattr("cxc_eccv.ranking.positives.count_both", None)
-        reader = TopRows(t2i, 3)
-        ranks_of_run(run, requests, readers={"t2i": [reader]})
-        assert reader.result.ids.shape == (30, 3)
+        ranks_of_run(run, requests, readers=deep)
     monkeypatch.setattr("cxc_eccv.ranking.positives.count_one", None)
-    ranks_of_run(run, requests, readers={"i2t": [TopRows(i2t, 3)]})
+    shallow = TopRows(judged[others], 3)
+    ranks_of_run(run, requests, readers=deep | {others: [shallow]})
+    alone = top_k(run, judged[others], others, 3)
+    assert shallow.result.ids.tolist() == alone.ids.tolist()
+    assert shallow.result.cut.tolist() == alone.cut.tolist()
 
 
 def test_rankings_cut_short_serve_as_far_as_they_go():

@@ -1,0 +1,39 @@
+"""The best rows of every column, against a sort of the whole matrix."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.ranking.best_of_columns import BestOfColumns
+
+
+def sorted_lists(scores, depth):
+    """Of each column, all (score, row) at least as high as its depth-th best."""
+    for column in scores.T:
+        last = np.sort(column)[::-1][min(depth, column.size) - 1]
+        yield sorted((score, row) for row, score in enumerate(column.tolist()) if score >= last)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 500])
+@pytest.mark.parametrize("levels", [9, 10**6])
+def test_lists_equal_a_sort_whatever_the_blocks(size, levels):
+    random = np.random.default_rng(size)
+    scores = random.integers(0, levels, (500, 30)).astype(np.float32)
+    asked = np.arange(30) != 4
+    best = BestOfColumns(6, asked)
+    for start in random.permutation(np.arange(0, 500, size)):
+        best.read(scores[start : start + size], np.arange(start, min(start + size, 500)) + 1000)
+    found, places = best.lists()
+    lists = [
+        sorted((score, place - 1000) for score, place in zip(*both, strict=True) if place >= 0)
+        for both in zip(found.tolist(), places.tolist(), strict=True)
+    ]
+    expected = list(sorted_lists(scores, 6))
+    expected[4] = []
+    assert lists == expected
+    assert np.isneginf(found[places < 0]).all()
+
+
+def test_fewer_rows_than_asked_for_are_all_kept():
+    best = BestOfColumns(5, np.array([True]))
+    best.read(np.float32([[1], [2]]), np.array([0, 1]))
+    assert best.lists()[0].tolist() == [[1, 2]]
