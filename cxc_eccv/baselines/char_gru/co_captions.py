@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
+from cxc_eccv.baselines.dual_encoder.processing import token_ids
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["CoCaptions", "collate", "held_out"]
@@ -29,6 +31,9 @@ class CoCaptions(Dataset[Row]):
 
     Raises:
         InvalidOption: a group has fewer captions than a row, or the features are of other images.
+
+    Warns:
+        UserWarning: how many captions have more characters than the tokenizer's limit, and are cut.
 
     Example:
         >>> from cxc_eccv.baselines.char_gru.characters import character_tokenizer
@@ -51,7 +56,8 @@ class CoCaptions(Dataset[Row]):
         if image_features is not None and len(image_features) != len(groups):
             raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images")
         self.views, self.image_features = views, image_features
-        self.ids = [tokenizer(list(group.texts), truncation=True)["input_ids"] for group in groups]
+        ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
+        self.ids = [list(islice(ids, len(group.texts))) for group in groups]
 
     def __len__(self) -> int:
         return len(self.ids)
