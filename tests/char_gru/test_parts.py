@@ -105,9 +105,10 @@ def test_rows_draw_captions_of_their_own_image():
     groups = [group(1, "aa", "bb", "cc"), group(2, "dd", "ee")]
     tokens = character_tokenizer(text for one in groups for text in one.texts)
     rows = CoCaptions(groups, tokens, 2, np.array([[1.0], [2.0]], dtype=np.float32))
-    drawn = {tuple(ids) for _ in range(50) for ids in rows[0]["input_ids"]}
+    drawn = {tuple(ids) for epoch in range(50) for ids in rows[epoch, 0]["input_ids"]}
     assert drawn == {tuple(tokens(text)["input_ids"]) for text in ("aa", "bb", "cc")}
-    batch = collate([rows[0], rows[1]])
+    assert rows[3, 0]["input_ids"] == rows[3, 0]["input_ids"]
+    batch = collate([rows[0, 0], rows[0, 1]])
     assert batch["input_ids"].shape == (2, 2, 2)
     assert batch["image_features"].tolist() == [[1.0], [2.0]]
     with pytest.raises(InvalidOption, match="1 images have fewer, the first: 2"):
