@@ -22,7 +22,9 @@ from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
 
 def on_two_processes(script, *arguments):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", script]
+    # A free port: a fixed one may be taken.
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    command = [sys.executable, *launch, "--rdzv-endpoint", "localhost:0", script]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [*command, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False, timeout=280
@@ -75,6 +77,20 @@ def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
     # Twice: to the file, and in memory.
     prepared = [len((tmp_path / f"prepared-{rank}").read_text()) for rank in range(2)]
     assert prepared == [2 * 8, 2 * 6]
+
+
+GROUPS = """
+from cxc_eccv.encoding.processes import joined
+for number in range(6):
+    with joined() as processes:
+        assert processes.gather((number, processes.rank)) == [(number, 0), (number, 1)]
+"""
+
+
+@pytest.mark.slow
+def test_processes_join_again_and_again(tmp_path):
+    (tmp_path / "script.py").write_text(GROUPS)
+    on_two_processes(tmp_path / "script.py")
 
 
 RANKS = """
