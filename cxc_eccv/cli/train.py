@@ -47,8 +47,11 @@ def char_gru(context: typer.Context) -> None:
 
 
 def _print(report: object) -> None:
+    """Every process has the report; the first one prints it."""
+    import os
+
     from cxc_eccv.report.console import print_report
     from cxc_eccv.types import Report
 
-    if isinstance(report, Report):
+    if isinstance(report, Report) and os.environ.get("RANK", "0") == "0":
         print_report(report)

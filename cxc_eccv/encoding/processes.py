@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ import torch.distributed as dist
 from cxc_eccv.types import IntArray
 
 __all__ = ["Processes", "joined", "local_rank"]
+
+GROUPS = itertools.count()
+"""Groups that this process has made so far; all processes make the same ones."""
 
 
 class Processes:
@@ -64,7 +68,7 @@ def joined() -> Iterator[Processes]:
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
-        dist.init_process_group("gloo")
+        _join()
         try:
             yield Processes(dist.get_rank(), dist.get_world_size())
             # Without it a process that is done early takes the connection of the others with it.
@@ -73,6 +77,20 @@ def joined() -> Iterator[Processes]:
             dist.destroy_process_group()
     else:
         yield Processes()
+
+
+def _join() -> None:
+    """Make a group of torchrun's processes.
+
+    torchrun's store outlives a group, and the next one would meet the addresses of the last: each has a part of it.
+    """
+    # Not every build of torch has them.
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, count = next(iter(rendezvous("env://")))
+    own = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
+    dist.init_process_group("gloo", store=own, rank=rank, world_size=count)
 
 
 def local_rank() -> int:

@@ -33,7 +33,7 @@ def sharded_ranks(
 
     Args:
         queries: vectors of all queries.
-        judgments: without folds; the same on every process.
+        judgments: the same on every process; with folds, a query ranks the items of its own fold (COCO 1K).
         ids: (C,) gallery ids of this process's shard; shards have no item in common.
         vectors: (C, D) of any floating type, in memory or memory-mapped.
         similarity: ``cosine`` or ``dot``.
@@ -41,7 +41,6 @@ def sharded_ranks(
     Raises:
         DataError: an item is in two shards, or not of the gallery.
         MissingIds: a query has no vector, or some of the gallery is in no shard.
-        InvalidOption: judgments with folds.
 
     Example:
         >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
@@ -63,11 +62,11 @@ def split_ranks(
     Args:
         run: vectors of the queries and the gallery.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        judgments: without folds.
+        judgments: with folds, a query ranks the items of its own fold (COCO 1K).
         similarity: ``cosine`` or ``dot``.
 
     Raises:
-        InvalidOption: the run cannot be ranked in this direction, or the judgments have folds.
+        InvalidOption: the run cannot be ranked in this direction.
         MissingIds: the run lacks queries or gallery items.
     """
     reason = run.why_not(direction)

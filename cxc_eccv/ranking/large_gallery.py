@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from cxc_eccv.errors import InvalidOption, MissingIds, UnknownName
+from cxc_eccv.errors import MissingIds, UnknownName
 from cxc_eccv.ranking.assembly import ranks_of_part
 from cxc_eccv.ranking.blocks import workers
 from cxc_eccv.ranking.brackets import refuse_overflow
@@ -32,17 +32,16 @@ class LargeGallery:
     Every item's score comes from one product. Positives, and items with the bytes of a positive, are scored in a small
     product of their own, so that a positive ties with its twins wherever these stand; all other items are scored in
     their tile. Memory holds the queries, Q x R scores for R distinct positives, and two tiles of about 25 MB per
-    thread.
+    thread. With folds, items of another fold than the query's do not compete.
 
     Args:
         queries: vectors of the queries.
-        judgments: positives of every query, without folds.
+        judgments: positives of every query.
         positives: vectors of the items that are a positive of some query; further ones are ignored.
         similarity: ``cosine`` or ``dot``.
 
     Raises:
         MissingIds: a query or a positive has no vector.
-        InvalidOption: judgments with folds.
         UnknownName: no such similarity.
 
     Example:
@@ -59,8 +58,6 @@ class LargeGallery:
     ) -> None:
         if similarity not in SIMILARITIES:
             raise UnknownName("similarity", similarity, SIMILARITIES)
-        if judgments.query_folds is not None or judgments.gallery_folds is not None:
-            raise InvalidOption("judgments with folds: a large gallery is counted as one; use positive_ranks")
         self._similarity = similarity
         self._demand = Demand.of({"": judgments})
         items, pair_items = np.unique(self._demand.items, return_inverse=True)
@@ -70,6 +67,7 @@ class LargeGallery:
         self._pair_scores = scores[self._demand.queries, self._positives.of_item[pair_items]]
         self._counter = TileCounter(self._demand.queries, self._pair_scores, len(rows))
         self._rows, self._scores = rows[self._counter.order], scores[self._counter.order]
+        self._competes = self._demand.parts[""].competes[self._counter.order]
 
     def count(self, ids: IntArray, vectors: NDArray[Any]) -> ShardCounts:
         """Count a shard of the gallery.
@@ -83,9 +81,10 @@ class LargeGallery:
             MalformedRun: other shapes, NaN, infinite values, or values beyond float32.
         """
         covered = ShardCounts.coverage(ids, vectors, self._demand.gallery_ids, self._rows.shape[1])
-        totals = self._counter.zeros()
+        segments = self._demand.segments[positions_of(ids, self._demand.gallery_ids)[0]]
+        starts, totals = range(0, ids.size, TILE_WIDTH), self._counter.zeros()
         with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
-            for counts in pool.map(lambda start: self._tile(ids, vectors, start), range(0, ids.size, TILE_WIDTH)):
+            for counts in pool.map(lambda start: self._tile(ids, vectors, segments, start), starts):
                 totals += counts
         at_least, above = self._counter.of_pairs(totals)
         return ShardCounts(at_least, above, covered)
@@ -97,8 +96,10 @@ class LargeGallery:
             MissingIds: some of the gallery was not counted.
         """
         counts.refuse_gaps(self._demand.gallery_ids)
-        found = Counts(self._pair_scores, counts.at_least[:, None], counts.above[:, None])
-        return ranks_of_part(self._demand, self._demand.parts[""], found)
+        of_item = self._demand.segments[self._demand.items][:, None]
+        own = of_item == np.arange(self._demand.n_segments)
+        at_least, above = (np.where(own, column[:, None], 0) for column in (counts.at_least, counts.above))
+        return ranks_of_part(self._demand, self._demand.parts[""], Counts(self._pair_scores, at_least, above))
 
     def _vectors(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
         places, known = positions_of(ids, embeddings.ids)
@@ -111,7 +112,7 @@ class LargeGallery:
         prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
         return out
 
-    def _tile(self, ids: IntArray, vectors: NDArray[Any], start: int) -> IntArray:
+    def _tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
         own = slice(start, start + TILE_WIDTH)
         tile = tile_of(ids[own], vectors[own], self._similarity, self._positives)
         if self._similarity == "dot":
@@ -123,10 +124,16 @@ class LargeGallery:
             block = np.matmul(rows, tile.vectors.T, out=out[: len(rows)])
             block[:, tile.twins] = self._scores[first : first + len(rows)][:, tile.places]
             block[:, tile.padding] = -np.inf
+            self._leave_out_other_folds(block, segments[own], first)
             if self._demand.without_self:
                 self._leave_out_self(block, ids[own], first)
             self._counter.count(block, first, counts)
         return counts
+
+    def _leave_out_other_folds(self, block: NDArray[np.float32], segments: IntArray, first: int) -> None:
+        if self._demand.n_segments > 1:
+            competes = self._competes[first : first + len(block)]
+            np.copyto(block[:, : segments.size], -np.inf, where=~competes[:, segments])
 
     def _leave_out_self(self, block: NDArray[np.float32], ids: IntArray, first: int) -> None:
         query_ids = self._demand.query_ids[self._counter.order[first : first + len(block)]]

@@ -11,6 +11,7 @@ import tiny_models  # noqa: E402 - after the check for torch
 from cxc_eccv.baselines.caption_groups import CaptionGroup  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.collator import PairCollator  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.data import image_paths, pairs_from_file, training_pairs  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.image_modes import warn_of_conversion  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.processing import token_ids  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing  # noqa: E402
@@ -19,6 +20,7 @@ GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),
     CaptionGroup("coco", 8, (81, 82), ("a cat", "the cat on the bus")),
 ]
+MODES = ("L", "RGB", "P", "L", "RGB", "RGBA", "CMYK")
 TOKENS = [[10 * place] for place in range(1, 6)]
 
 
@@ -79,6 +81,31 @@ def test_images_of_any_mode_become_rgb(tmp_path, mode):
     batch = PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
     assert batch["pixel_values"].shape == (1, 3, 32, 32)
     assert batch["input_ids"].shape[0] == 1
+
+
+def test_images_to_convert_are_counted_by_their_headers_alone(tmp_path, recwarn):
+    paths = [tmp_path / f"{place}.{'jpg' if mode == 'CMYK' else 'png'}" for place, mode in enumerate(MODES)]
+    for path, mode in zip(paths, MODES, strict=True):
+        tiny_models.picture(1).convert(mode).save(path)
+    whole = paths[0].read_bytes()
+    paths[0].write_bytes(whole[: len(whole) // 2])
+    warn_of_conversion(paths)
+    told = [str(one.message) for one in recwarn]
+    assert told == ["5 of 7 training images are not RGB and are converted: CMYK 1, L 2, P 1, RGBA 1"]
+    recwarn.clear()
+    warn_of_conversion([paths[1], paths[4]])
+    assert not len(recwarn)
+
+
+def test_a_deep_or_broken_image_is_named_before_training(tmp_path):
+    Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
+    (tmp_path / "broken.jpg").write_bytes(b"no image")
+    for name, words in (("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", "a complete image")):
+        (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
+        with pytest.raises(MalformedSource, match=words):
+            pairs_from_file(
+                tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0
+            )
 
 
 def test_a_broken_image_is_named(tmp_path):

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
@@ -21,6 +23,7 @@ def torchrun(*arguments):
     command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
 
 
 @pytest.mark.slow
@@ -35,7 +38,7 @@ def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
             torch.testing.assert_close(gradient, whole[name], rtol=1e-3, atol=1e-6, msg=f"{mode} {loss} {name}")
 
 
-SAMPLE = ["--data_dir", "sample", "--images", "sample", "--text_model", "sample", "--image_model", "sample"]
+SAMPLE = ["--data_dir", "sample", "--text_model", "sample", "--image_model", "sample"]
 RECIPE = ["--no_pretraining", "--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--normalize"]
 RECIPE += ["--scale", "10", "--loss", "softmax", "--learning_rate", "1e-3", "--num_train_epochs", "2"]
 RECIPE += ["--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
@@ -43,12 +46,21 @@ RECIPE += ["--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
 
 @pytest.mark.slow
 def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
+    from cxc_eccv.baselines.demo import sample_images
     from cxc_eccv.baselines.dual_encoder.script import train
 
+    images = tmp_path / "images"
+    shutil.copytree(sample_images(), images)
+    for path in sorted(images.glob("COCO_train2014_*"))[:3]:
+        with Image.open(path) as image:
+            image.convert("L").save(path)
+    told = "3 of 70 training images are not RGB and are converted: L 3"
+    recipe = [*SAMPLE, "--images", str(images), *RECIPE]
     one = ["--per_device_train_batch_size", "34", "--output_dir", str(tmp_path / "one")]
     two = ["--per_device_train_batch_size", "17", "--output_dir", str(tmp_path / "two")]
-    train([*SAMPLE, *RECIPE, *one])
-    torchrun("-m", "cxc_eccv.baselines.dual_encoder", *SAMPLE, *RECIPE, "--ddp_backend", "gloo", *two)
+    with pytest.warns(UserWarning, match=told):
+        train([*recipe, *one])
+    assert torchrun("-m", "cxc_eccv.baselines.dual_encoder", *recipe, "--ddp_backend", "gloo", *two).count(told) == 1
     logs = [json.loads((tmp_path / run / "trainer_state.json").read_text())["log_history"] for run in ("one", "two")]
     losses = [[row["loss"] for row in log if "loss" in row] for log in logs]
     assert len(losses[0]) == 4

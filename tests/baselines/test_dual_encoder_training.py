@@ -9,9 +9,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 import tiny_models  # noqa: E402 - after the check for torch
 from dual_encoder_models import model  # noqa: E402
+from PIL import Image  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from transformers import AutoModel, AutoProcessor, VisionTextDualEncoderProcessor  # noqa: E402
 
+from cxc_eccv.baselines.demo import sample_images  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.arguments import DualEncoderTrainingArguments  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.script import train  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
@@ -92,8 +94,6 @@ def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_li
 
 
 def _image_paths(content):
-    from cxc_eccv.baselines.demo import sample_images
-
     return [sample_images() / name for name in content.images["file_name"].to_pylist()]
 
 
@@ -176,6 +176,36 @@ def test_judged_pairs_of_the_split_are_positives(tmp_path):
     train([*command, "--output_dir", str(tmp_path / "own")])
     train([*command, "--judged_positives", "val", "--output_dir", str(tmp_path / "judged")])
     assert log(tmp_path / "own", "loss") != log(tmp_path / "judged", "loss")
+
+
+@pytest.mark.parametrize("recolour", [False, True])
+def test_converted_images_are_told_once(tmp_path, monkeypatch, recolour):
+    folder = tmp_path / "images"
+    shutil.copytree(sample_images(), folder)
+    for path, mode in zip(sorted(folder.glob("COCO_train2014_*")), ("L", "L", "P"), strict=False):
+        with Image.open(path) as image:
+            image.convert(mode).save(path, format="png")
+    monkeypatch.setattr("cxc_eccv.baselines.dual_encoder.data.sample_images", lambda: folder)
+    command = [*SAMPLE, *IMAGES, *BACKBONES, *LAYERS, *NO_SCORES, "--num_train_epochs", "2"]
+    command += ["--per_device_train_batch_size", "35", "--dataloader_num_workers", "2"]
+    with pytest.warns(UserWarning, match="converted") as told:
+        train([*command, *(["--recolour"] if recolour else []), "--output_dir", str(tmp_path / "run")])
+    messages = [str(one.message) for one in told if "converted" in str(one.message)]
+    assert messages == ["3 of 70 training images are not RGB and are converted: L 2, P 1"]
+
+
+def test_captions_beyond_the_models_positions_are_cut_and_counted_where_the_tokenizer_names_no_limit(tmp_path):
+    built, tokenizer, images = tiny_models.clip()
+    tokenizer.model_max_length = 10**30
+    built.save_pretrained(tmp_path / "start")
+    VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
+    names = [path.name for path in sorted(sample_images().iterdir())[:8]]
+    lines = [f"{name}\t{'a long caption ' * (9 if place < 3 else 1)}" for place, name in enumerate(names)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines))
+    command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
+    command += ["--pairs_file", str(tmp_path / "pairs.tsv"), "--per_device_train_batch_size", "8", "--max_steps", "1"]
+    with pytest.warns(UserWarning, match="3 of 8 captions are longer than the context of 80 tokens and are cut"):
+        train([*command, "--output_dir", str(tmp_path / "end")])
 
 
 def refused(error, words, *command):

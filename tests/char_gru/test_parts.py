@@ -15,7 +15,7 @@ from cxc_eccv.baselines.char_gru.hinge import hinge_loss  # noqa: E402
 from cxc_eccv.baselines.char_gru.image_features import ImageFeatures  # noqa: E402
 from cxc_eccv.baselines.char_gru.pooling import AttentionPooling, MaxPooling  # noqa: E402
 from cxc_eccv.baselines.char_gru.schedule import cyclic_cosine, cyclic_cosine_rate  # noqa: E402
-from cxc_eccv.baselines.char_gru.scoring import link_judgments  # noqa: E402
+from cxc_eccv.baselines.char_gru.scoring import HeldOut, link_judgments  # noqa: E402
 from cxc_eccv.baselines.char_gru.snapshots import best_snapshots  # noqa: E402
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds  # noqa: E402
 from cxc_eccv.types import Embeddings  # noqa: E402
@@ -105,15 +105,26 @@ def test_rows_draw_captions_of_their_own_image():
     groups = [group(1, "aa", "bb", "cc"), group(2, "dd", "ee")]
     tokens = character_tokenizer(text for one in groups for text in one.texts)
     rows = CoCaptions(groups, tokens, 2, np.array([[1.0], [2.0]], dtype=np.float32))
-    drawn = {tuple(ids) for _ in range(50) for ids in rows[0]["input_ids"]}
+    drawn = {tuple(ids) for epoch in range(50) for ids in rows[epoch, 0]["input_ids"]}
     assert drawn == {tuple(tokens(text)["input_ids"]) for text in ("aa", "bb", "cc")}
-    batch = collate([rows[0], rows[1]])
+    assert rows[3, 0]["input_ids"] == rows[3, 0]["input_ids"]
+    batch = collate([rows[0, 0], rows[0, 1]])
     assert batch["input_ids"].shape == (2, 2, 2)
     assert batch["image_features"].tolist() == [[1.0], [2.0]]
     with pytest.raises(InvalidOption, match="1 images have fewer, the first: 2"):
         CoCaptions(groups, tokens, 3)
     with pytest.raises(InvalidOption, match="1 image features for 2 images"):
         CoCaptions(groups, tokens, 2, np.ones((1, 1), dtype=np.float32))
+
+
+def test_captions_beyond_the_limit_are_cut_and_counted():
+    groups = [group(1, "a" * 513, "b" * 512), group(2, "c" * 600, "d")]
+    tokens = character_tokenizer(text for one in groups for text in one.texts)
+    with pytest.warns(UserWarning, match="^2 of 4 captions are longer than the context of 512 tokens and are cut$"):
+        rows = CoCaptions(groups, tokens, 2)
+    assert [[len(ids) for ids in row] for row in rows.ids] == [[512, 512], [512, 1]]
+    with pytest.warns(UserWarning, match="^2 of 4 held-out captions are longer than the context of 512 tokens"):
+        HeldOut(groups, tokens)
 
 
 def test_held_out_images_are_spread_and_kept_apart():

@@ -81,11 +81,16 @@ def test_captions_with_image_features(tmp_path, sample_library):
         train(command(tmp_path / "few", "--image_features", str(tmp_path / "few.npz"), "--epochs", "2"))
 
 
-def test_bad_options(tmp_path, monkeypatch):
+def test_bad_options(tmp_path):
     with pytest.raises(InvalidOption, match="the ensemble takes 2 snapshots"):
         train(command(tmp_path, "--epochs", "1"))
     with pytest.raises(UnknownName, match="unknown split"):
         train(command(tmp_path, "--epochs", "2", "--report_on", "train"))
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(InvalidOption, match="one process"):
-        train(command(tmp_path, "--epochs", "2"))
+    with pytest.raises(InvalidOption, match="at least two images"):
+        train(command(tmp_path, "--epochs", "2", "--images", "1"))
+
+
+def test_an_image_that_is_left_over_ends_no_run(tmp_path):
+    # 57 images in batches of 28: one remains, which has no negative.
+    train(command(tmp_path, "--epochs", "2", "--held_out", "3", "--images", "28"))
+    assert (tmp_path / "ensemble" / "model.safetensors").is_file()

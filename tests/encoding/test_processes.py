@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +12,19 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 import torch  # noqa: E402 - after the skip
+from folded_judgments import in_folds  # noqa: E402 - after the skip
 
 from cxc_eccv.encoding import encode, sharded_ranks, split_ranks  # noqa: E402 - after the skip
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds  # noqa: E402 - after the skip
 from cxc_eccv.ranking import positive_ranks  # noqa: E402 - after the skip
 from cxc_eccv.registry import task  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings, Judgments  # noqa: E402 - after the skip
+from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
 
 def on_two_processes(script, *arguments):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", script]
+    # A free port: a fixed one may be taken.
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    command = [sys.executable, *launch, "--rdzv-endpoint", "localhost:0", script]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [*command, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False, timeout=280
@@ -75,10 +79,27 @@ def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
     assert prepared == [2 * 8, 2 * 6]
 
 
+GROUPS = """
+from cxc_eccv.encoding.processes import joined
+for number in range(6):
+    with joined() as processes:
+        assert processes.gather((number, processes.rank)) == [(number, 0), (number, 1)]
+"""
+
+
+@pytest.mark.slow
+def test_processes_join_again_and_again(tmp_path):
+    (tmp_path / "script.py").write_text(GROUPS)
+    on_two_processes(tmp_path / "script.py")
+
+
 RANKS = """
 import sys
+from pathlib import Path
 import numpy as np
 import torch.distributed as dist
+sys.path.insert(0, str(Path(sys.argv[3])))
+from folded_judgments import in_folds
 from cxc_eccv.encoding import split_ranks
 from cxc_eccv.registry import task
 from cxc_eccv.runs import load_embeddings
@@ -86,9 +107,11 @@ from cxc_eccv.sources.library import Library
 run, library = load_embeddings(sys.argv[1]), Library("sample")
 dist.init_process_group("gloo")
 for direction in ("i2t", "t2i", "t2t", "i2i"):
-    found = split_ranks(run, direction, task("cxc").judgments(library, "test", direction))
-    place = f"{sys.argv[2]}/{direction}-{dist.get_rank()}.npz"
-    np.savez(place, ranks=found.ranks, ties=found.ties, indptr=found.indptr)
+    judgments = task("cxc").judgments(library, "test", direction)
+    for folds, asked in enumerate((judgments, in_folds(judgments))):
+        found = split_ranks(run, direction, asked)
+        place = f"{sys.argv[2]}/{direction}-{folds}-{dist.get_rank()}.npz"
+        np.savez(place, ranks=found.ranks, ties=found.ties, indptr=found.indptr, n_gallery=found.n_gallery)
 dist.barrier()
 dist.destroy_process_group()
 """
@@ -104,26 +127,44 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, captions))
     save_embeddings(tmp_path / "run.npz", run)
     (tmp_path / "script.py").write_text(RANKS)
-    on_two_processes(tmp_path / "script.py", tmp_path / "run.npz", tmp_path)
+    on_two_processes(tmp_path / "script.py", tmp_path / "run.npz", tmp_path, Path(__file__).parents[1])
     for direction in ("i2t", "t2i", "t2t", "i2i"):
         judgments = task("cxc").judgments(sample_library, "test", direction)
-        alone = positive_ranks(run, judgments, direction)
-        for rank in range(2):
-            found = np.load(tmp_path / f"{direction}-{rank}.npz")
-            for name in ("ranks", "ties", "indptr"):
-                np.testing.assert_array_equal(found[name], getattr(alone, name))
-        assert alone.ties.sum() > 0 or direction in ("t2i", "i2i")
+        for folds, asked in enumerate((judgments, in_folds(judgments))):
+            alone = positive_ranks(run, asked, direction)
+            for rank in range(2):
+                found = np.load(tmp_path / f"{direction}-{folds}-{rank}.npz")
+                for name in ("ranks", "ties", "indptr", "n_gallery"):
+                    np.testing.assert_array_equal(found[name], getattr(alone, name))
+            assert alone.ties.sum() > 0 or direction in ("t2i", "i2i")
 
 
 def test_one_process_alone_ranks_the_whole_gallery(make_run, sample_library):
     run = make_run(sample_library)
     for direction in ("i2t", "t2t"):
         judgments = task("cxc").judgments(sample_library, "test", direction)
-        expected = positive_ranks(run, judgments, direction)
-        np.testing.assert_array_equal(split_ranks(run, direction, judgments).ranks, expected.ranks)
+        for asked in (judgments, in_folds(judgments)):
+            expected = positive_ranks(run, asked, direction)
+            np.testing.assert_array_equal(split_ranks(run, direction, asked).ranks, expected.ranks)
 
 
-def test_a_gallery_with_gaps_or_folds_is_refused(make_run, sample_library):
+@pytest.mark.slow
+def test_coco_1k_is_split(make_run, real_library):
+    # Whole numbers: their products are exact in any order, and tie.
+    given = make_run(real_library)
+    sides = (Embeddings(side.ids, np.rint(2 * side.vectors)) for side in (given.images, given.captions))
+    run = type(given)(*sides)
+    for direction in ("i2t", "t2i"):
+        judgments = task("coco_1k").judgments(real_library, "test", direction)
+        expected = positive_ranks(run, judgments, direction, similarity="dot")
+        found = split_ranks(run, direction, judgments, similarity="dot")
+        assert expected.ties.sum() > 0
+        for name in ("ranks", "ties", "indptr", "n_gallery"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert set(found.n_gallery.tolist()) == {5000 if direction == "i2t" else 1000}
+
+
+def test_a_gallery_with_gaps_is_refused(make_run, sample_library):
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "i2t")
     with pytest.raises(MissingIds, match=r"positives have no vector"):
@@ -135,9 +176,3 @@ def test_a_gallery_with_gaps_or_folds_is_refused(make_run, sample_library):
         sharded_ranks(run.images, judgments, *further)
     with pytest.raises(InvalidOption, match="the run has no images"):
         split_ranks(type(run)(None, run.captions), "i2t", judgments)
-    folds = Judgments.from_pairs(
-        [1], [7, 8], [1], [7], query_folds=np.zeros(1, dtype=int), gallery_folds=np.zeros(2, dtype=int)
-    )
-    run = type(run)(Embeddings([1], np.ones((1, 2))), Embeddings([7, 8], np.eye(2)))
-    with pytest.raises(InvalidOption, match="folds"):
-        split_ranks(run, "i2t", folds)

@@ -1,11 +1,12 @@
 """A gallery counted in tiles and shards ranks as one held in memory."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.errors import DataError, MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.runs import EmbeddingsRun
@@ -78,6 +79,45 @@ def test_twins_of_a_positive_tie_in_every_tile_and_shard(edges):
     assert found == [found[0]] * twins.size
 
 
+def folded(qrels, seed=0):
+    """The same positives with queries and items in four folds; some positives are in other folds than their query."""
+    random = np.random.default_rng(seed)
+    folds = random.integers(0, 4, qrels.query_ids.size), random.integers(0, 4, qrels.gallery_ids.size) * 10
+    return dataclasses.replace(qrels, query_folds=folds[0] * 10, gallery_folds=folds[1])
+
+
+@pytest.mark.parametrize("edges", [(0, ITEMS), (0, 1, 2_500, ITEMS), (0, 1_000, 1_001, 4_999, ITEMS)])
+def test_items_of_another_fold_do_not_compete(edges):
+    queries, ids, vectors, qrels = judged(seed=4)
+    qrels = folded(qrels)
+    expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
+    found = in_shards(queries, ids, vectors, qrels, edges)
+    assert_equal_ranks(found, expected)
+    assert expected.ties.sum() > 100
+    assert found.n_gallery.max() < 0.3 * ITEMS
+    assert 0 < found.ranks.size < qrels.indices.size
+    for row in (0, 33, 69):
+        own = np.flatnonzero(qrels.gallery_folds == qrels.query_folds[row])
+        scores = vectors.astype(np.float32) @ queries.vectors[row]
+        positives = np.intersect1d(own, qrels.indices[qrels.indptr[row] : qrels.indptr[row + 1]])
+        last = max(np.count_nonzero(scores[own] >= scores[place]) for place in positives) if positives.size else 0
+        assert found.ranks[found.indptr[row] : found.indptr[row + 1]].max(initial=0) == last
+
+
+def test_folds_where_a_query_is_left_out_of_its_own_ranking():
+    _, ids, vectors, _ = judged(seed=5)
+    asking = np.arange(0, ITEMS, 40)
+    pairs = np.tile(ids[asking], 2), np.append(ids[asking + 1], ids[(asking + 40) % ITEMS])
+    folds = np.arange(ITEMS) // 2 % 2
+    qrels = Judgments.from_pairs(
+        ids[asking], ids, *pairs, without_self=True, query_folds=folds[asking], gallery_folds=folds
+    )
+    expected = positive_ranks(EmbeddingsRun(None, Embeddings(ids, vectors)), qrels, "t2t", similarity="dot")
+    own = Embeddings(ids[asking], vectors[asking])
+    assert_equal_ranks(in_shards(own, ids, vectors, qrels, (0, 2_000, ITEMS)), expected)
+    assert set(expected.n_gallery.tolist()) == {ITEMS // 2 - 1}
+
+
 def test_a_query_is_left_out_of_its_own_ranking():
     _, ids, vectors, _ = judged(seed=3)
     asking = np.arange(0, ITEMS, 40)
@@ -118,13 +158,10 @@ def test_bad_shards_are_refused():
         gallery.count(ids, broken)
 
 
-def test_missing_vectors_and_folds_are_refused():
+def test_missing_vectors_are_refused():
     queries, ids, vectors, qrels = judged()
     every = Embeddings(ids, vectors)
     with pytest.raises(MissingIds, match="positives have no vector"):
         LargeGallery(queries, qrels, Embeddings(ids[:5], vectors[:5]))
     with pytest.raises(MissingIds, match="1 of 70 queries have no vector"):
         LargeGallery(Embeddings(queries.ids[1:], queries.vectors[1:]), qrels, every)
-    folded = Judgments.from_pairs([1], [7], [1], [7], query_folds=np.array([0]), gallery_folds=np.array([0]))
-    with pytest.raises(InvalidOption, match="folds"):
-        LargeGallery(queries, folded, every)

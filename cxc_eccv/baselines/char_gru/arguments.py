@@ -39,7 +39,7 @@ class CharGruArguments:
     lowest_rate: float = field(default=1e-6, metadata={"help": "Lower bound of the learning rate."})
     epochs: int = field(default=32, metadata={"help": "Passes over the images."})
     cycle_epochs: int = field(default=4, metadata={"help": "Epochs of a cycle; a snapshot ends each."})
-    images: int = field(default=32, metadata={"help": "Images of a batch."})
+    images: int = field(default=32, metadata={"help": "Images of a batch, over all processes."})
     captions: int = field(default=5, metadata={"help": "Captions of each image in a batch."})
     ensemble: int = field(default=2, metadata={"help": "Snapshots of the ensemble, the best on the held-out images."})
     bf16: bool = field(default=False, metadata={"help": "Multiply in bfloat16."})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,29 +12,36 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
+from cxc_eccv.baselines.dual_encoder.processing import token_ids
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["CoCaptions", "collate", "held_out"]
+__all__ = ["CoCaptions", "Row", "collate", "held_out"]
 
 Row = dict[str, Any]
 
 
 class CoCaptions(Dataset[Row]):
-    """One row per image: so many of its captions, drawn anew each time where it has more.
+    """One row per image and epoch: so many of its captions, drawn anew every epoch where it has more.
+
+    An index is a pair of epoch and image, as ``SharedBatches`` gives.
 
     Args:
         groups: captions by image.
         tokenizer: texts to ids.
         views: captions of a row.
         image_features: (images, F) features in the order of the groups, or None.
+        seed: of the draws, which depend on it and the index alone.
 
     Raises:
         InvalidOption: a group has fewer captions than a row, or the features are of other images.
 
+    Warns:
+        UserWarning: how many captions have more characters than the tokenizer's limit, and are cut.
+
     Example:
         >>> from cxc_eccv.baselines.char_gru.characters import character_tokenizer
         >>> groups = [CaptionGroup("coco", 7, (1, 2), ("a cat", "cat"))]
-        >>> [len(ids) for ids in CoCaptions(groups, character_tokenizer(groups[0].texts), views=2)[0]["input_ids"]]
+        >>> [len(ids) for ids in CoCaptions(groups, character_tokenizer(groups[0].texts), views=2)[0, 0]["input_ids"]]
         [5, 3]
     """
 
@@ -43,6 +51,7 @@ class CoCaptions(Dataset[Row]):
         tokenizer: Any,  # noqa: ANN401 - untyped in transformers
         views: int,
         image_features: NDArray[np.float32] | None = None,
+        seed: int = 0,
     ) -> None:
         few = [group for group in groups if len(group.texts) < views]
         if few or not groups:
@@ -50,16 +59,19 @@ class CoCaptions(Dataset[Row]):
             raise InvalidOption(f"a row takes {views} captions of an image, but {found}. Ask for fewer per row")
         if image_features is not None and len(image_features) != len(groups):
             raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images")
-        self.views, self.image_features = views, image_features
-        self.ids = [tokenizer(list(group.texts), truncation=True)["input_ids"] for group in groups]
+        self.views, self.image_features, self.seed = views, image_features, seed
+        ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
+        self.ids = [list(islice(ids, len(group.texts))) for group in groups]
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, index: int) -> Row:
+    def __getitem__(self, draw: tuple[int, int]) -> Row:
+        epoch, index = draw
         ids = self.ids[index]
         if len(ids) > self.views:
-            ids = [ids[place] for place in torch.randperm(len(ids))[: self.views].tolist()]
+            random = np.random.default_rng([self.seed, epoch, index])
+            ids = [ids[place] for place in random.choice(len(ids), self.views, replace=False).tolist()]
         row: Row = {"input_ids": ids}
         return row if self.image_features is None else row | {"image_features": self.image_features[index]}
 

@@ -8,7 +8,9 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-__all__ = ["hinge_loss", "hinge_loss_of_views"]
+from cxc_eccv.baselines.dual_encoder.gathering import gathered
+
+__all__ = ["hinge_loss", "hinge_loss_of_processes", "hinge_loss_of_views"]
 
 
 def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
@@ -56,3 +58,24 @@ def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
     """
     losses = [hinge_loss(left, right, margin) for left, right in combinations(views, 2)]
     return torch.stack(losses).mean()
+
+
+def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
+    """The loss of the batch that all processes share: every process computes the whole of it.
+
+    The gathered vectors collect the gradients of all processes, and data-parallel training takes their mean: so weights
+    get the gradient of one process with the whole batch.
+
+    Args:
+        views: as of :func:`hinge_loss_of_views`, of this process's images; as many on every process.
+        margin: of the hinge loss.
+
+    Raises:
+        InvalidOption: processes hold different numbers of images.
+
+    Example:
+        >>> one, other = torch.eye(2), torch.eye(2).flip(0)
+        >>> round(float(hinge_loss_of_processes([one, one, other])), 3)
+        1.6
+    """
+    return hinge_loss_of_views(gathered(torch.stack(list(views), dim=1)).unbind(dim=1), margin)

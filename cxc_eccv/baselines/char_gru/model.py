@@ -26,7 +26,7 @@ class CharGruOutput(ModelOutput):
     """What the model returns.
 
     Attributes:
-        loss: () the hinge loss, or None with fewer than two views or rows.
+        loss: () the hinge loss over the images given, or None with fewer than two views or rows.
         text_embeds: (N, V, D) unit vectors of V captions of N images.
         image_embeds: (N, D) unit vectors, or None.
     """
@@ -34,6 +34,12 @@ class CharGruOutput(ModelOutput):
     loss: Tensor | None = None
     text_embeds: Tensor | None = None
     image_embeds: Tensor | None = None
+
+    @property
+    def views(self) -> list[Tensor]:
+        """(N, D) unit vectors of every caption of an image, and of the image where it is given."""
+        captions = [] if self.text_embeds is None else [*self.text_embeds.unbind(dim=1)]
+        return captions if self.image_embeds is None else [*captions, self.image_embeds]
 
 
 class CharGruModel(PreTrainedModel):
@@ -80,10 +86,10 @@ class CharGruModel(PreTrainedModel):
         mask = torch.ones_like(ids) if attention_mask is None else attention_mask.reshape(ids.shape)
         texts = encoded_by_length(self._text_vectors, ids, mask).reshape(*captions.shape[:2], -1)
         images = None if image_features is None else self.get_image_features(image_features).pooler_output
-        views = [*texts.unbind(dim=1), *([] if images is None else [images])]
-        enough = len(views) > 1 and len(captions) > 1
-        loss = hinge_loss_of_views(views, self.config.margin) if enough else None
-        return CharGruOutput(loss=loss, text_embeds=texts, image_embeds=images)
+        found = CharGruOutput(text_embeds=texts, image_embeds=images)
+        if len(found.views) > 1 and len(captions) > 1:
+            found.loss = hinge_loss_of_views(found.views, self.config.margin)
+        return found
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
         """Captions to unit vectors.

@@ -9,6 +9,7 @@ import numpy as np
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
 from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
+from cxc_eccv.baselines.dual_encoder.processing import token_ids
 from cxc_eccv.encoding.text_encoder import text_encoder
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
@@ -48,6 +49,9 @@ class HeldOut:
         groups: held-out captions by image.
         tokenizer: of the model.
         features: of their images, or None.
+
+    Warns:
+        UserWarning: how many captions are cut, as in training.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class HeldOut:
         features: ImageFeatures | None = None,
     ) -> None:
         self.texts = [text for group in groups for text in group.texts]
+        token_ids(tokenizer, self.texts, "held-out captions")
         self.owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
         self.tokenizer, self.features = tokenizer, features
         self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)

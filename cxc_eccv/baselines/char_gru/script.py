@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,10 @@ from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
 from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.char_gru.snapshots import best_snapshots
 from cxc_eccv.baselines.char_gru.training import train as train_model
-from cxc_eccv.encoding.text_encoder import text_encoder
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
+from cxc_eccv.encoding import encode
+from cxc_eccv.encoding.processes import Processes
+from cxc_eccv.errors import UnknownName
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
@@ -32,6 +33,9 @@ SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
 
 def train(command: Sequence[str]) -> Report | None:
     """Train, save the ensemble of the best snapshots, and score the split that ``--report_on`` names.
+
+    Under torchrun the processes share the batches and the captions to encode; the first one writes, and all return the
+    same report.
 
     Args:
         command: arguments as on the command line.
@@ -48,17 +52,19 @@ def train(command: Sequence[str]) -> Report | None:
     (arguments,) = parser.parse_args_into_dataclasses(list(command))
     if arguments.report_on is not None and arguments.report_on not in SPLITS:
         raise UnknownName("split", arguments.report_on, SPLITS)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InvalidOption("the character GRU trains on one process; start it without torchrun")
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
     groups = [_as_entered(group, arguments) for group in caption_groups(library, arguments.train_on)]
     features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None
     train_model(*held_out(groups, arguments.held_out), arguments, features)
-    ensemble_of_best(folder / "snapshots", folder / "ensemble", arguments.ensemble)
+    processes = Processes(process_rank(), process_count())
+    if processes.rank == 0:
+        ensemble_of_best(folder / "snapshots", folder / "ensemble", arguments.ensemble)
+    processes.wait()
     if arguments.report_on is None:
         return None
     report = report_on(folder / "ensemble", library, SPLITS[arguments.report_on], arguments, features)
-    (folder / "report.json").write_text(report_to_json(report), encoding="utf-8")
+    if processes.rank == 0:
+        (folder / "report.json").write_text(report_to_json(report), encoding="utf-8")
     return report
 
 
@@ -88,14 +94,16 @@ def report_on(
         features: of the split's images; None for captions alone.
     """
     ensemble = CharGruEnsemble.from_pretrained(model)
-    encoder = text_encoder(ensemble, processor=AutoTokenizer.from_pretrained(model), batch_size=256)
     content = library.karpathy(split)
     texts = content.captions["text"].to_pylist()
-    vectors = encoder([coco_text(text) for text in texts] if arguments.coco_tokens else texts)
+    entered = [coco_text(text) for text in texts] if arguments.coco_tokens else texts
+    captions = zip(content.caption_ids.tolist(), entered, strict=True)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    vectors = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False).captions
     images = None
     if features is not None:
         images = Embeddings(content.image_ids, features.encoded(ensemble, content.image_ids))
-    run = EmbeddingsRun(images, Embeddings(content.caption_ids, vectors))
+    run = EmbeddingsRun(images, vectors)
     report = evaluate(run, split=split, data_dir=library, per_query=True)
     return replace(report, provenance={**report.provenance, "model": "character GRU", "training": arguments.identity})
 

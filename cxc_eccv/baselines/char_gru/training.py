@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments, set_seed
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
 from cxc_eccv.baselines.char_gru.arguments import CharGruArguments
+from cxc_eccv.baselines.char_gru.batches import SharedBatches
 from cxc_eccv.baselines.char_gru.characters import character_tokenizer
-from cxc_eccv.baselines.char_gru.co_captions import CoCaptions, collate
+from cxc_eccv.baselines.char_gru.co_captions import CoCaptions, Row, collate
 from cxc_eccv.baselines.char_gru.configuration import CharGruConfig
+from cxc_eccv.baselines.char_gru.hinge import hinge_loss_of_processes
 from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
 from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.char_gru.schedule import cyclic_cosine
 from cxc_eccv.baselines.char_gru.scoring import HeldOut
 from cxc_eccv.baselines.char_gru.snapshots import SnapshotCallback
 from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint
+from cxc_eccv.baselines.dual_encoder.trainer import EpochCallback
 
 __all__ = ["CharGruTrainer", "train"]
 
 
 class CharGruTrainer(Trainer):
-    """Trainer with the model's own loss, which is a mean over the batch."""
+    """Trainer with the hinge loss over the images of all processes, which is a mean over the batch.
+
+    Args:
+        batches: of this process.
+        options: of ``transformers.Trainer``.
+    """
 
     loss_is_scaled_for_ga = False
+
+    def __init__(self, *, batches: SharedBatches, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
+        self.batches = batches
+        super().__init__(**options)
+        self.add_callback(EpochCallback(batches))
+
+    def get_train_dataloader(self) -> DataLoader[Row]:
+        """The batches as they are: they are shared already."""
+        rows: Any = self.train_dataset
+        return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:  # noqa: ANN401 - as Trainer says
+        """The loss of the whole batch, the same on every process."""
+        outputs = model(**inputs)
+        loss = hinge_loss_of_processes(outputs.views, self.accelerator.unwrap_model(model).config.margin)
+        return (loss, outputs) if return_outputs else loss
 
 
 def train(
@@ -39,6 +69,8 @@ def train(
 ) -> None:
     """Train from random weights, or go on from the last checkpoint in the output folder.
 
+    Under torchrun the processes share every batch and train as one process would; the first one writes.
+
     Args:
         groups: captions by image.
         held_out: others, whose retrieval scores the snapshots.
@@ -47,28 +79,41 @@ def train(
 
     Raises:
         CheckpointMismatch: the folder holds checkpoints of another run.
-        InvalidOption: groups with fewer captions than a row takes.
+        InvalidOption: groups with fewer captions than a row takes, or a batch that the processes cannot share.
     """
+    trainer = _trainer(groups, held_out, arguments, features)
+    is_first = trainer.is_world_process_zero()
+    checkpoints = Path(arguments.output_dir) / "checkpoints"
+    trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints, arguments.identity, is_first=is_first))
+
+
+def _trainer(
+    groups: Sequence[CaptionGroup],
+    held_out: Sequence[CaptionGroup],
+    arguments: CharGruArguments,
+    features: ImageFeatures | None,
+) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
+    options = _trainer_arguments(arguments, folder)  # joins the processes
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
-    rows = CoCaptions(groups, tokenizer, arguments.captions, of_images)
+    place = {"rank": options.process_index, "processes": options.world_size}
+    batches = SharedBatches(len(groups), arguments.images, arguments.seed, **place)
+    rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
     width = 0 if features is None else features.width
     config = CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **arguments.sizes)
     model = CharGruModel(config)
-    cycle = arguments.cycle_epochs * math.ceil(len(rows) / arguments.images)
+    cycle = arguments.cycle_epochs * len(batches)
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.highest_rate)
-    trainer = CharGruTrainer(
+    return CharGruTrainer(
         model=model,
-        args=_trainer_arguments(arguments, folder),
-        data_collator=collate,
+        args=options,
+        batches=batches,
         train_dataset=rows,
         optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
         callbacks=[SnapshotCallback(folder / "snapshots", cycle, HeldOut(held_out, tokenizer, features), tokenizer)],
     )
-    checkpoints = folder / "checkpoints"
-    trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints, arguments.identity))
 
 
 def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArguments:
@@ -76,13 +121,14 @@ def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArg
     return TrainingArguments(
         output_dir=str(folder / "checkpoints"),
         num_train_epochs=arguments.epochs,
-        per_device_train_batch_size=arguments.images,
+        per_device_train_batch_size=arguments.images,  # of all processes: SharedBatches shares it
         bf16=arguments.bf16,
         use_cpu=not torch.cuda.is_available(),
         seed=arguments.seed,
         save_strategy="epoch",
         save_total_limit=1,
         logging_steps=10,
+        ddp_find_unused_parameters=False,
         max_grad_norm=0.0,  # the paper clips nothing
         **options,
     )

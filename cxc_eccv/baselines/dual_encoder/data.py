@@ -8,6 +8,7 @@ from typing import Any
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.baselines.dual_encoder.image_modes import warn_of_conversion
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
 from cxc_eccv.builders.image_files import ImageFolder
@@ -40,6 +41,10 @@ def training_pairs(
     Raises:
         InvalidOption: no folder of images for a mode that needs one.
         SourceMissing: an image is not in the folder.
+        MalformedSource: a file is no image, or has more than 8 bits a channel.
+
+    Warns:
+        UserWarning: how many captions are cut, and how many images are converted.
     """
     groups = caption_groups(library, names)
     paths = None
@@ -55,8 +60,11 @@ def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | Non
     Lines of one image file become one group.
 
     Raises:
-        MalformedSource: a line of another form.
+        MalformedSource: a line of another form, or a file that is no image or has more than 8 bits a channel.
         SourceMissing: an image is not in the folder.
+
+    Warns:
+        UserWarning: how many captions are cut, and how many images are converted.
     """
     found: dict[str, list[str]] = {}
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -109,5 +117,7 @@ def _pairs(
     mode: str,
     seed: int,
 ) -> TrainingPairs:
+    if paths is not None:
+        warn_of_conversion(paths)
     tokens = token_ids(tokenizer_of(processing), [text for group in groups for text in group.texts])
     return TrainingPairs(groups, tokens, co_captions="t2t" in mode, image_paths=paths, seed=seed)

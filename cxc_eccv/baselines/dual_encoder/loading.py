@@ -9,8 +9,10 @@ from transformers import AutoImageProcessor, AutoModel, AutoProcessor, AutoToken
 
 from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
+from cxc_eccv.baselines.dual_encoder.processing import tokenizer_of
 from cxc_eccv.baselines.dual_encoder.sample_backbones import IMAGE_BACKBONES, text_backbone
 from cxc_eccv.encoding.checkpoints import from_checkpoint
+from cxc_eccv.encoding.text_input import context_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
 from cxc_eccv.sources.library import Library
 
@@ -42,8 +44,8 @@ def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
     image, image_processor = (None, None) if mode == "t2t" else _image_backbone(arguments)
     options = {name: getattr(arguments, name) for name in OPTIONS}
     model = DualEncoderModel.from_backbones(text, image, freeze_text=not arguments.train_text_model, **options)
-    tokenizer = _with_limit(tokenizer, model)
-    return model, tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)
+    processing = tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)
+    return model, _with_limit(processing, model)
 
 
 def _text_backbone(source: str) -> tuple[Any, Any]:
@@ -107,11 +109,14 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
         raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
     if mode == "t2t" and has_images:
         raise InvalidOption(f"{source} has an image tower, which mode t2t would leave as it is; choose another mode")
-    return model, from_pretrained(AutoProcessor if has_images else AutoTokenizer, source)
+    return model, _with_limit(from_pretrained(AutoProcessor if has_images else AutoTokenizer, source), model)
 
 
-def _with_limit(tokenizer: Any, model: DualEncoderModel) -> Any:  # noqa: ANN401 - tokenizers share no type
-    """The tokenizer with the backbone's context where its own files name none or a longer one."""
-    context = getattr(model.config.text_config, "max_position_embeddings", LONGEST)
-    tokenizer.model_max_length = min(tokenizer.model_max_length, context)
-    return tokenizer
+def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
+    """The tokenizer or processor with the model's context where its own files name none or a longer one.
+
+    Without it a longer caption would not be cut and counted, but end the run at its batch.
+    """
+    tokenizer = tokenizer_of(processing)
+    tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
+    return processing

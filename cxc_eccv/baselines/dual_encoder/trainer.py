@@ -17,7 +17,7 @@ from transformers.trainer_utils import speed_metrics
 from cxc_eccv.baselines.dual_encoder.objective import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler
 
-__all__ = ["DualEncoderTrainer", "staircase"]
+__all__ = ["DualEncoderTrainer", "EpochCallback", "staircase"]
 
 Metrics = dict[str, float]
 
@@ -105,7 +105,7 @@ class DualEncoderTrainer(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
         dataset: Any = self.train_dataset if train_dataset is None else train_dataset
         sampler = EpochSampler(len(dataset), self.args.data_seed or self.args.seed)
-        self.add_callback(_EpochOf(sampler))
+        self.add_callback(EpochCallback(sampler))
         return sampler
 
     def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
@@ -117,11 +117,16 @@ class DualEncoderTrainer(Trainer):
         return found
 
 
-class _EpochOf(TrainerCallback):
-    """Tells the sampler its epoch, also in a run that goes on in the middle of one."""
+class EpochCallback(TrainerCallback):
+    """Tells a sampler its epoch, also in a run that goes on in the middle of one.
 
-    def __init__(self, sampler: EpochSampler) -> None:
+    Args:
+        sampler: has an attribute ``epoch``.
+    """
+
+    def __init__(self, sampler: Any) -> None:  # noqa: ANN401 - samplers with an epoch share no type
         self.sampler = sampler
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """Where an epoch begins, before its first batch is drawn."""
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)

@@ -1,0 +1,122 @@
+"""The character GRU on two gloo processes trains as on one: losses, gradients, snapshots, ensemble, report."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
+
+import char_gru_worker  # noqa: E402 - after the checks above
+
+from cxc_eccv.baselines.char_gru.batches import SharedBatches  # noqa: E402
+from cxc_eccv.baselines.char_gru.script import train  # noqa: E402
+from cxc_eccv.encoding.text_encoder import text_encoder  # noqa: E402
+from cxc_eccv.errors import InvalidOption  # noqa: E402
+
+TESTS = Path(__file__).parents[1]
+TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+
+
+def torchrun(*arguments):
+    places = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": places, "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", str(TESTS / "char_gru_worker.py")]
+    done = subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.mark.slow
+def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
+    torchrun("step", tmp_path)
+    for rank in range(2):
+        for case, (loss, grads) in torch.load(tmp_path / f"{rank}.pt").items():
+            expected, whole = char_gru_worker.step(*case)
+            assert float(expected) > 0.1
+            torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+            assert grads.keys() == whole.keys()
+            for name, gradient in grads.items():
+                torch.testing.assert_close(gradient, whole[name], rtol=1e-3, atol=1e-6, msg=f"{case} {name}")
+
+
+PARTS = ["--data_dir", "sample", "--train_on", "coco/val", "--held_out", "20", "--report_on", "test"]
+SMALL = ["--hidden_size", "8", "--images", "8", "--captions", "2", "--cycle_epochs", "1", "--highest_rate", "0.02"]
+
+
+def arguments(folder, epochs):
+    return [*PARTS, *SMALL, "--output_dir", str(folder), "--epochs", str(epochs)]
+
+
+def assert_same_vectors(one, two):
+    # Not the weights: a bias of the attention that no vector depends on wanders with the rounding of its gradient.
+    texts = ["a red circle above a blue star", "two green hearts", "an empty picture."]
+    expected, found = (text_encoder(str(folder), device="cpu")(texts) for folder in (one, two))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+    assert expected.std(axis=0).max() > 0.05
+
+
+@pytest.mark.slow
+def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    report = train(arguments(one, 4))
+    done = torchrun("train", tmp_path, *arguments(two, 4))
+    assert done.stdout.count("held-out text-text R@10") == 4
+    logs = [
+        json.loads((run / "checkpoints" / "checkpoint-20" / "trainer_state.json").read_text()) for run in (one, two)
+    ]
+    rows = [[row for row in log["log_history"] if "loss" in row] for log in logs]
+    assert [row["step"] for row in rows[1]] == [10, 20]
+    for key in ("loss", "learning_rate", "epoch"):
+        assert [row[key] for row in rows[1]] == pytest.approx([row[key] for row in rows[0]], rel=1e-4)
+    scores = [json.loads((run / "snapshots" / "snapshots.json").read_text()) for run in (one, two)]
+    assert list(scores[1]) == ["step-000005", "step-000010", "step-000015", "step-000020"]
+    assert scores[1] == pytest.approx(scores[0], abs=0.02)
+    assert_same_vectors(one / "ensemble", two / "ensemble")
+    written = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    assert written[0] == written[1] == json.loads((two / "report.json").read_text())["scores"]
+    assert written[0] == pytest.approx(report.scores, abs=0.02)
+    for run in (one, two):
+        train(arguments(run, 5))
+    assert_same_vectors(one / "snapshots" / "step-000025", two / "snapshots" / "step-000025")
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_share_the_batches_of_one(processes):
+    alone = SharedBatches(50, 12, seed=5)
+    parts = [SharedBatches(50, 12, seed=5, rank=rank, processes=processes) for rank in range(processes)]
+    orders = []
+    for epoch in range(2):
+        for sampler in (alone, *parts):
+            sampler.epoch = epoch
+        whole = list(alone)
+        orders.append([index for batch in whole for _, index in batch])
+        assert [len(batch) for batch in whole] == [12, 12, 12, 12, 2]
+        assert sorted(orders[-1]) == list(range(50))
+        assert {number for batch in whole for number, _ in batch} == {epoch}
+        shared = list(zip(*parts, strict=True))
+        assert [len(batch) for batch in shared[0]] == [12 // processes] * processes
+        # Two images are not enough for three processes.
+        assert len(shared) == len(parts[0]) == (5 if processes == 2 else 4)
+        assert [list(chain.from_iterable(batch)) for batch in shared] == whole[: len(shared)]
+    assert orders[0] != orders[1]
+
+
+def test_an_image_alone_makes_no_batch():
+    assert [len(batch) for batch in SharedBatches(9, 4)] == [4, 4]
+    assert [len(batch) for batch in SharedBatches(9, 4, rank=1, processes=2)] == [2, 2]
+    assert [len(batch) for batch in SharedBatches(11, 4, rank=1, processes=2)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("count", "size", "processes"), [(50, 10, 3), (50, 1, 1), (1, 4, 1), (2, 3, 3)])
+def test_batches_that_cannot_be_shared(count, size, processes):
+    with pytest.raises(InvalidOption, match="processes"):
+        SharedBatches(count, size, processes=processes)

@@ -1,0 +1,48 @@
+"""One process of the character GRU's training: a single step, or a whole run; writes what it arrives at to a file."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from cxc_eccv.baselines.char_gru.configuration import CharGruConfig
+from cxc_eccv.baselines.char_gru.hinge import hinge_loss_of_processes
+from cxc_eccv.baselines.char_gru.model import CharGruModel
+from cxc_eccv.baselines.char_gru.script import train
+from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
+
+IMAGES, CAPTIONS, LENGTH, FEATURES = 8, 3, 7, 5
+
+
+def step(with_images, pooling="attention"):
+    """Loss and gradients of this process's share of eight images."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 12, "hidden_size": 6, "attention_size": 4, "pooling": pooling}
+    built = CharGruModel(CharGruConfig(**sizes, image_feature_size=FEATURES if with_images else 0)).train()
+    ids = torch.randint(2, 12, (IMAGES, CAPTIONS, LENGTH))
+    mask = (torch.arange(LENGTH) < torch.randint(1, LENGTH + 1, (IMAGES, CAPTIONS, 1))).long()
+    features = torch.randn(IMAGES, FEATURES)
+    wrapped = DistributedDataParallel(built) if process_count() > 1 else built
+    share = IMAGES // process_count()
+    mine = slice(process_rank() * share, (process_rank() + 1) * share)
+    out = wrapped(ids[mine] * mask[mine], mask[mine], features[mine] if with_images else None)
+    loss = hinge_loss_of_processes(out.views, 0.5)
+    loss.backward()
+    return loss.detach(), {name: parameter.grad for name, parameter in built.named_parameters()}
+
+
+CASES = [(False, "attention"), (True, "attention"), (True, "max")]
+
+if __name__ == "__main__":
+    task, folder, *command = sys.argv[1:]
+    if task == "step":
+        distributed.init_process_group("gloo")
+        torch.save({case: step(*case) for case in CASES}, Path(folder) / f"{process_rank()}.pt")
+    else:
+        report = train(command)
+        (Path(folder) / f"{process_rank()}.json").write_text(json.dumps(report.scores))
+    distributed.barrier()
+    distributed.destroy_process_group()
