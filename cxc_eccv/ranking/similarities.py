@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.ranking.alignment import places_of, sides_of
+from cxc_eccv.ranking.kernels import pair_products
 from cxc_eccv.ranking.vectors import SIMILARITIES
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
@@ -46,27 +47,25 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
 
 
 def pair_similarities(
-    run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str = "cosine", block_size: int = 512
+    run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str = "cosine"
 ) -> FloatArray:
     """Similarity of every rated pair, summed in float64.
 
-    Pairs of byte-identical vectors tie, in either order and for every block size; a vector has cosine 1 with its
-    copies, exactly. A zero vector has similarity 0 to everything.
+    Pairs of byte-identical vectors tie, in either order; a vector has cosine 1 with its copies, exactly. A zero vector
+    has similarity 0 to everything.
 
     Args:
         run: vectors of all images or captions that are rated.
         direction: ``t2t`` for STS, ``i2i`` for SIS, ``i2t`` for SITS (its queries are images).
         rated: P pairs.
         similarity: ``cosine`` or ``dot``.
-        block_size: pairs multiplied at once, at least 1.
 
     Returns:
         (P,) similarities.
 
     Raises:
         MissingIds: the run lacks a rated item, or the modality.
-        UnknownName: no such direction.
-        InvalidOption: ``similarity`` or ``block_size`` is outside its range.
+        UnknownName: no such direction or similarity.
 
     Example:
         >>> run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[1, 0], [3, 4], [0, 2]]))
@@ -74,15 +73,16 @@ def pair_similarities(
         >>> pair_similarities(run, "t2t", rated).round(6).tolist()
         [0.6, 0.8]
     """
-    _check_options(similarity, block_size)
+    if similarity not in SIMILARITIES:
+        raise UnknownName("similarity", similarity, SIMILARITIES)
     queries, items = _sides(run, direction, rated)
     count = len(items.vectors)
     pairs, occurrence = np.unique(queries.rows * count + items.rows, return_inverse=True)
     queries, items = queries._replace(rows=pairs // count), items._replace(rows=pairs % count)
-    values = _inner_products(queries, items, block_size)
+    values = _inner_products(queries, items)
     if similarity == "cosine":
         # One root of the product, not a product of roots: identical vectors get exactly 1.
-        squares = _squares(queries, block_size) * _squares(items, block_size)
+        squares = _squares(queries) * _squares(items)
         values /= np.sqrt(np.where(squares > 0, squares, 1))
     return np.asarray(values[occurrence])
 
@@ -92,13 +92,6 @@ class _Side(NamedTuple):
 
     vectors: NDArray[np.float32]
     rows: IntArray
-
-
-def _check_options(similarity: str, block_size: int) -> None:
-    if similarity not in SIMILARITIES:
-        raise InvalidOption(f"similarity {similarity!r}: choose {' or '.join(SIMILARITIES)}")
-    if isinstance(block_size, bool) or not isinstance(block_size, int) or block_size < 1:
-        raise InvalidOption(f"block_size is {block_size!r}, expected a whole number of at least 1")
 
 
 def _sides(run: EmbeddingsRun, direction: str, rated: RatedPairs) -> tuple[_Side, _Side]:
@@ -118,22 +111,12 @@ def _located(run: EmbeddingsRun, side: str, ids: IntArray) -> _Side:
     return _Side(embeddings.vectors, rows)
 
 
-def _squares(side: _Side, block_size: int) -> FloatArray:
+def _squares(side: _Side) -> FloatArray:
     """(P,) squared lengths of the chosen vectors."""
     distinct, occurrence = np.unique(side.rows, return_inverse=True)
     once = side._replace(rows=distinct)
-    return np.asarray(_inner_products(once, once, block_size)[occurrence])
+    return np.asarray(_inner_products(once, once)[occurrence])
 
 
-def _inner_products(left: _Side, right: _Side, block_size: int) -> FloatArray:
-    """(P,) inner products, row by row.
-
-    A reduction that casts works through a buffer, whose ends would change the order of a row's sum with the row's
-    position; hence the explicit float64 products.
-    """
-    sums = np.empty(left.rows.size)
-    for start in range(0, left.rows.size, block_size):
-        block = slice(start, start + block_size)
-        products = np.multiply(left.vectors[left.rows[block]], right.vectors[right.rows[block]], dtype=np.float64)
-        products.sum(axis=1, out=sums[block])
-    return sums
+def _inner_products(left: _Side, right: _Side) -> FloatArray:
+    return pair_products(left.vectors, right.vectors, left.rows, right.rows)[0]
