@@ -68,8 +68,10 @@ class PlausibleRows:
                 self.take(queries, best, self._own.items[columns])
                 continue
             depths, lowest = self._ends(queries, scores)
+            distances = self._distances[self._matches.query_classes[queries]].take(self._column_classes, axis=1)
             for look, (zeta, _) in enumerate(self.looks):
-                self._hits[queries, look] = self._many(queries, scores, lowest[:, look], zeta, depths[:, look])
+                matching = distances <= zeta
+                self._hits[queries, look] = self._whole(queries, scores, lowest[:, look], matching, depths[:, look])
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         """Read the best items of queries, see :meth:`cxc_eccv.ranking.row_readers.RowReader.take`.
@@ -104,12 +106,16 @@ class PlausibleRows:
         """The counts, after all blocks were read."""
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
-    def _many(
-        self, queries: IntArray, scores: NDArray[Any], lowest: NDArray[Any], zeta: int, depths: IntArray
+    def _whole(
+        self,
+        queries: IntArray,
+        scores: NDArray[Any],
+        lowest: NDArray[Any],
+        matching: NDArray[np.bool_],
+        depths: IntArray,
     ) -> IntArray:
-        """(B,) matches among the top of a look: whole rows are compared."""
-        distances = self._distances[self._matches.query_classes[queries]].take(self._column_classes, axis=1)
-        matching, reached = distances <= zeta, scores >= lowest[:, None]
+        """(B,) matches among the top of a look, of whole rows."""
+        reached = scores >= lowest[:, None]
         surplus = self._count(reached) - depths
         found = self._count(np.logical_and(reached, matching, out=reached))
         for row in np.flatnonzero(surplus).tolist():
