@@ -16,14 +16,15 @@ from cxc_eccv.ranking.brackets import refuse_overflow
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
 from cxc_eccv.ranking.gallery_tiles import Positives, tile_of
+from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.shard_counts import ShardCounts
-from cxc_eccv.ranking.tile_counts import TILE_WIDTH, TileCounter
 from cxc_eccv.ranking.vectors import SIMILARITIES, prepare
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
 
 __all__ = ["LargeGallery"]
 
 ROWS_AT_ONCE = 512
+TILE_WIDTH = 8192
 
 
 class LargeGallery:
@@ -65,9 +66,8 @@ class LargeGallery:
         rows = self._vectors(queries, self._demand.query_ids, "queries")
         scores = rows @ self._positives.distinct.T
         self._pair_scores = scores[self._demand.queries, self._positives.of_item[pair_items]]
-        self._counter = TileCounter(self._demand.queries, self._pair_scores, len(rows))
-        self._rows, self._scores = rows[self._counter.order], scores[self._counter.order]
-        self._competes = self._demand.parts[""].competes[self._counter.order]
+        self._rows, self._scores = rows, scores
+        self._competes = self._demand.parts[""].competes
 
     def count(self, ids: IntArray, vectors: NDArray[Any]) -> ShardCounts:
         """Count a shard of the gallery.
@@ -82,12 +82,11 @@ class LargeGallery:
         """
         covered = ShardCounts.coverage(ids, vectors, self._demand.gallery_ids, self._rows.shape[1])
         segments = self._demand.segments[positions_of(ids, self._demand.gallery_ids)[0]]
-        starts, totals = range(0, ids.size, TILE_WIDTH), self._counter.zeros()
+        starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
         with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
             for counts in pool.map(lambda start: self._tile(ids, vectors, segments, start), starts):
                 totals += counts
-        at_least, above = self._counter.of_pairs(totals)
-        return ShardCounts(at_least, above, covered)
+        return ShardCounts(totals[0], totals[1], covered)
 
     def ranks(self, counts: ShardCounts) -> PositiveRanks:
         """Ranks, once the shards that were counted make up the gallery.
@@ -117,7 +116,7 @@ class LargeGallery:
         tile = tile_of(ids[own], vectors[own], self._similarity, self._positives)
         if self._similarity == "dot":
             refuse_overflow(self._rows, tile.vectors)
-        counts = self._counter.zeros()
+        counts = self._zeros()
         out = np.empty((ROWS_AT_ONCE, len(tile.vectors)), dtype=np.float32)
         for first in range(0, len(self._rows), ROWS_AT_ONCE):
             rows = self._rows[first : first + ROWS_AT_ONCE]
@@ -127,8 +126,15 @@ class LargeGallery:
             self._leave_out_other_folds(block, segments[own], first)
             if self._demand.without_self:
                 self._leave_out_self(block, ids[own], first)
-            self._counter.count(block, first, counts)
+            pairs = slice(*np.searchsorted(self._demand.queries, [first, first + len(block)]).tolist())
+            own_scores, whole = self._pair_scores[pairs], np.array([0, block.shape[1]])
+            found = row_counts(block, self._demand.queries[pairs] - first, own_scores, own_scores, whole)
+            counts[:, pairs] += found.low[:, 0], found.high[:, 0]
         return counts
+
+    def _zeros(self) -> IntArray:
+        """(2, P) no items at least as high as each positive, and none above."""
+        return np.zeros((2, self._pair_scores.size), dtype=np.int64)
 
     def _leave_out_other_folds(self, block: NDArray[np.float32], segments: IntArray, first: int) -> None:
         if self._demand.n_segments > 1:
@@ -136,6 +142,6 @@ class LargeGallery:
             np.copyto(block[:, : segments.size], -np.inf, where=~competes[:, segments])
 
     def _leave_out_self(self, block: NDArray[np.float32], ids: IntArray, first: int) -> None:
-        query_ids = self._demand.query_ids[self._counter.order[first : first + len(block)]]
+        query_ids = self._demand.query_ids[first : first + len(block)]
         columns, known = positions_of(query_ids, ids)
         block[np.flatnonzero(known), columns[known]] = -np.inf
