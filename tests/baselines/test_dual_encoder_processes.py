@@ -36,9 +36,9 @@ def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
 
 
 SAMPLE = ["--data_dir", "sample", "--images", "sample", "--text_model", "sample", "--image_model", "sample"]
-RECIPE = ["--no_pretraining", "--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--normalize"]
-RECIPE += ["--scale", "10", "--loss", "softmax", "--learning_rate", "1e-3", "--num_train_epochs", "2"]
-RECIPE += ["--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
+RECIPE = ["--recolour", "--no_pretraining", "--train_text_model", "--extra_layers", "0", "--pooling", "mean"]
+RECIPE += ["--image_pooling", "max", "--normalize", "--scale", "15", "--loss", "softmax", "--learning_rate", "3e-3"]
+RECIPE += ["--num_train_epochs", "2", "--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
 
 
 @pytest.mark.slow
