@@ -1,5 +1,8 @@
 """Augmentation of the embedded sample, and what a dual encoder learns from it in two minutes."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -25,6 +28,12 @@ RECIPE += ["--loss", "softmax", "--learning_rate", "3e-3", "--schedule", "other"
 RECIPE += ["--warmup_steps", "20", "--per_device_train_batch_size", "70", "--num_train_epochs", "800"]
 RECIPE += ["--eval_strategy", "no", "--save_strategy", "no", "--load_best_model_at_end", "False", "--use_cpu"]
 DATA = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "--disable_tqdm", "True"]
+
+
+def test_the_colours_are_those_of_the_generator(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
+    scenes = importlib.import_module("sample.scenes")
+    assert list(COLOURS.items()) == [*scenes.COLOURS.items(), *scenes.BACKGROUNDS.items()]
 
 
 def test_colours_change_in_the_picture_as_in_the_text():

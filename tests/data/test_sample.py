@@ -107,7 +107,9 @@ def test_records_have_the_keys_of_the_real_file(images):
 def test_captions_carry_the_defects_of_the_real_ones(images):
     texts = [(image["split"], sentence["raw"]) for image in images for sentence in image["sentences"]]
     assert [text for text in texts if text[1].endswith(" ")] == [("test", "A cross and a star. ")]
-    assert [text for text in texts if "\n" in text[1]] == [("val", "A big black cross and a tiny blue heart on\ncream.")]
+    assert [text for text in texts if "\n" in text[1]] == [
+        ("val", "A big black cross and a tiny blue heart on\ncream.")
+    ]
 
 
 @pytest.mark.parametrize(("split", "n_captions", "n_groups"), [("val", 53, 24), ("test", 66, 30)])
