@@ -1,4 +1,4 @@
-"""Backbones of random weights that fit the embedded sample: a few thousand words and 64-pixel drawings need no more."""
+"""Backbones of random weights that fit the embedded sample: few words and small drawings need no more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]
 
 
 def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:
-    """A ResNet of three stages for 64-pixel images, with group normalisation: a batch may be split over processes.
+    """A ResNet of three stages with group normalisation, so that a batch may be split over processes.
 
     Example:
         >>> model, processor = image_backbone()
