@@ -47,7 +47,7 @@ def sample_images() -> Path:
     """Folder with the embedded sample's images.
 
     Example:
-        >>> (sample_images() / "COCO_val2014_000000638634.jpg").is_file()
+        >>> (sample_images() / "COCO_val2014_000000764118.jpg").is_file()
         True
     """
     raw = mirror_folder("sample")

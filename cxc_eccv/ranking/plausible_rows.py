@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.judgments.plausible_hits import Look, PlausibleHits
-from cxc_eccv.ranking.kernels import SegmentCounter
+from cxc_eccv.ranking.numpy_kernels import SegmentCounter
 from cxc_eccv.ranking.row_readers import OwnRows, refuse_shallow
 from cxc_eccv.ranking.thresholds import best_candidates, scores_at_depths
 from cxc_eccv.types import IntArray

@@ -171,7 +171,8 @@ def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
 
 
 def test_judged_pairs_of_the_split_are_positives(tmp_path):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max_steps", "1", "--logging_steps", "1"]
+    """Twenty draws of captions, so that a pair that was rated is among them."""
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max_steps", "20", "--logging_steps", "1"]
     command += ["--train_on", "coco/val", "--per_device_train_batch_size", "60"]
     train([*command, "--output_dir", str(tmp_path / "own")])
     train([*command, "--judged_positives", "val", "--output_dir", str(tmp_path / "judged")])

@@ -1,5 +1,8 @@
 """Augmentation of the embedded sample, and what a dual encoder learns from it in two minutes."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,12 +22,18 @@ from cxc_eccv.baselines.dual_encoder.recolouring import (
 from cxc_eccv.baselines.dual_encoder.script import train
 from cxc_eccv.errors import InvalidOption
 
-BACKBONES = ["--no_pretraining", "--text_model", "sample", "--image_model", "sample_resnet", "--image_pooling", "max"]
+BACKBONES = ["--no_pretraining", "--text_model", "sample", "--image_model", "sample", "--image_pooling", "max"]
 RECIPE = ["--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--normalize", "--scale", "15"]
-RECIPE += ["--loss", "softmax", "--learning_rate", "2e-3", "--schedule", "other", "--lr_scheduler_type", "cosine"]
-RECIPE += ["--warmup_steps", "20", "--per_device_train_batch_size", "65", "--num_train_epochs", "560"]
+RECIPE += ["--loss", "softmax", "--learning_rate", "3e-3", "--schedule", "other", "--lr_scheduler_type", "cosine"]
+RECIPE += ["--warmup_steps", "20", "--per_device_train_batch_size", "70", "--num_train_epochs", "800"]
 RECIPE += ["--eval_strategy", "no", "--save_strategy", "no", "--load_best_model_at_end", "False", "--use_cpu"]
-DATA = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "coco/val", "--disable_tqdm", "True"]
+DATA = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "--disable_tqdm", "True"]
+
+
+def test_the_colours_are_those_of_the_generator(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
+    scenes = importlib.import_module("sample.scenes")
+    assert list(COLOURS.items()) == [*scenes.COLOURS.items(), *scenes.BACKGROUNDS.items()]
 
 
 def test_colours_change_in_the_picture_as_in_the_text():
@@ -73,9 +82,9 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
 
 @pytest.mark.slow
 def test_the_sample_is_learnt_in_two_minutes(tmp_path):
-    """ECCV Caption's labels (20 queries) know most first captions as true; COCO's links and CxC know far fewer."""
+    """Trained on train and restval alone; COCO's links, the strictest labels, know one image of every caption."""
     report = train([*DATA, "--images", "sample", "--recolour", *BACKBONES, *RECIPE, "--report_on", "test",
                     "--output_dir", str(tmp_path / "run")])  # fmt: skip
+    assert report.scores["coco_5k/i2t/recall_at_1"] >= 0.8
+    assert report.scores["cxc/i2t/recall_at_1"] >= 0.8
     assert report.scores["eccv_caption/i2t/recall_at_1"] >= 0.8
-    assert report.scores["cxc/i2t/recall_at_1"] >= 0.5
-    assert report.scores["eccv_caption/i2t/recall_at_1"] > report.scores["coco_5k/i2t/recall_at_1"]

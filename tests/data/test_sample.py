@@ -70,11 +70,11 @@ def test_splits_hold_as_many_images_and_captions_as_announced(images):
 
 def test_images_come_in_mixed_splits_with_the_real_names(images):
     first, last = images[0], images[-1]
-    assert (first["filename"], first["split"]) == ("COCO_val2014_000000638634.jpg", "test")
-    assert first["sentids"] == [448, 2881, 3405, 7448, 9543]
-    assert first["sentences"][0]["raw"] == "red triangle and black circle"
-    assert (last["filename"], last["split"]) == ("COCO_train2014_000000713752.jpg", "train")
-    assert last["sentences"][-1]["raw"] == "a yellow triangle over a yellow circle"
+    assert (first["filename"], first["split"]) == ("COCO_val2014_000000764118.jpg", "test")
+    assert first["sentids"] == [1003, 3024, 4197, 6898, 9922]
+    assert first["sentences"][0]["raw"] == "a tiny green heart and a large blue circle on lilac"
+    assert (last["filename"], last["split"]) == ("COCO_train2014_000000991002.jpg", "train")
+    assert last["sentences"][-1]["raw"] == "a big red square and a large pink square on cream"
     assert [image["imgid"] for image in images] == list(range(190))
     for image in images:
         folder = "train2014" if image["split"] == "train" else "val2014"
@@ -100,17 +100,19 @@ def test_records_have_the_keys_of_the_real_file(images):
     assert {tuple(image) for image in images} == {tuple(image_keys)}
     sentences = [sentence for image in images for sentence in image["sentences"]]
     assert {tuple(sentence) for sentence in sentences} == {("raw", "tokens", "imgid", "sentid")}
-    example = next(sentence for sentence in sentences if sentence["raw"] == "red triangle and black circle")
-    assert example["tokens"] == ["red", "triangle", "and", "black", "circle"]
+    example = next(sentence for sentence in sentences if sentence["raw"] == "One red and one pink shape.")
+    assert example["tokens"] == ["one", "red", "and", "one", "pink", "shape"]
 
 
 def test_captions_carry_the_defects_of_the_real_ones(images):
     texts = [(image["split"], sentence["raw"]) for image in images for sentence in image["sentences"]]
-    assert [text for text in texts if text[1].endswith(" ")] == [("test", "purple heart and yellow triangle ")]
-    assert [text for text in texts if "\n" in text[1]] == [("val", "a big purple square and a small red\ncircle")]
+    assert [text for text in texts if text[1].endswith(" ")] == [("test", "A cross and a star. ")]
+    assert [text for text in texts if "\n" in text[1]] == [
+        ("val", "A big black cross and a tiny blue heart on\ncream.")
+    ]
 
 
-@pytest.mark.parametrize(("split", "n_captions", "n_groups"), [("val", 73, 34), ("test", 65, 30)])
+@pytest.mark.parametrize(("split", "n_captions", "n_groups"), [("val", 53, 24), ("test", 66, 30)])
 def test_some_captions_are_identical_to_one_of_another_image(images, split, n_captions, n_groups):
     owners = defaultdict(set)
     for image in images:
@@ -135,8 +137,8 @@ def test_every_image_of_every_split_is_a_small_jpeg(images):
 @pytest.mark.parametrize(
     ("folder", "n_images", "n_annotations", "first", "last"),
     [
-        ("train2014", 60, 128, (101, 601803, [7, 25, 24, 24]), (482, 997519, [14, 34, 24, 24])),
-        ("val2014", 130, 270, (1203, 600291, [4, 15, 24, 24]), (2010, 990650, [39, 29, 20, 20])),
+        ("train2014", 60, 120, (101, 610519, [2, 26, 28, 23]), (458, 999602, [10, 33, 16, 15])),
+        ("val2014", 130, 258, (1203, 600058, [12, 20, 14, 14]), (1974, 991109, [10, 28, 16, 16])),
     ],
 )
 def test_pycocotools_loads_the_instances(images, folder, n_images, n_annotations, first, last):
@@ -159,20 +161,20 @@ def test_pycocotools_loads_the_instances(images, folder, n_images, n_annotations
 
 def test_annotation_ids_are_unique_over_both_files_and_one_test_image_has_none(images_of_test):
     rows = [row for folder in ("train2014", "val2014") for row in load(f"coco/instances_{folder}.json")["annotations"]]
-    assert len({row["id"] for row in rows}) == len(rows) == 398
+    assert len({row["id"] for row in rows}) == len(rows) == 378
     shown = {row["image_id"] for row in rows}
-    assert [image["cocoid"] for image in images_of_test if image["cocoid"] not in shown] == [615959]
+    assert [image["cocoid"] for image in images_of_test if image["cocoid"] not in shown] == [749867]
 
 
 @pytest.mark.parametrize(
     ("name", "counts", "positives"),
     [
-        ("sts_val", {"c2c_isim": 48, "c2c_cocaption": 60}, 57),
-        ("sts_test", {"c2c_isim": 48, "c2c_cocaption": 60}, 58),
-        ("sis_val", {"i2i_csim": 86}, 54),
-        ("sis_test", {"i2i_csim": 86}, 52),
-        ("sits_val", {"c2i_intrasim": 80, "c2i_original": 62}, 112),
-        ("sits_test", {"c2i_intrasim": 80, "c2i_original": 63}, 105),
+        ("sts_val", {"c2c_isim": 48, "c2c_cocaption": 60}, 41),
+        ("sts_test", {"c2c_isim": 48, "c2c_cocaption": 60}, 48),
+        ("sis_val", {"i2i_csim": 86}, 31),
+        ("sis_test", {"i2i_csim": 86}, 35),
+        ("sits_val", {"c2i_intrasim": 80, "c2i_original": 62}, 97),
+        ("sits_test", {"c2i_intrasim": 80, "c2i_original": 63}, 96),
     ],
 )
 def test_ratings_hold_known_distinct_pairs_of_their_split(images, name, counts, positives):
@@ -198,10 +200,10 @@ def test_ratings_hold_known_distinct_pairs_of_their_split(images, name, counts, 
 
 def test_first_and_last_ratings():
     sits, sis = ratings("sits_test"), ratings("sis_val")
-    assert sits[1] == ["COCO_val2014:sentid:9472", "COCO_val2014_000000830465.jpg", "5.0", "c2i_intrasim"]
-    assert sits[-1] == ["COCO_val2014:sentid:8224", "COCO_val2014_000000755025.jpg", "4.81", "c2i_original"]
-    assert sis[1] == ["COCO_val2014_000000950738.jpg", "COCO_val2014_000000601275.jpg", "2.58", "i2i_csim"]
-    assert sis[-1] == ["COCO_val2014_000000669570.jpg", "COCO_val2014_000000602886.jpg", "2.56", "i2i_csim"]
+    assert sits[1] == ["COCO_val2014:sentid:8789", "COCO_val2014_000000707894.jpg", "5.0", "c2i_intrasim"]
+    assert sits[-1] == ["COCO_val2014:sentid:9957", "COCO_val2014_000000842556.jpg", "4.81", "c2i_original"]
+    assert sis[1] == ["COCO_val2014_000000616108.jpg", "COCO_val2014_000000776674.jpg", "1.88", "i2i_csim"]
+    assert sis[-1] == ["COCO_val2014_000000725904.jpg", "COCO_val2014_000000909015.jpg", "1.86", "i2i_csim"]
 
 
 @pytest.mark.parametrize("split", ["val", "test"])
@@ -245,6 +247,22 @@ def test_eccv_positives_cover_some_queries_and_one_is_in_no_gallery(images_of_te
     assert len(outside) == 1
     assert {int(caption) for caption in by_caption} <= counted
     assert links_of("eccv", images_first=True) != links_of("eccv", images_first=False)
+
+
+def test_eccv_knows_more_positives_of_its_queries_than_coco(images_of_test):
+    coco = links_of("original", images_first=True)
+    by_image, by_caption = links_of("eccv", images_first=True), links_of("eccv", images_first=False)
+    n_images, n_captions = len({image for _, image in by_image}), len({caption for caption, _ in by_caption})
+    assert len(by_image) >= 1.5 * 5 * n_images, "COCO has five captions of an image"
+    assert len(by_caption) >= 1.5 * n_captions, "COCO has one image of a caption"
+    assert (len(by_image), len(by_caption)) == (227, 95)
+    assert (len(by_image & coco), len(by_caption & coco)) == (98, 24), "two captions of these images are mistaken"
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+@pytest.mark.parametrize("kind", ["sts", "sis", "sits"])
+def test_ratings_of_every_level_are_among_them(kind, split):
+    assert {min(int(float(row[2])), 4) for row in ratings(f"{kind}_{split}")[1:]} == {0, 1, 2, 3, 4}
 
 
 def test_caption_order_is_that_of_the_test_split(images_of_test):

@@ -27,7 +27,8 @@ def test_recall_equals_a_dense_loop(sample_library):
     vocabulary = sorted(set().union(*seen))
     idf = {w: np.log((1 + len(seen)) / (1 + sum(w in document for document in seen))) + 1 for w in vocabulary}
     dense = np.array([[text.count(w) * idf[w] for w in vocabulary] for text in texts])
-    dense /= np.linalg.norm(dense, axis=1, keepdims=True)
+    lengths = np.linalg.norm(dense, axis=1, keepdims=True)
+    dense = np.divide(dense, lengths, out=np.zeros_like(dense), where=lengths > 0)  # of unknown words alone: no length
     similarity = np.round(dense @ dense.T, 6)
     np.fill_diagonal(similarity, -1)
     qrels = merged_qrels(sample_library, "test", "t2t")

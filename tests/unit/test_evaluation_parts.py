@@ -28,7 +28,8 @@ DIRECTION_OF = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
 
 @pytest.fixture
 def run(make_run, sample_library):
-    return make_run(sample_library, seed=3)
+    # With this seed random vectors have judged pairs among their first three in every direction.
+    return make_run(sample_library, seed=4)
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])

@@ -7,6 +7,7 @@ import pytest
 
 from cxc_eccv.ranking import kernels
 from cxc_eccv.ranking.positives import positive_ranks_many
+from cxc_eccv.ranking.reached import NEAR_PER_PAIR
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -84,7 +85,7 @@ def test_no_pairs_are_no_counts():
 
 @pytest.mark.usefixtures("_either")
 def test_too_many_scores_between_thresholds_are_not_kept():
-    block, zero, one = np.zeros((kernels.NEAR_PER_PAIR + 1, 160), np.float32), np.float32([0]), np.float32([1])
+    block, zero, one = np.zeros((NEAR_PER_PAIR + 1, 160), np.float32), np.float32([0]), np.float32([1])
     columns = kernels.column_counts(block, np.array([0]), zero, one, np.array([0, len(block)]))
     rows = kernels.row_counts(block, np.array([0]), zero, one, np.array([0, 160]))
     assert (columns.complete, rows.complete) == (False, False)

@@ -123,7 +123,8 @@ def test_thumbnails_are_put_into_the_page(folder):
 
 
 def test_images_that_are_not_there_are_counted(folder, tmp_path):
-    names = {row["item_file"] for row in pq.read_table(folder / "examples.parquet").to_pylist()} - {None}
+    rows = pq.read_table(folder / "examples.parquet").to_pylist()
+    names = {row[column] for row in rows for column in ("query_file", "item_file")} - {None}
     one = min(names)
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / one).write_bytes((sample_images() / one).read_bytes())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sample.scenes import OPPOSITE, Item, Scene
@@ -46,12 +45,11 @@ class Statement:
 
 
 def describe(scene: Scene, rng: random.Random) -> list[Statement]:
-    """Five true captions of different detail, in an order drawn by chance."""
+    """Five true captions in an order drawn by chance: three of both items, two that leave much out."""
     if not scene.items:
         return _of_nothing(scene)
-    first, second = sorted(rng.sample(range(len(scene.items)), 2))
-    templates = [_related, _inverted, _sized, _listed, rng.choice((_kinds, _colours, _grounded))]
-    statements = [template(scene, first, second, rng) for template in templates]
+    templates = [_related, _inverted, _full, *rng.sample((_kinds, _colours, _grounded), 2)]
+    statements = [template(scene, rng) for template in templates]
     rng.shuffle(statements)
     return statements
 
@@ -70,51 +68,39 @@ def mistaken(statement: Statement) -> Statement:
     return replace(statement, text=marked.replace("\0", str(other.colour)), items=items)
 
 
-Template = Callable[[Scene, int, int, random.Random], Statement]
-
-
-def _related(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
+def _related(scene: Scene, rng: random.Random, first: int = 0, second: int = 1) -> Statement:
     one, other = _without_size(scene.items[first]), _without_size(scene.items[second])
-    relation = str(scene.relation(first, second))
+    relation = scene.relation(first, second)
     text = f"{_phrase(one)} {rng.choice(SYNONYMS[relation])} {_phrase(other)}"
     return Statement(_styled(text, rng), (one, other), relation)
 
 
-def _inverted(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
-    statement = _related(scene, second, first, rng)
+def _inverted(scene: Scene, rng: random.Random) -> Statement:
+    statement = _related(scene, rng, 1, 0)
     if rng.random() < 0.2:
         text = statement.text.rstrip(".")
         return replace(statement, text=f"There is {text[0].lower()}{text[1:]}.")
     return statement
 
 
-def _sized(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
-    items = (scene.items[first], scene.items[second])
-    text = " and ".join(_phrase(item, rng) for item in items)
-    return Statement(_styled(text, rng), items)
+def _full(scene: Scene, rng: random.Random) -> Statement:
+    text = " and ".join(_phrase(item, rng) for item in scene.items)
+    return Statement(_styled(f"{text} on {scene.background}", rng), scene.items, None, scene.background)
 
 
-def _listed(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
-    chosen = scene.items if len(scene.items) > 2 else (scene.items[first], scene.items[second])
-    items = tuple(_without_size(item) for item in chosen)
-    names = [f"{item.colour} {item.kind}" for item in items]
-    return Statement(f"{', '.join(names[:-1])} and {names[-1]}", items)
+def _kinds(scene: Scene, rng: random.Random) -> Statement:
+    one, other = (Item(item.kind) for item in scene.items)
+    text = f"{_phrase(one)} and {'another' if one == other else _phrase(other)}"
+    return Statement(_styled(text, rng), (one, other))
 
 
-def _kinds(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
-    items = (Item(scene.items[first].kind), Item(scene.items[second].kind))
-    return Statement(_styled(" and ".join(map(_phrase, items)), rng), items)
+def _colours(scene: Scene, rng: random.Random) -> Statement:
+    items = tuple(Item(colour=item.colour) for item in scene.items)
+    return Statement(_styled(f"one {items[0].colour} and one {items[1].colour} shape", rng), items)
 
 
-def _colours(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
-    items = (Item(colour=scene.items[first].colour), Item(colour=scene.items[second].colour))
-    one, other = items[0].colour, items[1].colour
-    text = f"two {one} shapes" if one == other else f"one {one} and one {other} shape"
-    return Statement(_styled(text, rng), items)
-
-
-def _grounded(scene: Scene, first: int, second: int, rng: random.Random) -> Statement:
-    item = _without_size(scene.items[first])
+def _grounded(scene: Scene, rng: random.Random) -> Statement:
+    item = _without_size(scene.items[0])
     return Statement(_styled(f"{_phrase(item)} on {scene.background}", rng), (item,), None, scene.background)
 
 

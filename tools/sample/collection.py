@@ -68,8 +68,8 @@ def draw_collection() -> list[Picture]:
     rng = seeded("collection")
     scenes = [(split, scene, family) for split in FAMILIES for scene, family in _scenes(split)]
     texts = _statements(scenes, rng)
-    image_ids = rng.sample(IMAGE_IDS, len(scenes))
-    caption_ids = iter(rng.sample(CAPTION_IDS, sum(map(len, texts))))
+    image_ids = seeded("image ids").sample(IMAGE_IDS, len(scenes))
+    caption_ids = iter(seeded("caption ids").sample(CAPTION_IDS, sum(map(len, texts))))
     pictures = []
     for image_id, (split, scene, family), statements in zip(image_ids, scenes, texts, strict=True):
         ids = sorted(next(caption_ids) for _ in statements)
@@ -117,12 +117,12 @@ def _with_line_break(text: str) -> str:
 
 
 def _some(scenes: list[tuple[str, Scene, int]], split: str, count: int, rng: random.Random) -> list[int]:
-    two_colours = [
+    two_kinds = [
         place
         for place, (name, scene, _) in enumerate(scenes)
-        if name == split and len(scene.items) == 2 and scene.items[0].colour != scene.items[1].colour
+        if name == split and len({item.kind for item in scene.items}) == 2
     ]
-    return rng.sample(two_colours, count)
+    return rng.sample(two_kinds, count)
 
 
 def _can_be_mistaken(statement: Statement) -> bool:

@@ -14,8 +14,7 @@ __all__ = ["jpeg_bytes", "outline", "picture"]
 SCALE = 4
 """Pictures are drawn this much larger and averaged down, which smooths every edge."""
 
-RADIUS = {"large": 12.0, "small": 7.5}
-SHADOW = (1.0, 1.5)
+RADIUS = {"large": 13.0, "small": 8.0}
 JPEG_QUALITY = 60
 
 Point = tuple[float, float]
@@ -69,14 +68,11 @@ def outline(item: Item, centre: tuple[int, int], *, round_corners: int = 12) -> 
 
 def picture(scene: Scene) -> Image.Image:
     """The scene as an RGB image of 64 x 64 pixels."""
-    ground = BACKGROUNDS[scene.background]
-    image = Image.new("RGB", (SIDE * SCALE, SIDE * SCALE), ground)
+    image = Image.new("RGB", (SIDE * SCALE, SIDE * SCALE), BACKGROUNDS[scene.background])
     pen = ImageDraw.Draw(image)
-    shade = (ground[0] * 86 // 100, ground[1] * 86 // 100, ground[2] * 86 // 100)
-    for item, (x, y) in zip(scene.items, scene.centres, strict=True):
-        corners = outline(item, (x, y), round_corners=72)
-        pen.polygon([((px + SHADOW[0]) * SCALE, (py + SHADOW[1]) * SCALE) for px, py in corners], fill=shade)
-        pen.polygon([(px * SCALE, py * SCALE) for px, py in corners], fill=COLOURS[str(item.colour)])
+    for item, centre in zip(scene.items, scene.centres, strict=True):
+        corners = outline(item, centre, round_corners=72)
+        pen.polygon([(x * SCALE, y * SCALE) for x, y in corners], fill=COLOURS[str(item.colour)])
     return image.reduce(SCALE)
 
 

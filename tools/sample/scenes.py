@@ -1,4 +1,4 @@
-"""Scenes of two or three coloured shapes on a plain background, drawn by chance from a seeded generator."""
+"""Scenes of two coloured shapes on a plain background, drawn by chance from a seeded generator."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = ["BACKGROUNDS", "COLOURS", "KINDS", "OPPOSITE", "SIDE", "Item", "Scene
 SIDE = 64
 """Width and height of every picture in pixels."""
 
+SIZES = ("large", "small")
 KINDS = ("circle", "square", "triangle", "star", "heart", "cross")
 COLOURS = {
     "red": (208, 52, 58),
@@ -22,16 +23,16 @@ COLOURS = {
     "pink": (244, 150, 186),
     "black": (46, 48, 60),
 }
-BACKGROUNDS = {"cream": (250, 242, 224), "grey": (216, 220, 226), "mint": (208, 236, 222), "lilac": (228, 218, 242)}
+BACKGROUNDS = {"cream": (250, 236, 196), "grey": (190, 192, 196), "mint": (172, 234, 206), "lilac": (214, 198, 244)}
 OPPOSITE = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
 
-LAYOUTS = {
-    "row": ((17, 32), (47, 32)),
-    "column": ((32, 17), (32, 47)),
-    "triangle": ((16, 18), (48, 18), (32, 47)),
-}
-JITTER = {"row": (2, 9), "column": (9, 2), "triangle": (1, 1)}
-SHARE_OF_TRIANGLES = 0.1
+Place = tuple[int, int]
+LAYOUTS: dict[str, tuple[Place, Place]] = {"row": ((17, 32), (47, 32)), "column": ((32, 17), (32, 47))}
+JITTER = {"row": (2, 9), "column": (9, 2)}
+"""Pixels by which a centre is moved at most, across and down."""
+
+CHANGES = (("colour",), ("kind",), ("colour", "kind"))
+"""In what the second item of a variant differs from the family's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,10 @@ class Scene:
     """What a picture shows: items, the centre of each in pixels, and a background."""
 
     items: tuple[Item, ...]
-    centres: tuple[tuple[int, int], ...]
+    centres: tuple[Place, ...]
     background: str
 
-    def relation(self, one: int, other: int) -> str | None:
+    def relation(self, one: int, other: int) -> str:
         """Where item ``one`` stands as seen from item ``other``: along the axis that parts them most.
 
         Example:
@@ -71,45 +72,32 @@ def empty_scene(background: str) -> Scene:
 
 
 def scene_families(rng: random.Random, count: int, variants: int) -> Iterator[list[Scene]]:
-    """Yield ``count`` families: a scene and ``variants`` of it that differ from it in one respect each.
+    """Yield ``count`` families: a scene and ``variants`` of it whose second item has another colour, kind or both.
 
-    Captions of one member are often true of its siblings, as they are in the real data.
+    Captions that leave something out are true of several members, as they are in the real data.
     """
     for _ in range(count):
-        layout = "triangle" if rng.random() < SHARE_OF_TRIANGLES else rng.choice(("row", "column"))
-        items = tuple(_item(rng, kind) for kind in rng.sample(KINDS, len(LAYOUTS[layout])))
-        base = _place(rng, items, layout, rng.choice(list(BACKGROUNDS)))
-        yield [base, *(_variant(rng, base, layout, change) for change in rng.sample(CHANGES, variants))]
+        items = tuple(map(Item, rng.choices(KINDS, k=2), rng.sample(list(COLOURS), 2), rng.choices(SIZES, k=2)))
+        layout, background = rng.choice(list(LAYOUTS)), rng.choice(list(BACKGROUNDS))
+        places = rng.sample(LAYOUTS[layout], 2)
+        changes = [(), *rng.sample(CHANGES, variants)]
+        yield [
+            Scene((items[0], _changed(rng, items, change)), _shaken(rng, places, *JITTER[layout]), background)
+            for change in changes
+        ]
 
 
-def _item(rng: random.Random, kind: str) -> Item:
-    return Item(kind, rng.choice(list(COLOURS)), rng.choice(("large", "small")))
+def _shaken(rng: random.Random, places: list[Place], across: int, down: int) -> tuple[Place, ...]:
+    return tuple((x + rng.randint(-across, across), y + rng.randint(-down, down)) for x, y in places)
 
 
-def _place(rng: random.Random, items: tuple[Item, ...], layout: str, background: str) -> Scene:
-    across, down = JITTER[layout]
-    centres = tuple((x + rng.randint(-across, across), y + rng.randint(-down, down)) for x, y in LAYOUTS[layout])
-    return Scene(items, centres, background)
-
-
-CHANGES = ("order", "size", "background", "colour", "kind")
-
-
-def _variant(rng: random.Random, base: Scene, layout: str, change: str) -> Scene:
-    items, background = list(base.items), base.background
-    first = items[0]
-    if change == "order":
-        items.reverse()
-    elif change == "size":
-        items[0] = replace(first, size="small" if first.size == "large" else "large")
-    elif change == "background":
-        background = _other(rng, list(BACKGROUNDS), background)
-    elif change == "colour":
-        items[0] = replace(first, colour=_other(rng, list(COLOURS), first.colour))
-    else:
-        items[0] = replace(first, kind=rng.choice([kind for kind in KINDS if kind not in {i.kind for i in items}]))
-    return _place(rng, tuple(items), layout, background)
-
-
-def _other(rng: random.Random, values: list[str], present: str | None) -> str:
-    return rng.choice([value for value in values if value != present])
+def _changed(rng: random.Random, items: tuple[Item, ...], change: tuple[str, ...]) -> Item:
+    """The second item with another kind than its own, and another colour than both."""
+    first, second = items
+    kinds = [kind for kind in KINDS if kind != second.kind]
+    colours = [colour for colour in COLOURS if colour not in (first.colour, second.colour)]
+    return replace(
+        second,
+        kind=rng.choice(kinds) if "kind" in change else second.kind,
+        colour=rng.choice(colours) if "colour" in change else second.colour,
+    )

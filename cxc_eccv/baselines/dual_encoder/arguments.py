@@ -29,9 +29,7 @@ class ModelArguments:
     text_model: str = field(
         default="google-bert/bert-base-uncased", metadata={"help": "Text backbone; sample: a tiny one for the sample."}
     )
-    image_model: str = field(
-        default="google/efficientnet-b4", metadata={"help": "Image backbone; sample, sample_resnet: likewise."}
-    )
+    image_model: str = field(default="google/efficientnet-b4", metadata={"help": "Image backbone; sample: likewise."})
     resnet: bool = field(default=False, metadata={"help": "ResNet-152 as image backbone, as in the paper's ablation."})
     train_text_model: bool = field(default=False, metadata={"help": "Train the text backbone; frozen otherwise."})
     extra_layers: int = field(default=3, metadata={"help": "Trainable transformer layers above the text backbone."})

@@ -10,7 +10,7 @@ from transformers import AutoImageProcessor, AutoModel, AutoProcessor, AutoToken
 from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
 from cxc_eccv.baselines.dual_encoder.processing import tokenizer_of
-from cxc_eccv.baselines.dual_encoder.sample_backbones import IMAGE_BACKBONES, text_backbone
+from cxc_eccv.baselines.dual_encoder.sample_backbones import image_backbone, text_backbone
 from cxc_eccv.encoding.checkpoints import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
@@ -56,8 +56,8 @@ def _text_backbone(source: str) -> tuple[Any, Any]:
 
 def _image_backbone(arguments: ModelArguments) -> tuple[Any, Any]:
     source = RESNET if arguments.resnet else arguments.image_model
-    if source in IMAGE_BACKBONES:
-        return IMAGE_BACKBONES[source]()
+    if source == SAMPLE:
+        return image_backbone()
     return _backbone(source, "pixel_values", "image"), from_pretrained(AutoImageProcessor, source)
 
 

@@ -30,10 +30,10 @@ COLOURS = {
     "purple": (126, 74, 164),
     "pink": (244, 150, 186),
     "black": (46, 48, 60),
-    "cream": (250, 242, 224),
-    "grey": (216, 220, 226),
-    "mint": (208, 236, 222),
-    "lilac": (228, 218, 242),
+    "cream": (250, 236, 196),
+    "grey": (190, 192, 196),
+    "mint": (172, 234, 206),
+    "lilac": (214, 198, 244),
 }
 """Colours of the sample's shapes, then of its backgrounds."""
 
@@ -41,7 +41,7 @@ SHAPES = 8
 """How many of them are colours of shapes; these change among each other, and so do those of backgrounds."""
 
 NEAR = 43
-"""Pixels further than this from all colours, such as shadows, stay as they are."""
+"""Pixels further than this from all colours, such as edges, stay as they are."""
 
 FARTHEST = 5
 """Pixels by which a picture is moved in each direction."""

@@ -1,4 +1,4 @@
-"""Backbones of random weights that fit the embedded sample: a few thousand words and 64-pixel drawings need no more."""
+"""Backbones of random weights that fit the embedded sample: few words and small drawings need no more."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import (
     BertConfig,
     BertModel,
-    ConvNextConfig,
+    BitConfig,
+    BitModel,
     ConvNextImageProcessorPil,
-    ConvNextModel,
     PreTrainedTokenizerFast,
-    ResNetConfig,
-    ResNetModel,
 )
 
 from cxc_eccv.sources.library import Library
 
-__all__ = ["IMAGE_BACKBONES", "text_backbone"]
+__all__ = ["image_backbone", "text_backbone"]
 
 SPECIAL = ("[PAD]", "[UNK]")
 
@@ -48,20 +46,16 @@ def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]
     return BertModel(config), tokenizer
 
 
-def image_backbone() -> tuple[ConvNextModel, ConvNextImageProcessorPil]:
-    """A ConvNeXt of three stages for 64-pixel images; it has no batch statistics, so processes do not matter to it."""
-    config = ConvNextConfig(num_stages=3, hidden_sizes=[32, 64, 128], depths=[1, 1, 1], patch_size=4, image_size=64)
-    return ConvNextModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
+def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:
+    """A ResNet of three stages with group normalisation, so that a batch may be split over processes.
 
-
-def resnet_backbone() -> tuple[ResNetModel, ConvNextImageProcessorPil]:
-    """A ResNet of three stages for 64-pixel images, which learns faster; batch normalisation is per process."""
-    config = ResNetConfig(embedding_size=24, hidden_sizes=[24, 48, 128], depths=[1, 1, 1], layer_type="basic")
-    return ResNetModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
-
-
-IMAGE_BACKBONES = {"sample": image_backbone, "sample_resnet": resnet_backbone}
-"""Name on the command line to the maker of backbone and image processor."""
+    Example:
+        >>> model, processor = image_backbone()
+        >>> model.config.hidden_sizes, processor.size["shortest_edge"]
+        ([96, 192, 256], 64)
+    """
+    config = BitConfig(embedding_size=32, hidden_sizes=[96, 192, 256], depths=[1, 1, 1], num_groups=8)
+    return BitModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
 
 
 def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:

@@ -1,0 +1,137 @@
+"""The counting of :mod:`cxc_eccv.ranking.kernels` by NumPy alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.ranking.reached import NEAR_PER_PAIR, Reached
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["SegmentCounter", "column_counts", "pair_products", "row_counts"]
+
+PAIRS_AT_ONCE = 64
+ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
+WORDS_AT_ONCE = 255
+DENSE = 4
+
+
+def row_counts(
+    block: NDArray[Any], rows: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
+) -> Reached:
+    """See :func:`cxc_eccv.ranking.kernels.row_counts`."""
+    reached, beyond = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
+    flags, counter = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool), SegmentCounter(bounds)
+    for start in range(0, rows.size, PAIRS_AT_ONCE):
+        pairs = slice(start, start + PAIRS_AT_ONCE)
+        edges = [0, *(np.flatnonzero(np.diff(rows[pairs])) + 1).tolist(), rows[pairs].size]
+        for compare, bound, counts in ((np.greater_equal, low, reached), (np.greater, high, beyond)):
+            for first, last in itertools.pairwise(edges):
+                compare(block[rows[start + first]], bound[pairs][first:last, None], out=flags[first:last])
+            counts[pairs] = counter.count(flags[: edges[-1]])
+    return _with_near(reached, beyond, low, high, (reached - beyond).sum(axis=1), lambda own: block[rows[own]])
+
+
+def column_counts(
+    block: NDArray[Any], columns: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
+) -> Reached:
+    """See :func:`cxc_eccv.ranking.kernels.column_counts`."""
+    reached, beyond = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
+    groups = _columns_apart(columns)
+    for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
+        for start in range(first, last, ROWS_AT_ONCE):
+            strip = block[start : min(start + ROWS_AT_ONCE, last)]
+            for own in groups:
+                scores = _of_columns(strip, columns[own])
+                reached[segment, own] += np.add.reduce((scores >= low[own]).view(np.uint8), axis=0, dtype=np.uint8)
+                beyond[segment, own] += np.add.reduce((scores > high[own]).view(np.uint8), axis=0, dtype=np.uint8)
+    within = (reached - beyond).sum(axis=0)
+    return _with_near(reached, beyond, low, high, within, lambda own: block.take(columns[own], axis=1).T)
+
+
+def pair_products(
+    queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """See :func:`cxc_eccv.ranking.kernels.pair_products`.
+
+    A reduction that casts works through a buffer, whose ends would change the order of a pair's sum with the pair's
+    position; hence the explicit float64 products.
+    """
+    sums, magnitudes = np.empty((2, rows.size))
+    for start in range(0, rows.size, PAIRS_AT_ONCE):
+        part = slice(start, start + PAIRS_AT_ONCE)
+        products = np.multiply(queries[rows[part]], items[columns[part]], dtype=np.float64)
+        sums[part] = products.sum(axis=1)
+        magnitudes[part] = np.abs(products, out=products).sum(axis=1)
+    return sums, magnitudes
+
+
+class SegmentCounter:
+    """Counts the true flags of each segment, eight flags to a 64-bit word.
+
+    Args:
+        bounds: (S + 1,) segment boundaries in columns, multiples of 8.
+
+    Example:
+        >>> flags = np.array([[True, True] + 6 * [False] + 8 * [True]])
+        >>> SegmentCounter(np.array([0, 8, 16])).count(flags).tolist()
+        [[2, 8]]
+    """
+
+    def __init__(self, bounds: IntArray) -> None:
+        words = bounds // 8
+        pieces = [np.arange(a, b, WORDS_AT_ONCE) for a, b in itertools.pairwise(words.tolist())]
+        self._pieces = np.concatenate(pieces)
+        self._segments = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])[:-1]])
+
+    def count(self, flags: NDArray[np.bool_]) -> IntArray:
+        """(P, S) number of true flags per row and segment; ``flags`` is (P, width), contiguous.
+
+        A piece of at most 255 words is added as one: no byte of the sum can overflow into the next.
+        """
+        sums = np.add.reduceat(flags.view(np.uint64), self._pieces, axis=1)
+        totals = sums.view(np.uint8).reshape(len(flags), self._pieces.size, 8).sum(axis=2, dtype=np.int64)
+        return np.asarray(np.add.reduceat(totals, self._segments, axis=1))
+
+
+def _columns_apart(columns: IntArray) -> list[IntArray]:
+    """The first pair of every column, then every second one, ..., then all further ones: few scores need gathering."""
+    starts = np.flatnonzero(np.diff(columns, prepend=-1))
+    ordinal = np.arange(columns.size) - np.repeat(starts, np.diff(np.append(starts, columns.size)))
+    groups = [np.flatnonzero(ordinal == place) for place in range(DENSE)]
+    return [own for own in (*groups, np.flatnonzero(ordinal >= DENSE)) if own.size]
+
+
+def _of_columns(block: NDArray[Any], columns: IntArray) -> NDArray[Any]:
+    """Scores of ascending columns, without a copy where these stand side by side."""
+    if columns[-1] - columns[0] == columns.size - 1:
+        return block[:, columns[0] : columns[-1] + 1]
+    return block.take(columns, axis=1)
+
+
+def _with_near(
+    reached: IntArray,
+    beyond: IntArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    within: IntArray,
+    lines_of: Callable[[IntArray], NDArray[Any]],
+) -> Reached:
+    """Look up the scores between the thresholds of pairs, of which (P,) ``within`` has the number."""
+    apart = low < high
+    complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
+    near = np.flatnonzero(apart & (within > 0)) if complete else np.empty(0, dtype=np.int64)
+    pairs, places, scores = [near[:0]], [near[:0]], [low[:0]]
+    for start in range(0, near.size, PAIRS_AT_ONCE):
+        own = near[start : start + PAIRS_AT_ONCE]
+        lines = lines_of(own)
+        at, place = np.nonzero((lines >= low[own, None]) & (lines <= high[own, None]))
+        pairs.append(own[at])
+        places.append(place)
+        scores.append(lines[at, place])
+    found = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
+    return Reached(reached, beyond, *found, complete)
