@@ -13,6 +13,7 @@ from cxc_eccv.types import IntArray
 __all__ = ["BestOfColumns"]
 
 GROWTH = 1.5
+MOST_PER_BEST = 8
 RADIX_SORTED = 2**16
 
 
@@ -25,6 +26,9 @@ class BestOfColumns:
     Args:
         depth: how many, at least 1.
         asked: (width,) whether a column is looked at.
+
+    Attributes:
+        settled: false when so many scores tie that they are not kept; there are no lists then.
 
     Example:
         >>> best = BestOfColumns(2, np.array([True, True]))
@@ -40,6 +44,7 @@ class BestOfColumns:
         self._found: list[tuple[IntArray, IntArray, NDArray[np.float32]]] = []
         self._size, self._kept = 0, 0
         self._lock = Lock()
+        self.settled = True
 
     def read(self, block: NDArray[np.float32], places: IntArray) -> None:
         """Read a block of rows; blocks may come in any order, several at once.
@@ -48,7 +53,12 @@ class BestOfColumns:
             block: (B, width) scores.
             places: (B,) what the rows are called in the result.
         """
-        rows, columns = np.divmod(np.flatnonzero(block >= self._bound(block)), block.shape[1])
+        reached = block >= self._bound(block)
+        if self._size + np.count_nonzero(reached) > MOST_PER_BEST * self._depth * self._lowest.size:
+            self.settled = False
+        if not self.settled:
+            return
+        rows, columns = np.divmod(np.flatnonzero(reached), block.shape[1])
         scores = block[rows, columns]
         with self._lock:
             self._found.append((columns, places[rows], scores))

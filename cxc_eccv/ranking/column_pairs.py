@@ -37,11 +37,11 @@ class ColumnPairs:
         high: NDArray[np.float32],
         n_segments: int,
     ) -> None:
-        self._order = np.argsort(columns, kind="stable")
-        self._place = np.empty_like(self._order)
-        self._place[self._order] = np.arange(self._order.size)
-        self._rows, self._columns = rows[self._order], columns[self._order]
-        self._bounds = np.stack([low[self._order], high[self._order]])
+        order = np.argsort(columns, kind="stable")
+        self._place = np.empty_like(order)
+        self._place[order] = np.arange(order.size)
+        self._rows, self._columns = rows[order], columns[order]
+        self._bounds = np.stack([low[order], high[order]])
         self._by_row = np.argsort(self._rows, kind="stable")
         self._sorted_rows = self._rows[self._by_row]
         self._scores = np.zeros(rows.size, dtype=np.float32)
@@ -72,13 +72,18 @@ class ColumnPairs:
         low, high = self._bounds[:, pairs].copy()
         edges = np.array([0, *(np.flatnonzero(np.diff(segments)) + 1), segments.size])
         found = column_counts(block, self._columns[pairs] - left, low, high, edges)
-        self.settled &= found.complete
+        self.unsettle(unless=found.complete)
         spans = np.flatnonzero(segments[edges[:-1]] >= 0)
         counted = segments[edges[spans]]
         with self._lock:
             self._reached[counted, pairs] += np.where(low == high, found.low, found.high)[spans]
             self._beyond[counted, pairs] += found.high[spans]
             self._keep(segments[found.places], pairs.start + found.pairs, found.scores)
+
+    def unsettle(self, *, unless: bool) -> None:
+        """Give up, for good: no thread may take back what another one found."""
+        if not unless:
+            self.settled = False
 
     def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Learn the scores of pairs."""
@@ -107,7 +112,7 @@ class ColumnPairs:
 
     def _record(self, own: IntArray, scores: NDArray[np.float32]) -> None:
         low, high = self._bounds[:, own]
-        self.settled &= bool(np.all((low <= scores) & (scores <= high)))
+        self.unsettle(unless=bool(np.all((low <= scores) & (scores <= high))))
         self._scores[own] = self._bounds[0, own] = self._bounds[1, own] = scores
 
     def _keep(self, segments: IntArray, own: IntArray, scores: NDArray[np.float32]) -> None:

@@ -13,7 +13,7 @@ from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["ColumnReaders", "can_read_columns"]
 
-SHARE = 16
+SHARE = 64
 QUERIES_AT_ONCE = 1024
 
 
@@ -56,6 +56,11 @@ class ColumnReaders:
             inside = own >= 0
             if inside.any():
                 best.read(block if inside.all() else block[inside], own[inside])
+
+    @property
+    def settled(self) -> bool:
+        """False when scores are too much alike for this; the readers have read nothing then."""
+        return all(best.settled for _, _, best in self._groups)
 
     def finish(self) -> None:
         """Hand out the best items, after the last block.

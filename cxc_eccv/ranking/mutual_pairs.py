@@ -80,7 +80,7 @@ class MutualPairs:
         found = row_counts(block, rows, low, high, np.maximum(self._bounds[first:] - left, 0))
         own = np.arange(pairs.start, pairs.stop)
         self._above.record(own[known], scores[known])
-        self._above.settled &= found.complete
+        self._above.unsettle(unless=found.complete)
         self._beside.above[pairs, first:] = found.high
         self._beside.at_least[pairs, first:] = np.where(known[:, None], found.low, found.high)
         self._above.keep(self._segments[left + found.places], own[found.pairs], found.scores)

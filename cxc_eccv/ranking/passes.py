@@ -97,12 +97,12 @@ def count_both(
 
     scores = ScoreBlocks(rows, columns, sides.layout.padding, tie_rows=True)
     for_every_block(scores, count, options, f"{direction} and {other}")
-    across.finish()
     counts, kept = row_pairs.result, by_row.n_segments
-    return {
-        direction: Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept]),
-        other: column_pairs.resolve() if column_pairs.settled else count_one(run, other, by_column, options),
-    }
+    own = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
+    if not (column_pairs.settled and across.settled):
+        return {direction: own, other: count_one(run, other, by_column, options, readers.get(other, ()))}
+    across.finish()
+    return {direction: own, other: column_pairs.resolve()}
 
 
 def prepared(

@@ -95,11 +95,13 @@ def test_many_matches_of_many_queries_equal_a_sort():
 def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(others, monkeypatch):
     """Columns of the shared product are never whole: what looks deep needs them as rows."""
     random = np.random.default_rng(0)
-    run = EmbeddingsRun(*(Embeddings(np.arange(80) + 500 * side, random.standard_normal((80, 9))) for side in range(2)))
+    run = EmbeddingsRun(
+        *(Embeddings(np.arange(200) + 500 * side, random.standard_normal((200, 9))) for side in range(2))
+    )
     ids = {"i2t": (run.images.ids, run.captions.ids), "t2i": (run.captions.ids, run.images.ids)}
     judged = {name: Judgments.from_pairs(*both, *both) for name, both in ids.items()}
     requests = {name: (name, one) for name, one in judged.items()}
-    deep = {name: [TopRows(one, 70)] for name, one in judged.items()}
+    deep = {name: [TopRows(one, 170)] for name, one in judged.items()}
     alone = top_k(run, judged[others], others, 3)
     with monkeypatch.context() as patch:
         patch.setattr("cxc_eccv.ranking.positives.count_both", None)
@@ -109,6 +111,19 @@ def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(ot
     ranks_of_run(run, requests, readers=deep | {others: [shallow]})
     assert shallow.result.ids.tolist() == alone.ids.tolist()
     assert shallow.result.cut.tolist() == alone.cut.tolist()
+
+
+def test_readers_of_columns_get_rows_where_scores_are_all_alike():
+    run = constant_run(700, 400)
+    ids = {"i2t": (run.images.ids, run.captions.ids), "t2i": (run.captions.ids, run.images.ids)}
+    judged = {name: Judgments.from_pairs(*both, both[0], both[1][np.arange(both[0].size) % both[1].size])
+              for name, both in ids.items()}  # fmt: skip
+    readers = {name: [TopRows(one, 3)] for name, one in judged.items()}
+    ranks = ranks_of_run(run, {name: (name, one) for name, one in judged.items()}, readers=readers)
+    for name, one in judged.items():
+        assert readers[name][0].result.ids.tolist() == top_k(run, one, name, 3).ids.tolist()
+        assert (readers[name][0].result.cut == one.gallery_ids.size - 3).all()
+        assert (ranks[name].ranks == one.gallery_ids.size).all()
 
 
 def test_rankings_cut_short_serve_as_far_as_they_go():
