@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdint.h>
 
-/* For x86-64 the loops are compiled three times, and the version that suits the processor is chosen on loading. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+/* Where that is possible the loops are compiled three times, and the processor's own version is chosen on loading. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define FOR_EVERY_PROCESSOR
@@ -91,8 +91,8 @@ transpose(const float *restrict scores, int64_t stride, int64_t height, int64_t 
 }
 
 /*
- * What both functions are given: the scores, for each pair a place and two thresholds, the bounds of segments (of rows
- * alone), and the arrays to write to.
+ * What both functions are given: the scores, for each pair a place and two thresholds, the bounds of segments, and the
+ * arrays to write to.
  */
 enum { SCORES, PLACES, LOW, HIGH, BOUNDS, REACHED, BEYOND, NEAR_PAIRS, NEAR_PLACES, NEAR_SCORES, ARRAYS };
 

@@ -103,8 +103,15 @@ def pair_products(
     if not COMPILED:
         return numpy_kernels.pair_products(queries, items, rows, columns)
     sums, magnitudes = np.empty((2, rows.size))
-    queries, items, rows, columns = map(np.ascontiguousarray, (queries, items, rows, columns))
-    multiply_pairs(queries, items, rows, columns, queries.shape[1], sums, magnitudes)
+    multiply_pairs(
+        np.ascontiguousarray(queries, np.float32),
+        np.ascontiguousarray(items, np.float32),
+        np.ascontiguousarray(rows, np.int64),
+        np.ascontiguousarray(columns, np.int64),
+        queries.shape[1],
+        sums,
+        magnitudes,
+    )
     return sums, magnitudes
 
 
@@ -120,7 +127,17 @@ def _compiled(
     reached, beyond = np.zeros((2, *shape), dtype=np.int64)
     room = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
     near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
-    found = count(block, *map(np.ascontiguousarray, (places, low, high, bounds)), reached, beyond, *near)
+    found = count(
+        block,
+        np.ascontiguousarray(places, np.int64),
+        np.ascontiguousarray(low, np.float32),
+        np.ascontiguousarray(high, np.float32),
+        np.ascontiguousarray(bounds, np.int64),
+        reached,
+        beyond,
+        *near,
+    )
+    near_pairs, near_places, near_scores = near
     # Copies: a view would keep all the room.
-    pairs, places, scores = near[0][:found].copy(), near[1][:found].copy(), near[2][:found].copy()
-    return Reached(reached, beyond, pairs, places, scores, found <= room)
+    kept = near_pairs[:found].copy(), near_places[:found].copy(), near_scores[:found].copy()
+    return Reached(reached, beyond, *kept, found <= room)
