@@ -45,8 +45,8 @@ def column_counts(
     for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
         for start in range(first, last, ROWS_AT_ONCE):
             strip = block[start : min(start + ROWS_AT_ONCE, last)]
-            for own in groups:
-                scores = _of_columns(strip, columns[own])
+            for own, chosen in groups:
+                scores = strip[:, chosen]
                 reached[segment, own] += np.add.reduce((scores >= low[own]).view(np.uint8), axis=0, dtype=np.uint8)
                 beyond[segment, own] += np.add.reduce((scores > high[own]).view(np.uint8), axis=0, dtype=np.uint8)
     within = (reached - beyond).sum(axis=0)
@@ -98,19 +98,19 @@ class SegmentCounter:
         return np.asarray(np.add.reduceat(totals, self._segments, axis=1))
 
 
-def _columns_apart(columns: IntArray) -> list[IntArray]:
-    """The first pair of every column, then every second one, ..., then all further ones: few scores need gathering."""
+def _columns_apart(columns: IntArray) -> list[tuple[IntArray, slice | IntArray]]:
+    """The first pair of every column, every second one, ..., and all further ones, each group with its columns.
+
+    Columns side by side are a slice, which copies no scores.
+    """
     starts = np.flatnonzero(np.diff(columns, prepend=-1))
     ordinal = np.arange(columns.size) - np.repeat(starts, np.diff(np.append(starts, columns.size)))
-    groups = [np.flatnonzero(ordinal == place) for place in range(DENSE)]
-    return [own for own in (*groups, np.flatnonzero(ordinal >= DENSE)) if own.size]
+    groups = [np.flatnonzero(np.minimum(ordinal, DENSE) == place) for place in range(DENSE + 1)]
+    return [(own, _slice_or_places(columns[own])) for own in groups if own.size]
 
 
-def _of_columns(block: NDArray[Any], columns: IntArray) -> NDArray[Any]:
-    """Scores of ascending columns, without a copy where these stand side by side."""
-    if columns[-1] - columns[0] == columns.size - 1:
-        return block[:, columns[0] : columns[-1] + 1]
-    return block.take(columns, axis=1)
+def _slice_or_places(columns: IntArray) -> slice | IntArray:
+    return slice(columns[0], columns[-1] + 1) if np.all(np.diff(columns) == 1) else columns
 
 
 def _with_near(

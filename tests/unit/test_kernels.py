@@ -68,9 +68,16 @@ def test_rows_are_counted_as_by_a_loop(width, dtype):
 
 @pytest.mark.usefixtures("_either")
 @pytest.mark.parametrize("height", [1, 16, 300])
-def test_columns_are_counted_as_by_a_loop(height):
-    block, (low, high) = scores_with_ties(height, 90), thresholds(70)
-    columns = np.sort(np.random.default_rng(1).choice(90, 70))
+@pytest.mark.parametrize("pairs", ["some columns", "one each", "many each", "uneven"])
+def test_columns_are_counted_as_by_a_loop(height, pairs):
+    random = np.random.default_rng(1)
+    columns = {
+        "some columns": np.sort(random.choice(90, 70)),
+        "one each": np.arange(70),
+        "many each": np.sort(random.choice(9, 70)),
+        "uneven": np.repeat([3, 5], [6, 5]),
+    }[pairs]
+    block, (low, high) = scores_with_ties(height, 90), thresholds(columns.size)
     bounds = np.array([0, *({height // 3} - {0}), height])
     check(kernels.column_counts(block, columns, low, high, bounds), block.T[columns], bounds, low, high, axis=1)
 
