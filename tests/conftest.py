@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cxc_eccv.ranking import kernels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
@@ -26,6 +27,14 @@ def real_library():
     if not os.environ.get("CXC_ECCV_DATA"):
         pytest.skip("CXC_ECCV_DATA does not point at the real files")
     return Library(os.environ["CXC_ECCV_DATA"], offline=True)
+
+
+@pytest.fixture(params=["compiled", "numpy"])
+def counted_by(request, monkeypatch):
+    """Who counts in blocks of scores: the compiled kernels where the package has them, then NumPy."""
+    if request.param == "compiled" and not kernels.COMPILED:
+        pytest.skip("the package was built without a compiler")
+    monkeypatch.setattr(kernels, "COMPILED", request.param == "compiled")
 
 
 @pytest.fixture

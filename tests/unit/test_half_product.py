@@ -9,6 +9,8 @@ from cxc_eccv.ranking.half_product import HalfBlocks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
+pytestmark = pytest.mark.usefixtures("counted_by")
+
 COUNT = 403
 
 

@@ -14,13 +14,6 @@ from cxc_eccv.types import Embeddings, Judgments
 WITHOUT_COMPILER = "the package was built without a compiler"
 
 
-@pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
-def _either(request, monkeypatch):
-    if request.param and not kernels.COMPILED:
-        pytest.skip(WITHOUT_COMPILER)
-    monkeypatch.setattr(kernels, "COMPILED", request.param)
-
-
 def scores_with_ties(height, width, dtype=np.float32):
     random = np.random.default_rng(height + width)
     return random.integers(0, largest(width), (height, width + 16)).astype(dtype)[:, 8:-8]
@@ -56,7 +49,7 @@ def check(found, lines, bounds, low, high, axis):
     assert found.complete
 
 
-@pytest.mark.usefixtures("_either")
+@pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [16, 200, 5_000])
 def test_rows_are_counted_as_by_a_loop(width, dtype):
@@ -66,7 +59,7 @@ def test_rows_are_counted_as_by_a_loop(width, dtype):
     check(kernels.row_counts(block, rows, low, high, bounds), block[rows], bounds, low, high, axis=0)
 
 
-@pytest.mark.usefixtures("_either")
+@pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("height", [1, 16, 300])
 @pytest.mark.parametrize("pairs", ["some columns", "one each", "many each", "uneven"])
 def test_columns_are_counted_as_by_a_loop(height, pairs):
@@ -82,7 +75,7 @@ def test_columns_are_counted_as_by_a_loop(height, pairs):
     check(kernels.column_counts(block, columns, low, high, bounds), block.T[columns], bounds, low, high, axis=1)
 
 
-@pytest.mark.usefixtures("_either")
+@pytest.mark.usefixtures("counted_by")
 def test_no_pairs_are_no_counts():
     none, block = np.empty(0, dtype=np.int64), scores_with_ties(4, 16)
     low, high = thresholds(0)
@@ -90,7 +83,7 @@ def test_no_pairs_are_no_counts():
     assert kernels.column_counts(block, none, low, high, np.array([0, 4])).high.shape == (1, 0)
 
 
-@pytest.mark.usefixtures("_either")
+@pytest.mark.usefixtures("counted_by")
 def test_too_many_scores_between_thresholds_are_not_kept():
     block, zero, one = np.zeros((NEAR_PER_PAIR + 1, 160), np.float32), np.float32([0]), np.float32([1])
     columns = kernels.column_counts(block, np.array([0]), zero, one, np.array([0, len(block)]))
@@ -100,7 +93,7 @@ def test_too_many_scores_between_thresholds_are_not_kept():
     assert kernels.row_counts(block, np.array([0]), zero, zero, np.array([0, 160])).complete
 
 
-@pytest.mark.usefixtures("_either")
+@pytest.mark.usefixtures("counted_by")
 def test_products_are_those_of_exact_arithmetic():
     random = np.random.default_rng(0)
     queries, items = (random.integers(-1000, 1000, (5, 19)).astype(np.float32) for _ in range(2))

@@ -12,6 +12,8 @@ from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
+pytestmark = pytest.mark.usefixtures("counted_by")
+
 QUERIES, ITEMS = 70, 5_000
 
 

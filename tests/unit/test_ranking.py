@@ -12,6 +12,8 @@ from cxc_eccv.ranking.vectors import first_twins
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
+pytestmark = pytest.mark.usefixtures("counted_by")
+
 N_IMAGES, N_CAPTIONS = 130, 610
 
 

@@ -10,6 +10,8 @@ from cxc_eccv.ranking.similarities import pair_similarities
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings, RatedPairs
 
+pytestmark = pytest.mark.usefixtures("counted_by")
+
 IMAGES = np.arange(100, 130)
 CAPTIONS = np.arange(500, 590)
 
