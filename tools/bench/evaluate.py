@@ -62,6 +62,9 @@ def main() -> None:
     if options.child:
         print(json.dumps(measured(options.child, peer=options.peer)))
         return
+    from cxc_eccv.ranking.kernels import COMPILED
+
+    print(f"scores are counted by {'the compiled kernels' if COMPILED else 'NumPy'}")
     print("".join(f"{title:>10}" for title in ("work", *COLUMNS, "judging")))
     for work in options.work or WORKS:
         runs = [in_fresh_process(work, peer=options.peer and work == "cross") for _ in range(options.repeat)]
