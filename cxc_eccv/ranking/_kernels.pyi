@@ -1,37 +1,20 @@
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray
 
-def count_rows(
-    scores: NDArray[np.float32],
-    rows: IntArray,
-    low: NDArray[np.float32],
-    high: NDArray[np.float32],
-    bounds: IntArray,
-    reached: IntArray,
-    beyond: IntArray,
-    near_pairs: IntArray,
-    near_places: IntArray,
-    near_scores: NDArray[np.float32],
-    /,
-) -> int: ...
-def count_columns(
-    scores: NDArray[np.float32],
-    columns: IntArray,
-    low: NDArray[np.float32],
-    high: NDArray[np.float32],
-    bounds: IntArray,
-    reached: IntArray,
-    beyond: IntArray,
-    near_pairs: IntArray,
-    near_places: IntArray,
-    near_scores: NDArray[np.float32],
-    /,
-) -> int: ...
+_Scores = NDArray[np.float32]
+_Count = Callable[[_Scores, IntArray, _Scores, _Scores, IntArray, IntArray, IntArray, IntArray, IntArray, _Scores], int]
+"""Scores, rows or columns, low, high, bounds; to be written: reached, beyond, near pairs, near places, near scores."""
+
+count_rows: _Count
+count_columns: _Count
+
 def multiply_pairs(
-    queries: NDArray[np.float32],
-    items: NDArray[np.float32],
+    queries: _Scores,
+    items: _Scores,
     rows: IntArray,
     columns: IntArray,
     width: int,
