@@ -14,7 +14,7 @@ from cxc_eccv.encoding.checkpoints import from_checkpoint
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.processors import Processors
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.ranking.torch_device import torch_on
+from cxc_eccv.ranking.scores.device import torch_on
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -18,7 +18,7 @@ from cxc_eccv.evaluation.provenance import provenance_of
 from cxc_eccv.evaluation.scoring import Scored, Scorer
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.blocks import workers
+from cxc_eccv.ranking.scan import workers
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import PositiveRanks, Report, Result
 

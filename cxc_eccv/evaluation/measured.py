@@ -14,10 +14,10 @@ from cxc_eccv.evaluation.requests import Request
 from cxc_eccv.evaluation.settled import Ranks, ranks_alone, unsettled
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.row_readers import RowReader
-from cxc_eccv.ranking.similarities import similarities_of_run
-from cxc_eccv.ranking.top_rows import TopRows
+from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.reader import RowReader
+from cxc_eccv.ranking.readers.similarities import similarities_of_run
+from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.types import IntArray, Judgments, RatedPairs
 

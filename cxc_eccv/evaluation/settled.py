@@ -8,8 +8,8 @@ import numpy as np
 
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.plan import Variant
-from cxc_eccv.ranking.given import GivenRanks
-from cxc_eccv.ranking.known_depth import values_at_known_depth
+from cxc_eccv.ranking.lists.depth import values_at_known_depth
+from cxc_eccv.ranking.lists.given import GivenRanks
 from cxc_eccv.types import Judgments, PositiveRanks
 
 __all__ = ["Ranks", "ranks_alone", "unsettled"]
@@ -34,7 +34,7 @@ def unsettled(ranks: Ranks, judgments: Judgments, variants: Sequence[Variant]) -
 
     Example:
         >>> from cxc_eccv.evaluation.plan import plan_of
-        >>> from cxc_eccv.ranking.given import given_ranks
+        >>> from cxc_eccv.ranking.lists.given import given_ranks
         >>> from cxc_eccv.registry import task
         >>> given, qrels = given_ranks([[30, 10]], [[10]]), Judgments.from_pairs([0], [10, 20, 30], [0], [10])
         >>> list(unsettled(given, qrels, plan_of(task("coco_5k"), None).parts["i2t"]))

@@ -13,8 +13,8 @@ from cxc_eccv.hub.evaluate_inputs import Column, finite_numbers, id_lists, ids, 
 from cxc_eccv.hub.evaluate_module import MetricModule
 from cxc_eccv.hub.evaluate_results import aggregated, label, results_of, variants
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.given import given_ranks
-from cxc_eccv.ranking.known_depth import values_at_known_depth
+from cxc_eccv.ranking.lists.depth import values_at_known_depth
+from cxc_eccv.ranking.lists.given import given_ranks
 from cxc_eccv.types import RatedPairs
 
 __all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]

@@ -13,7 +13,7 @@ from cxc_eccv.hub.evaluate_inputs import Column, id_lists, number_lists
 from cxc_eccv.hub.evaluate_module import MetricModule
 from cxc_eccv.hub.evaluate_results import label, results_of, variants
 from cxc_eccv.metrics.top_gains import TopGains
-from cxc_eccv.ranking.given import GivenRanks, given_ranks
+from cxc_eccv.ranking.lists.given import GivenRanks, given_ranks
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK
 
 __all__ = ["GradedRankingModule"]

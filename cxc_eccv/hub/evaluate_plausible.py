@@ -14,8 +14,7 @@ from cxc_eccv.hub.evaluate_module import MetricModule
 from cxc_eccv.hub.evaluate_results import results_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.judgments.plausible_hits import Look, PlausibleHits
-from cxc_eccv.ranking.given import given_ranks
-from cxc_eccv.ranking.places import id_array
+from cxc_eccv.ranking.lists.given import given_ranks, id_array
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["PlausibleMatchModule"]

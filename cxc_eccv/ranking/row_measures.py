@@ -7,9 +7,9 @@ from typing import Any
 
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.judgments.plausible_hits import Look, PlausibleHits
-from cxc_eccv.ranking.of_run import ranks_of_run
-from cxc_eccv.ranking.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.top_rows import TopRows
+from cxc_eccv.ranking.rank import ranks_of_run
+from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.types import Judgments, TopK
 

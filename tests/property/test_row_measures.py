@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
-from cxc_eccv.ranking.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.ranking.row_measures import plausible_hits, top_k
-from cxc_eccv.ranking.top_rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.ranked_lists import RankedLists
 
@@ -128,8 +128,8 @@ def test_readers_share_passes_with_the_ranks_of_positives(data, block_size, by_c
     """Whatever else is read, in one direction or both, as rows or columns, it stays what it is alone."""
     with pytest.MonkeyPatch.context() as patch:
         if by_columns:  # as in a gallery of any size
-            patch.setattr("cxc_eccv.ranking.column_readers.SHARE", 0)
-            patch.setattr("cxc_eccv.ranking.plausible_rows.FEW", 0)
+            patch.setattr("cxc_eccv.ranking.readers.top_columns.SHARE", 0)
+            patch.setattr("cxc_eccv.ranking.readers.plausible_rows.FEW", 0)
         check_readers(data, block_size)
 
 

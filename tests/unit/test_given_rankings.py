@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cxc_eccv import registry
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
-from cxc_eccv.ranking.given import given_ranks
-from cxc_eccv.ranking.known_depth import FAR, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.lists.depth import FAR, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.lists.given import given_ranks
 
 RANK_METRICS = {
     spec.label(**variant): (spec, variant)

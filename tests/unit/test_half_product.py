@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.half_product import HalfBlocks
+from cxc_eccv.ranking.scores.half_product import HalfProduct
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -17,7 +17,7 @@ COUNT = 403
 @pytest.fixture
 def only_half(monkeypatch):
     """No whole product may help out."""
-    monkeypatch.setattr("cxc_eccv.ranking.half_pass.count_one", None)
+    monkeypatch.setattr("cxc_eccv.ranking.shared_product.within.count_by_row", None)
 
 
 def fives(vectors, **options):
@@ -121,7 +121,7 @@ def test_a_constant_model_gets_a_whole_product_and_the_last_ranks(count):
 def test_very_many_twins_get_a_whole_product(monkeypatch):
     vectors = np.tile(np.random.default_rng(4).integers(-2, 3, (60, 8)), (3, 1)).astype(np.float32)
     run, judgments = fives(vectors)
-    monkeypatch.setattr("cxc_eccv.ranking.half_pass.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.shared_product.within.BLOCK_BYTES", 1_000)
     ranks = positive_ranks(run, judgments, "t2t", similarity="dot")
     assert listed(ranks) == by_sorting(run, judgments)
 
@@ -129,7 +129,7 @@ def test_very_many_twins_get_a_whole_product(monkeypatch):
 def test_blocks_are_symmetric_among_twins():
     vectors = np.random.default_rng(5).standard_normal((64, 70)).astype(np.float32)
     vectors[[1, 20, 63]], vectors[[9, 40]] = vectors[1], vectors[9]
-    blocks = HalfBlocks(vectors, np.arange(0), without_self=False, shared_bytes=10**6)
-    top = blocks.fill(0, 10, np.empty((64, 64), dtype=np.float32)).copy()
-    bottom = blocks.fill(40, 64, np.empty((64, 64), dtype=np.float32))
+    blocks = HalfProduct(vectors, np.arange(0), without_self=False, shared_bytes=10**6)
+    top = blocks.fill(0, 10, blocks.room(64)).copy()
+    bottom = blocks.fill(40, 64, blocks.room(64))
     assert top[1, 40] == top[9, 20] == top[1, 9] == top[9, 63] == bottom[0, 63 - 40]

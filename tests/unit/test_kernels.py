@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cxc_eccv.ranking import kernels
-from cxc_eccv.ranking.positives import positive_ranks_many
-from cxc_eccv.ranking.reached import NEAR_PER_PAIR
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR
+from cxc_eccv.ranking.rank import positive_ranks_many
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -42,7 +42,7 @@ def check(found, lines, bounds, low, high, axis):
     segments = list(itertools.pairwise(bounds.tolist()))
     for pair, line in enumerate(lines):
         counts, near = expected(line.tolist(), segments, low[pair], high[pair])
-        own = np.stack([found.low, found.high], axis=-1).take(pair, axis=axis)
+        own = np.stack([found.at_least, found.above], axis=-1).take(pair, axis=axis)
         assert own.tolist() == counts
         mine = found.pairs == pair
         assert sorted(zip(found.places[mine].tolist(), found.scores[mine].tolist(), strict=True)) == near
@@ -79,8 +79,8 @@ def test_columns_are_counted_as_by_a_loop(height, pairs):
 def test_no_pairs_are_no_counts():
     none, block = np.empty(0, dtype=np.int64), scores_with_ties(4, 16)
     low, high = thresholds(0)
-    assert kernels.row_counts(block, none, low, high, np.array([0, 8, 16])).low.shape == (0, 2)
-    assert kernels.column_counts(block, none, low, high, np.array([0, 4])).high.shape == (1, 0)
+    assert kernels.row_counts(block, none, low, high, np.array([0, 8, 16])).at_least.shape == (0, 2)
+    assert kernels.column_counts(block, none, low, high, np.array([0, 4])).above.shape == (1, 0)
 
 
 @pytest.mark.usefixtures("counted_by")

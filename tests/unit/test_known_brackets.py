@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.ranking.column_pairs import ColumnPairs
+from cxc_eccv.ranking.counts import ScoresTooAlike
+from cxc_eccv.ranking.readers.column_pairs import ColumnPairs
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
@@ -18,7 +19,7 @@ def test_counts_do_not_depend_on_when_a_pairs_score_is_known(order, reach):
     segments = np.repeat([0, 1], 15)
     for block in order:
         part = slice(10 * block, 10 * block + 10)
-        pairs.count(scores[part], part.start, segments[part])
+        pairs.read(scores[part], part.start, segments[part])
     counts = pairs.resolve()
     for pair, (column, score) in enumerate(zip(columns, own, strict=True)):
         for segment in (0, 1):
@@ -29,5 +30,5 @@ def test_counts_do_not_depend_on_when_a_pairs_score_is_known(order, reach):
 
 def test_a_score_outside_its_bracket_unsettles():
     pairs = ColumnPairs(np.array([1]), np.array([0]), np.float32([0.4]), np.float32([0.6]), 1)
-    pairs.count(np.full((2, 1), 0.7, dtype=np.float32), 0, np.zeros(2, dtype=np.int64))
-    assert not pairs.settled
+    with pytest.raises(ScoresTooAlike):
+        pairs.read(np.full((2, 1), 0.7, dtype=np.float32), 0, np.zeros(2, dtype=np.int64))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.of_run import ranks_of_run
+from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.ranked_lists import RankedLists
 from cxc_eccv.types import Judgments, PositiveRanks
@@ -105,7 +105,7 @@ def test_blocks_of_queries_do_not_show(monkeypatch):
     run = RankingsRun.from_dicts(t2i={query: random.permutation(gallery)[: 5 + query % 40] for query in range(70)})
     qrels = Judgments.from_pairs(np.arange(70), gallery, np.arange(70), random.choice(gallery, 70))
     whole = ranks_of_run(run, {"task": ("t2i", qrels)})["task"]
-    monkeypatch.setattr("cxc_eccv.ranking.list_blocks.ITEMS_AT_ONCE", 64)
+    monkeypatch.setattr("cxc_eccv.ranking.lists.blocks.ITEMS_AT_ONCE", 64)
     same(ranks_of_run(run, {"task": ("t2i", qrels)})["task"].ranks, whole.ranks)
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
-from cxc_eccv.ranking.brackets import brackets
-from cxc_eccv.ranking.column_pairs import ColumnPairs
-from cxc_eccv.ranking.vectors import first_twins
+from cxc_eccv.ranking.counts import ScoresTooAlike
+from cxc_eccv.ranking.readers.brackets import brackets
+from cxc_eccv.ranking.readers.column_pairs import ColumnPairs
+from cxc_eccv.ranking.scores.vectors import first_twins
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -106,7 +107,7 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
 
 def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
     run = whole_number_run(seed=4)
-    monkeypatch.setattr("cxc_eccv.ranking.passes.count_one", None)
+    monkeypatch.setattr("cxc_eccv.ranking.shared_product.cross_modal.count_by_row", None)
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
     ranks = positive_ranks_many(run, requests, similarity="dot")
     assert listed(ranks["t2i"]) == by_sorting(run, requests["t2i"][1], "t2i")
@@ -264,11 +265,11 @@ def test_brackets_hold_the_score_of_every_product(width):
 
 def test_a_score_outside_its_bracket_is_noticed():
     pairs = ColumnPairs(np.array([0]), np.array([0]), np.float32([0.1]), np.float32([0.2]), 1)
-    pairs.count(np.float32([[0.3]]), 0, np.array([0]))
-    assert not pairs.settled
+    with pytest.raises(ScoresTooAlike):
+        pairs.read(np.float32([[0.3]]), 0, np.array([0]))
 
 
 def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.ranking.vectors.row_hashes", lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr("cxc_eccv.ranking.scores.vectors.row_hashes", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
     assert first_twins(rows).tolist() == [0, 1, 0, 3, 1]

@@ -7,10 +7,10 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.thresholds import scores_at_depths
+from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.ranking.row_measures import plausible_hits, top_k
-from cxc_eccv.ranking.thresholds import scores_at_depths
-from cxc_eccv.ranking.top_rows import TopRows
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -104,9 +104,9 @@ def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(ot
     deep = {name: [TopRows(one, 170)] for name, one in judged.items()}
     alone = top_k(run, judged[others], others, 3)
     with monkeypatch.context() as patch:
-        patch.setattr("cxc_eccv.ranking.positives.count_both", None)
+        patch.setattr("cxc_eccv.ranking.rank.count_both", None)
         ranks_of_run(run, requests, readers=deep)
-    monkeypatch.setattr("cxc_eccv.ranking.positives.count_one", None)
+    monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
     shallow = TopRows(judged[others], 3)
     ranks_of_run(run, requests, readers=deep | {others: [shallow]})
     assert shallow.result.ids.tolist() == alone.ids.tolist()

@@ -1,0 +1,143 @@
+"""How many scores of a block reach thresholds: compiled from ``_kernels.c``, or NumPy where no compiler was at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.ranking.kernels import numpy_kernels
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached
+from cxc_eccv.types import FloatArray, IntArray
+
+try:
+    from cxc_eccv.ranking.kernels._kernels import count_columns, count_rows, multiply_pairs
+
+    COMPILED = True
+except ImportError:
+    COMPILED = False
+
+__all__ = ["COMPILED", "column_counts", "pair_products", "row_counts"]
+
+
+def row_counts(
+    block: NDArray[np.float32],
+    rows: IntArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    bounds: IntArray,
+) -> Reached:
+    """Count the scores of rows.
+
+    Args:
+        block: (B, width) scores; the width is a multiple of 8.
+        rows: (P,) row of the block that each pair looks at.
+        low: (P,) thresholds to be reached.
+        high: (P,) thresholds to be exceeded, at least ``low``.
+        bounds: (S + 1,) segments of the columns, from 0 to the width in multiples of 8, none empty.
+
+    Returns:
+        Counts of shape (P, S).
+
+    Example:
+        >>> block, five = np.arange(16, dtype=np.float32).reshape(1, 16), np.array([5], dtype=np.float32)
+        >>> found = row_counts(block, np.array([0]), five, five, np.array([0, 8, 16]))
+        >>> found.at_least.tolist(), found.above.tolist()
+        ([[3, 8]], [[2, 8]])
+    """
+    if COMPILED and block.dtype == np.float32:
+        return _compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
+    return numpy_kernels.row_counts(block, rows, low, high, bounds)
+
+
+def column_counts(
+    block: NDArray[np.float32],
+    columns: IntArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    bounds: IntArray,
+) -> Reached:
+    """Count the scores of columns.
+
+    Args:
+        block: (B, width) scores.
+        columns: (P,) column of the block that each pair looks at, ascending.
+        low: (P,) thresholds to be reached.
+        high: (P,) thresholds to be exceeded, at least ``low``.
+        bounds: (S + 1,) segments of the rows, from 0 to B, none empty.
+
+    Returns:
+        Counts of shape (S, P).
+
+    Example:
+        >>> block, three = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([3], dtype=np.float32)
+        >>> found = column_counts(block, np.array([1]), three, three, np.array([0, 3]))
+        >>> found.at_least.tolist(), found.above.tolist()
+        ([[2]], [[1]])
+    """
+    if COMPILED and block.dtype == np.float32:
+        return _compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
+    return numpy_kernels.column_counts(block, columns, low, high, bounds)
+
+
+def pair_products(
+    queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Multiply pairs of vectors in double precision.
+
+    Args:
+        queries: (Q, D) vectors.
+        items: (N, D) vectors.
+        rows: (P,) indices into ``queries``.
+        columns: (P,) indices into ``items``.
+
+    Returns:
+        (P,) dot products, and (P,) sums of the absolute values of what these add up.
+
+    Example:
+        >>> one, other = np.array([[1, 2]], dtype=np.float32), np.array([[3, -4]], dtype=np.float32)
+        >>> [values.tolist() for values in pair_products(one, other, np.array([0]), np.array([0]))]
+        [[-5.0], [11.0]]
+    """
+    if not COMPILED:
+        return numpy_kernels.pair_products(queries, items, rows, columns)
+    sums, magnitudes = np.empty((2, rows.size))
+    multiply_pairs(
+        np.ascontiguousarray(queries, np.float32),
+        np.ascontiguousarray(items, np.float32),
+        np.ascontiguousarray(rows, np.int64),
+        np.ascontiguousarray(columns, np.int64),
+        queries.shape[1],
+        sums,
+        magnitudes,
+    )
+    return sums, magnitudes
+
+
+def _compiled(
+    count: Callable[..., int],
+    block: NDArray[np.float32],
+    places: IntArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    bounds: IntArray,
+    shape: tuple[int, int],
+) -> Reached:
+    at_least, above = np.zeros((2, *shape), dtype=np.int64)
+    room = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
+    near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
+    found = count(
+        block,
+        np.ascontiguousarray(places, np.int64),
+        np.ascontiguousarray(low, np.float32),
+        np.ascontiguousarray(high, np.float32),
+        np.ascontiguousarray(bounds, np.int64),
+        at_least,
+        above,
+        *near,
+    )
+    near_pairs, near_places, near_scores = near
+    # Copies: a view would keep all the room.
+    kept = near_pairs[:found].copy(), near_places[:found].copy(), near_scores[:found].copy()
+    return Reached(at_least, above, *kept, found <= room)

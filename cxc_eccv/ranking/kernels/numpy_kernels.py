@@ -1,0 +1,160 @@
+"""What counting in a block of scores finds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["NEAR_PER_PAIR", "Reached", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+
+NEAR_PER_PAIR = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """How many scores reach the thresholds of each pair.
+
+    Attributes:
+        at_least: scores of each segment that are at least the pair's ``low``.
+        above: scores of each segment that are above its ``high``.
+        pairs, places, scores: (E,) each score from ``low`` to ``high`` of pairs where these differ, with its pair and
+            its column or row.
+        complete: whether the last three hold all of these; they do not where there are too many.
+    """
+
+    at_least: IntArray
+    above: IntArray
+    pairs: IntArray
+    places: IntArray
+    scores: NDArray[np.float32]
+    complete: bool
+
+
+PAIRS_AT_ONCE = 64
+ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
+WORDS_AT_ONCE = 255
+DENSE = 4
+
+
+def row_counts(
+    block: NDArray[Any], rows: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
+) -> Reached:
+    """See :func:`cxc_eccv.ranking.kernels.row_counts`."""
+    at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
+    flags, counter = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool), SegmentCounter(bounds)
+    for start in range(0, rows.size, PAIRS_AT_ONCE):
+        pairs = slice(start, start + PAIRS_AT_ONCE)
+        edges = [0, *(np.flatnonzero(np.diff(rows[pairs])) + 1).tolist(), rows[pairs].size]
+        for compare, bound, counts in ((np.greater_equal, low, at_least), (np.greater, high, above)):
+            for first, last in itertools.pairwise(edges):
+                compare(block[rows[start + first]], bound[pairs][first:last, None], out=flags[first:last])
+            counts[pairs] = counter.count(flags[: edges[-1]])
+    return _with_near(at_least, above, low, high, (at_least - above).sum(axis=1), lambda own: block[rows[own]])
+
+
+def column_counts(
+    block: NDArray[Any], columns: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
+) -> Reached:
+    """See :func:`cxc_eccv.ranking.kernels.column_counts`."""
+    at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
+    groups = _columns_apart(columns)
+    for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
+        for start in range(first, last, ROWS_AT_ONCE):
+            strip = block[start : min(start + ROWS_AT_ONCE, last)]
+            for own, chosen in groups:
+                scores = strip[:, chosen]
+                at_least[segment, own] += np.add.reduce((scores >= low[own]).view(np.uint8), axis=0, dtype=np.uint8)
+                above[segment, own] += np.add.reduce((scores > high[own]).view(np.uint8), axis=0, dtype=np.uint8)
+    within = (at_least - above).sum(axis=0)
+    return _with_near(at_least, above, low, high, within, lambda own: block.take(columns[own], axis=1).T)
+
+
+def pair_products(
+    queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """See :func:`cxc_eccv.ranking.kernels.pair_products`.
+
+    A reduction that casts works through a buffer, whose ends would change the order of a pair's sum with the pair's
+    position; hence the explicit float64 products.
+    """
+    sums, magnitudes = np.empty((2, rows.size))
+    for start in range(0, rows.size, PAIRS_AT_ONCE):
+        part = slice(start, start + PAIRS_AT_ONCE)
+        products = np.multiply(queries[rows[part]], items[columns[part]], dtype=np.float64)
+        sums[part] = products.sum(axis=1)
+        magnitudes[part] = np.abs(products, out=products).sum(axis=1)
+    return sums, magnitudes
+
+
+class SegmentCounter:
+    """Counts the true flags of each segment, eight flags to a 64-bit word.
+
+    Args:
+        bounds: (S + 1,) segment boundaries in columns, multiples of 8.
+
+    Example:
+        >>> flags = np.array([[True, True] + 6 * [False] + 8 * [True]])
+        >>> SegmentCounter(np.array([0, 8, 16])).count(flags).tolist()
+        [[2, 8]]
+    """
+
+    def __init__(self, bounds: IntArray) -> None:
+        words = bounds // 8
+        pieces = [np.arange(a, b, WORDS_AT_ONCE) for a, b in itertools.pairwise(words.tolist())]
+        self._pieces = np.concatenate(pieces)
+        self._segments = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])[:-1]])
+
+    def count(self, flags: NDArray[np.bool_]) -> IntArray:
+        """(P, S) number of true flags per row and segment; ``flags`` is (P, width), contiguous.
+
+        A piece of at most 255 words is added as one: no byte of the sum can overflow into the next.
+        """
+        sums = np.add.reduceat(flags.view(np.uint64), self._pieces, axis=1)
+        totals = sums.view(np.uint8).reshape(len(flags), self._pieces.size, 8).sum(axis=2, dtype=np.int64)
+        return np.asarray(np.add.reduceat(totals, self._segments, axis=1))
+
+
+def _columns_apart(columns: IntArray) -> list[tuple[IntArray, slice | IntArray]]:
+    """The first pair of every column, every second one, ..., and all further ones, each group with its columns.
+
+    Columns side by side are a slice, which copies no scores.
+    """
+    starts = np.flatnonzero(np.diff(columns, prepend=-1))
+    ordinal = np.arange(columns.size) - np.repeat(starts, np.diff(np.append(starts, columns.size)))
+    groups = [np.flatnonzero(np.minimum(ordinal, DENSE) == place) for place in range(DENSE + 1)]
+    return [(own, _slice_or_places(columns[own])) for own in groups if own.size]
+
+
+def _slice_or_places(columns: IntArray) -> slice | IntArray:
+    return slice(columns[0], columns[-1] + 1) if np.all(np.diff(columns) == 1) else columns
+
+
+def _with_near(
+    at_least: IntArray,
+    above: IntArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    within: IntArray,
+    lines_of: Callable[[IntArray], NDArray[Any]],
+) -> Reached:
+    """Look up the scores between the thresholds of pairs, of which (P,) ``within`` has the number."""
+    apart = low < high
+    complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
+    near = np.flatnonzero(apart & (within > 0)) if complete else np.empty(0, dtype=np.int64)
+    pairs, places, scores = [near[:0]], [near[:0]], [low[:0]]
+    for start in range(0, near.size, PAIRS_AT_ONCE):
+        own = near[start : start + PAIRS_AT_ONCE]
+        lines = lines_of(own)
+        at, place = np.nonzero((lines >= low[own, None]) & (lines <= high[own, None]))
+        pairs.append(own[at])
+        places.append(place)
+        scores.append(lines[at, place])
+    found = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
+    return Reached(at_least, above, *found, complete)

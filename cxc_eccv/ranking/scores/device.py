@@ -1,0 +1,158 @@
+"""The product on a torch device, and counting there; torch is imported when a device is named."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.ranking.counts import Counts
+from cxc_eccv.ranking.scores.product import twins_of
+from cxc_eccv.types import IntArray
+
+__all__ = ["DeviceProduct", "device_product", "full_precision"]
+
+SCORES_AT_ONCE = 2**26
+FLAGS_AT_ONCE = 2**25
+
+
+@contextmanager
+def device_product(
+    device: str, rows: NDArray[np.float32], columns: NDArray[np.float32], padding: IntArray, own: IntArray | None
+) -> Iterator[DeviceProduct]:
+    """The product of rows with laid-out columns on a device, in full precision while inside.
+
+    Scores are float32 products, never TF32. They may differ from those of another device in the last bits, and so may
+    the order of items whose scores agree up to these; byte-identical items tie on every device.
+
+    Args:
+        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
+        rows: (R, D) float32 vectors of the queries.
+        columns: (width, D) float32 laid-out vectors of the gallery.
+        padding: columns that hold no item.
+        own: (R,) column of the query itself, or -1; None where queries are no items.
+
+    Raises:
+        InvalidOption: torch is not installed, or knows no such device here.
+    """
+    torch = _torch_on(device)
+    with full_precision(torch, device):
+        yield DeviceProduct(torch, device, rows, columns, padding, own)
+
+
+class DeviceProduct:
+    """Scores as tensors, see :func:`device_product`."""
+
+    def __init__(
+        self,
+        torch: Any,  # noqa: ANN401 - the module
+        device: str,
+        rows: NDArray[np.float32],
+        columns: NDArray[np.float32],
+        padding: IntArray,
+        own: IntArray | None,
+    ) -> None:
+        self.height, self.width = len(rows), len(columns)
+        self.rows_at_once = max(1, min(self.height, SCORES_AT_ONCE // self.width))
+        self._torch, self._device, self._own = torch, device, own
+        self._rows, self._columns = self._there(rows), self._there(columns)
+        self._originals, self._copies = map(self._there, twins_of(columns))
+        self._padding = self._there(padding)
+
+    def room(self, _size: int) -> None:
+        """None: torch keeps its own memory."""
+
+    def fill(self, start: int, stop: int, _room: None) -> Any:  # noqa: ANN401 - a tensor
+        """(stop - start, width) scores on the device."""
+        block = self._rows[start:stop] @ self._columns.T
+        block[:, self._copies] = block[:, self._originals]
+        block[:, self._padding] = -self._torch.inf
+        if self._own is not None:
+            columns = self._own[start:stop]
+            rows = np.flatnonzero(columns >= 0)
+            block[self._there(rows), self._there(columns[rows])] = -self._torch.inf
+        return block
+
+    def count_rows(self, block: Any, rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:  # noqa: ANN401
+        """Count pairs where the scores are, see :data:`cxc_eccv.ranking.readers.row_pairs.CountRows`."""
+        counts = Counts.zeros(rows.size, bounds.size - 1)
+        size = max(1, FLAGS_AT_ONCE // self.width)
+        for start in range(0, rows.size, size):
+            pairs = slice(start, start + size)
+            there = self._there(rows[pairs])
+            scores, competing = block[there, self._there(columns[pairs])], block[there]
+            counts.scores[pairs] = scores.cpu().numpy()
+            counts.at_least[pairs] = self._counted(competing >= scores[:, None], bounds)
+            counts.above[pairs] = self._counted(competing > scores[:, None], bounds)
+        return counts
+
+    def _counted(self, flags: Any, bounds: IntArray) -> IntArray:  # noqa: ANN401 - a (P, width) tensor
+        edges = itertools.pairwise(bounds.tolist())
+        sums = [self._torch.count_nonzero(flags[:, left:right], dim=1) for left, right in edges]
+        return np.asarray(self._torch.stack(sums, dim=1).cpu().numpy())
+
+    def _there(self, values: NDArray[Any]) -> Any:  # noqa: ANN401 - a tensor
+        return self._torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+
+
+def _torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
+    """The torch module, once the device is known to be there.
+
+    Args:
+        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
+
+    Raises:
+        InvalidOption: torch is not installed, or knows no such device here.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise InvalidOption(
+            f"device {device!r} needs torch, which is not installed: pip install torch; or leave it out"
+        )
+    torch = importlib.import_module("torch")
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidOption(f"device {device!r} cannot be used: {reason}; leave it out to use the processor") from None
+    return torch
+
+
+@contextmanager
+def full_precision(torch: Any, device: str) -> Iterator[None]:  # noqa: ANN401 - the torch module
+    """Products in float32 proper while inside: no TF32, no bfloat16, no autocast, no gradients.
+
+    TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not. The settings of the
+    caller are restored.
+
+    Args:
+        torch: the module.
+        device: where the products run.
+    """
+    with ExitStack() as stack:
+        for settings in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)):
+            stack.enter_context(_exact(settings))
+        stack.enter_context(torch.autocast(torch.device(device).type, enabled=False))
+        stack.enter_context(torch.inference_mode())
+        yield
+
+
+@contextmanager
+def _exact(settings: Any) -> Iterator[None]:  # noqa: ANN401 - a settings object of torch
+    """Newer versions of torch name the precision, older ones allow TF32 or not."""
+    name, exact = ("fp32_precision", "ieee") if hasattr(settings, "fp32_precision") else ("allow_tf32", False)
+    if not hasattr(settings, name):
+        yield
+        return
+    before = getattr(settings, name)
+    setattr(settings, name, exact)
+    try:
+        yield
+    finally:
+        setattr(settings, name, before)

@@ -1,0 +1,328 @@
+"""Ranks in a gallery too large to copy: counted tile by tile and shard by shard, and added."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.ranking.counts import Counts
+from cxc_eccv.ranking.kernels import row_counts
+from cxc_eccv.ranking.merged_judgments import MergedJudgments
+from cxc_eccv.ranking.scan import Options, scan, workers
+from cxc_eccv.ranking.scores.product import ALIGNMENT
+from cxc_eccv.ranking.scores.vectors import SIMILARITIES, first_twins, prepare, refuse_overflow, row_hashes
+from cxc_eccv.ranking.tie_rule import rank_positives
+from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
+
+__all__ = ["LargeGallery", "ShardCounts"]
+
+ROWS_AT_ONCE = 512
+TILE_WIDTH = 8192
+
+
+class LargeGallery:
+    """Exact ranks of all positives without the gallery in memory.
+
+    Every item's score comes from one product. Positives, and items with the bytes of a positive, are scored in a small
+    product of their own, so that a positive ties with its twins wherever these stand; all other items are scored in
+    their tile. Memory holds the queries, Q x R scores for R distinct positives, and two tiles of about 25 MB per
+    thread. With folds, items of another fold than the query's do not compete.
+
+    Args:
+        queries: vectors of the queries.
+        judgments: positives of every query.
+        positives: vectors of the items that are a positive of some query; further ones are ignored.
+        similarity: ``cosine`` or ``dot``.
+
+    Raises:
+        MissingIds: a query or a positive has no vector.
+        UnknownName: no such similarity.
+
+    Example:
+        >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
+        >>> qrels = Judgments.from_pairs([1], ids, [1], [7])
+        >>> gallery = LargeGallery(Embeddings([1], [[1, 0]]), qrels, Embeddings(ids[:1], vectors[:1]))
+        >>> counts = gallery.count(ids[:2], vectors[:2]) + gallery.count(ids[2:], vectors[2:])
+        >>> gallery.ranks(counts).ranks.tolist()
+        [3]
+    """
+
+    def __init__(
+        self, queries: Embeddings, judgments: Judgments, positives: Embeddings, *, similarity: str = "cosine"
+    ) -> None:
+        if similarity not in SIMILARITIES:
+            raise UnknownName("similarity", similarity, SIMILARITIES)
+        self._similarity = similarity
+        self._merged = MergedJudgments.of({"": judgments})
+        items, pair_items = np.unique(self._merged.items, return_inverse=True)
+        self._positives = Positives(self._vectors(positives, self._merged.gallery_ids[items], "positives"))
+        rows = self._vectors(queries, self._merged.query_ids, "queries")
+        scores = rows @ self._positives.distinct.T
+        self._pair_scores = scores[self._merged.queries, self._positives.of_item[pair_items]]
+        self._rows, self._scores = rows, scores
+        self._competes = self._merged.shares[""].competes
+
+    def count(self, ids: IntArray, vectors: NDArray[Any]) -> ShardCounts:
+        """Count a shard of the gallery.
+
+        Args:
+            ids: (C,) gallery ids.
+            vectors: (C, D) of any floating type, in memory or memory-mapped; read tile by tile, never copied whole.
+
+        Raises:
+            DataError: an id that is not of the gallery, or occurs twice.
+            MalformedRun: other shapes, NaN, infinite values, or values beyond float32.
+        """
+        covered = ShardCounts.coverage(ids, vectors, self._merged.gallery_ids, self._rows.shape[1])
+        segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
+        starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
+            for counts in pool.map(lambda start: self._tile(ids, vectors, segments, start), starts):
+                totals += counts
+        return ShardCounts(totals[0], totals[1], covered)
+
+    def ranks(self, counts: ShardCounts) -> PositiveRanks:
+        """Ranks, once the shards that were counted make up the gallery.
+
+        Raises:
+            MissingIds: some of the gallery was not counted.
+        """
+        counts.refuse_gaps(self._merged.gallery_ids)
+        of_item = self._merged.segments[self._merged.items][:, None]
+        own = of_item == np.arange(self._merged.n_segments)
+        at_least, above = (np.where(own, column[:, None], 0) for column in (counts.at_least, counts.above))
+        return rank_positives(self._merged, self._merged.shares[""], Counts(self._pair_scores, at_least, above))
+
+    def _vectors(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
+        places, known = positions_of(ids, embeddings.ids)
+        if not known.all():
+            raise MissingIds(
+                f"{np.count_nonzero(~known)} of {ids.size} {kind} have no vector, the first: {ids[~known][0]}. "
+                "Encode these items too."
+            )
+        out = np.empty((ids.size, embeddings.vectors.shape[1]), dtype=np.float32)
+        prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        return out
+
+    def _tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
+        own = slice(start, start + TILE_WIDTH)
+        tile = tile_of(ids[own], vectors[own], self._similarity, self._positives)
+        if self._similarity == "dot":
+            refuse_overflow(self._rows, tile.vectors)
+        counts, whole = self._zeros(), np.array([0, len(tile.vectors)])
+
+        def read(block: NDArray[np.float32], first: int) -> None:
+            self._leave_out_other_folds(block, segments[own], first)
+            if self._merged.without_self:
+                self._leave_out_self(block, ids[own], first)
+            pairs = slice(*np.searchsorted(self._merged.queries, [first, first + len(block)]).tolist())
+            scores = self._pair_scores[pairs]
+            found = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
+            counts[:, pairs] += found.at_least[:, 0], found.above[:, 0]
+
+        scan(TileProduct(self._rows, tile, self._scores), read, Options(), rows_at_once=ROWS_AT_ONCE, threads=1)
+        return counts
+
+    def _zeros(self) -> IntArray:
+        """(2, P) no items at least as high as each positive, and none above."""
+        return np.zeros((2, self._pair_scores.size), dtype=np.int64)
+
+    def _leave_out_other_folds(self, block: NDArray[np.float32], segments: IntArray, first: int) -> None:
+        if self._merged.n_segments > 1:
+            competes = self._competes[first : first + len(block)]
+            np.copyto(block[:, : segments.size], -np.inf, where=~competes[:, segments])
+
+    def _leave_out_self(self, block: NDArray[np.float32], ids: IntArray, first: int) -> None:
+        query_ids = self._merged.query_ids[first : first + len(block)]
+        columns, known = positions_of(query_ids, ids)
+        block[np.flatnonzero(known), columns[known]] = -np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardCounts:
+    """What a shard of the gallery adds to the ranks of P positive pairs; ``+`` adds disjoint shards.
+
+    The fields are plain arrays, to be saved and sent between processes.
+
+    Attributes:
+        at_least: (P,) items that score as high or higher, the positive itself included where it is in the shard.
+        above: (P,) items that score higher.
+        covered: (N,) whether each gallery item is in the shard, eight to a byte.
+    """
+
+    at_least: IntArray
+    above: IntArray
+    covered: NDArray[np.uint8]
+
+    def __add__(self, other: ShardCounts) -> ShardCounts:
+        """Counts of both shards.
+
+        Raises:
+            DataError: they have items in common.
+        """
+        common = int(np.unpackbits(self.covered & other.covered).sum())
+        if common:
+            raise DataError(f"two shards have {common} items in common; every item must be counted once")
+        return ShardCounts(self.at_least + other.at_least, self.above + other.above, self.covered | other.covered)
+
+    @staticmethod
+    def coverage(ids: IntArray, vectors: NDArray[Any], gallery_ids: IntArray, width: int) -> NDArray[np.uint8]:
+        """Which gallery items a shard holds.
+
+        Args:
+            ids: (C,) ids of the shard.
+            vectors: (C, D) its vectors.
+            gallery_ids: (N,) ids of the whole gallery.
+            width: the D of the queries.
+
+        Raises:
+            DataError: an id that is not of the gallery, or occurs twice.
+            MalformedRun: the shapes do not fit.
+
+        Example:
+            >>> ShardCounts.coverage(np.array([9]), np.ones((1, 2)), np.array([7, 8, 9]), 2).tolist()
+            [32]
+        """
+        if vectors.ndim != 2 or vectors.shape != (ids.size, width) or vectors.dtype.kind != "f":
+            raise MalformedRun(
+                f"a shard of {ids.size} ids has vectors {vectors.shape} of type {vectors.dtype}; need "
+                f"{(ids.size, width)}, floating"
+            )
+        places, known = positions_of(ids, gallery_ids)
+        if not known.all():
+            raise DataError(
+                f"the shard has {np.count_nonzero(~known)} items outside the gallery, first {ids[~known][0]}"
+            )
+        covered = np.zeros(gallery_ids.size, dtype=bool)
+        covered[places] = True
+        if np.count_nonzero(covered) != ids.size:
+            raise DataError("the shard lists an id twice; every item must be counted once")
+        return np.packbits(covered)
+
+    def refuse_gaps(self, gallery_ids: IntArray) -> None:
+        """Refuse counts that do not cover the gallery.
+
+        Raises:
+            MissingIds: says how many items are missing, and the first.
+        """
+        covered = np.unpackbits(self.covered, count=gallery_ids.size).astype(bool)
+        if not covered.all():
+            raise MissingIds(
+                f"{np.count_nonzero(~covered)} of {gallery_ids.size} gallery items were in no shard, the first: "
+                f"{gallery_ids[~covered][0]}. Count the remaining shards and add them."
+            )
+
+
+ROWS_PREPARED_AT_ONCE = 256
+
+
+class Positives:
+    """Distinct vectors of the positives, by which a gallery recognises them and their twins.
+
+    Args:
+        vectors: (N, D) float32 prepared vectors.
+
+    Attributes:
+        distinct: (R, D) those without their copies.
+        of_item: (N,) place of each in ``distinct``.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        leaders, self.of_item = np.unique(first_twins(vectors), return_inverse=True)
+        self.distinct = np.ascontiguousarray(vectors[leaders])
+        hashes = row_hashes(self.distinct)
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+
+    def find(self, vectors: NDArray[np.float32]) -> IntArray:
+        """(C,) place in ``distinct`` of the vector with the same bytes; -1 where there is none.
+
+        Example:
+            >>> one, two = np.float32([[1, 2]]), np.float32([[3, 4]])
+            >>> Positives(one).find(np.concatenate([two, one])).tolist()
+            [-1, 0]
+        """
+        hashes = row_hashes(vectors)
+        found = np.full(len(vectors), -1)
+        first, last = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
+        for row in np.flatnonzero(first < last).tolist():
+            for place in self._order[first[row] : last[row]].tolist():
+                if self.distinct[place].tobytes() == vectors[row].tobytes():
+                    found[row] = place
+        return found
+
+
+class Tile(NamedTuple):
+    """Prepared gallery vectors.
+
+    Attributes:
+        vectors: (C, D) float32; C is a multiple of eight.
+        padding: columns that hold no item.
+        twins: columns of items that are a positive or have the bytes of one.
+        places: the distinct positive of each of these.
+    """
+
+    vectors: NDArray[np.float32]
+    padding: IntArray
+    twins: IntArray
+    places: IntArray
+
+
+class TileProduct:
+    """Scores of all queries with one tile.
+
+    Args:
+        rows: (Q, D) prepared vectors of the queries.
+        tile: of the gallery.
+        scores: (Q, R) of the queries with every distinct positive, which its twins share.
+    """
+
+    def __init__(self, rows: NDArray[np.float32], tile: Tile, scores: NDArray[np.float32]) -> None:
+        self.height, self.width = len(rows), len(tile.vectors)
+        self._rows, self._tile, self._scores = rows, tile, scores
+
+    def room(self, size: int) -> NDArray[np.float32]:
+        """Memory for one block."""
+        return np.empty((size, self.width), dtype=np.float32)
+
+    def fill(self, start: int, stop: int, room: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(stop - start, width) scores; minus infinity in the padding."""
+        block = np.matmul(self._rows[start:stop], self._tile.vectors.T, out=room[: stop - start])
+        block[:, self._tile.twins] = self._scores[start:stop][:, self._tile.places]
+        block[:, self._tile.padding] = -np.inf
+        return block
+
+
+def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Positives) -> Tile:
+    """Prepare a few gallery items.
+
+    Args:
+        ids: (C,) their ids, for messages.
+        vectors: (C, D) of any floating type.
+        similarity: ``cosine`` or ``dot``.
+        positives: what to recognise.
+
+    Raises:
+        MalformedRun: NaN, infinite values, or values beyond float32.
+    """
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(vectors, dtype=np.float32)
+    finite = np.isfinite(single.sum(axis=1, dtype=np.float64))
+    if not finite.all():
+        raise MalformedRun(
+            f"{np.count_nonzero(~finite)} vectors hold NaN or infinite values, or values beyond float32, the first "
+            f"for id {ids[~finite][0]}; check the model's output on this item"
+        )
+    out = np.zeros((-(-ids.size // ALIGNMENT) * ALIGNMENT, single.shape[1]), dtype=np.float32)
+    for start in range(0, ids.size, ROWS_PREPARED_AT_ONCE):
+        own = np.arange(start, min(start + ROWS_PREPARED_AT_ONCE, ids.size))
+        prepare(single, similarity, own, own, out)
+    places = positives.find(out[: ids.size])
+    twins = np.flatnonzero(places >= 0)
+    return Tile(out, np.arange(ids.size, len(out)), twins, places[twins])
