@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.encoding.processes import Processes, joined
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
-from cxc_eccv.ranking.sharded.large_gallery import LargeGallery, ShardCounts
+from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.sides import sides_of
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks

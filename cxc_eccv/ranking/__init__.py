@@ -1,6 +1,38 @@
-"""From a run and judgments to the ranks of all positives: exact, blocked, with one tie rule."""
+"""From a run and judgments to the ranks of all positives: exact, blocked, with one tie rule.
 
+One idea carries the folder: **scores come in blocks of rows, and readers look at each block while it is there.** The
+score matrix of a real test split, 25,000 captions by 5,000 images, is never whole in memory; a block is::
+
+              columns: gallery items, sorted by segment, padded to words of eight
+              segment 0          | segment 1       | padding
+    start  -> 0.31  0.12  0.70 .. | 0.05  0.44 ..   | -inf
+    row       0.58  -inf  0.33 .. | 0.20  0.13 ..   | -inf     -inf: the query itself, padding
+    stop   -> 0.02  0.66  0.41 .. | 0.39  0.08 ..   | -inf
+
+A *segment* is a largest set of gallery items that all tasks treat alike, so that one pass counts for all of them
+(:mod:`~cxc_eccv.ranking.merged_judgments`). Nothing is sorted: the rank of a positive follows from how many scores of
+its row are at least as high, and how many are higher (:mod:`~cxc_eccv.ranking.counts`), by the tie rule
+(:mod:`~cxc_eccv.ranking.tie_rule`): an item that ties with a positive counts as ranked above it.
+
+- :mod:`~cxc_eccv.ranking.rank` is the front door: a run and what is asked of it, to results. It merges the judgments of
+  a direction, chooses between the ways to count it, and applies the tie rule.
+- :mod:`~cxc_eccv.ranking.scan` is the only loop: fill a block, let it be read by the thread that filled it, go on.
+- :mod:`~cxc_eccv.ranking.by_row` counts one direction, its queries as rows: the plain way, for any source of scores.
+- ``scores`` are the sources, each something that fills rows ``start`` to ``stop``: a product of embeddings, half a
+  product within one modality, given scores, a torch device.
+- ``readers`` learn from blocks: counts of positives whose query is a row, or a column (a *bracket* holds a pair's score
+  until it is known); the best of rows and of columns; plausible matches; similarities of rated pairs.
+- ``shared_product`` counts what one product can serve twice: both cross-modal directions, or both orders within one
+  modality. Where too many scores are alike for its brackets, :class:`~cxc_eccv.ranking.counts.ScoresTooAlike` is raised
+  and the direction is counted by row.
+- ``kernels`` count in C, or in NumPy with the same signatures and results.
+- ``lists`` are given rankings, which have no scores: the same results from positions, as far as they reach.
+- :mod:`~cxc_eccv.ranking.large_gallery` ranks in a gallery that is not in memory, tile by tile and shard by shard.
+
+A new source is a class with ``height``, ``width``, ``room`` and ``fill``; a new reader one with ``attach`` and ``read``.
+"""
+
+from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.ranking.rank import positive_ranks, positive_ranks_many, ranks_of_run
-from cxc_eccv.ranking.sharded.large_gallery import LargeGallery
 
 __all__ = ["LargeGallery", "positive_ranks", "positive_ranks_many", "ranks_of_run"]

@@ -17,16 +17,17 @@ from cxc_eccv.ranking.lists.rank_lists import ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
 from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.readers.top_columns import can_read_columns
+from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.ranking.scan import Options
 from cxc_eccv.ranking.scores.vectors import SIMILARITIES, places_of
 from cxc_eccv.ranking.shared_product.cross_modal import count_both
 from cxc_eccv.ranking.shared_product.within import count_within
 from cxc_eccv.ranking.tie_rule import rank_positives
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.runs.sides import sides_of
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK
 
-__all__ = ["Readers", "positive_ranks", "positive_ranks_many", "ranks_of_run"]
+__all__ = ["Readers", "positive_ranks", "positive_ranks_many", "ranks_of_run", "top_k"]
 
 CROSS_MODAL = ("i2t", "t2i")
 
@@ -220,3 +221,33 @@ def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[st
         return {}
     first = deep[0] if deep else max(merged, key=lambda direction: merged[direction].query_ids.size)
     return dict(sorted(merged.items(), key=lambda item: item[0] != first))
+
+
+def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any) -> TopK:  # noqa: ANN401
+    """The best items of every query, exact, under the pessimistic order.
+
+    Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
+    then the others from the lowest gain; equal ones among these by id.
+
+    Args:
+        run: embeddings, scores or rankings.
+        judgments: the queries, the gallery, and the gains that order ties; without gains the positives stand last.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        k: depth, at least 1; at most the gallery is returned.
+        **options: ``similarity``, ``block_size`` and ``progress``, as in :func:`positive_ranks_many`.
+
+    Raises:
+        MissingIds: the run lacks queries or gallery items.
+        RunTooShallow: a given ranking holds fewer items.
+        InvalidOption: k is not a whole number of at least 1.
+
+    Example:
+        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.types import Embeddings
+        >>> run = EmbeddingsRun(Embeddings([1], [[1, 0]]), Embeddings([7, 8, 9], [[3, 4], [4, 3], [3, 4]]))
+        >>> top_k(run, Judgments.from_pairs([1], [7, 8, 9], [1], [7]), "i2t", 3).ids.tolist()
+        [[8, 9, 7]]
+    """
+    reader = TopRows(judgments, k)
+    ranks_of_run(run, {}, readers={direction: [reader]}, **options)
+    return reader.result

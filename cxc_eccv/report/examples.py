@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.merge import MergedPairs, merge
-from cxc_eccv.ranking.row_measures import top_k
+from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.report.best_ranks import NOT_FOUND, best_ranks
 from cxc_eccv.report.chosen_queries import SHOWN_ITEMS, Chosen, chosen_queries
 from cxc_eccv.report.disagreement import directions_judged

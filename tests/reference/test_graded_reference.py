@@ -7,7 +7,7 @@ import pytest
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.graded import cxc_ratings, entailment_labels
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
-from cxc_eccv.ranking.row_measures import top_k
+from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 

@@ -7,12 +7,12 @@ metric, so it gets our matches.
 
 import numpy as np
 import pytest
+from row_measures import plausible_hits
 
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
-from cxc_eccv.ranking.row_measures import plausible_hits
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 

@@ -6,7 +6,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
-from cxc_eccv.ranking.row_measures import top_k
+from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.scores.device import full_precision
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from row_measures import plausible_hits
 
 import cxc_eccv as ce
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
@@ -17,8 +18,8 @@ from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.similarities import pair_similarities
-from cxc_eccv.ranking.row_measures import plausible_hits, top_k
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings

@@ -8,7 +8,7 @@ import pytest
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.sharded.large_gallery import LargeGallery
+from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -19,8 +19,8 @@ QUERIES, ITEMS = 70, 5_000
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.ranking.sharded.large_gallery.TILE_WIDTH", 1_000)
-    monkeypatch.setattr("cxc_eccv.ranking.sharded.large_gallery.ROWS_AT_ONCE", 33)
+    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.TILE_WIDTH", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.large_gallery.ROWS_AT_ONCE", 33)
 
 
 def judged(seed=0, width=12):

@@ -105,7 +105,7 @@ def test_blocks_of_queries_do_not_show(monkeypatch):
     run = RankingsRun.from_dicts(t2i={query: random.permutation(gallery)[: 5 + query % 40] for query in range(70)})
     qrels = Judgments.from_pairs(np.arange(70), gallery, np.arange(70), random.choice(gallery, 70))
     whole = ranks_of_run(run, {"task": ("t2i", qrels)})["task"]
-    monkeypatch.setattr("cxc_eccv.ranking.lists.blocks.ITEMS_AT_ONCE", 64)
+    monkeypatch.setattr("cxc_eccv.ranking.lists.rank_lists.ITEMS_AT_ONCE", 64)
     same(ranks_of_run(run, {"task": ("t2i", qrels)})["task"].ranks, whole.ranks)
 
 

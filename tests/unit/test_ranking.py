@@ -7,8 +7,7 @@ import pytest
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.readers.brackets import brackets
-from cxc_eccv.ranking.readers.column_pairs import ColumnPairs
+from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
 from cxc_eccv.ranking.scores.vectors import first_twins
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments

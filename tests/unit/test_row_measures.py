@@ -3,14 +3,15 @@
 import numpy as np
 import oracles
 import pytest
+from row_measures import plausible_hits
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
 from cxc_eccv.ranking.readers.thresholds import scores_at_depths
 from cxc_eccv.ranking.readers.top_rows import TopRows
-from cxc_eccv.ranking.row_measures import plausible_hits, top_k
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 def measured(sizes: dict[str, int], n_positives: int, dtype: str, n_shards: int) -> tuple[float, float]:
     """Seconds, and the largest resident size of the process in MB."""
-    from cxc_eccv.ranking.sharded.large_gallery import LargeGallery
+    from cxc_eccv.ranking.large_gallery import LargeGallery
     from cxc_eccv.types import Embeddings
 
     vectors = random_vectors(sizes["items"], sizes["width"], dtype)

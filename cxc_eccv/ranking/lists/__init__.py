@@ -1,1 +1,1 @@
-"""."""
+"""Given rankings, which have no scores: what is known from positions alone."""

@@ -1,1 +1,1 @@
-"""."""
+"""What is learnt from a block of scores while it is there."""

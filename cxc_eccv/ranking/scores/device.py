@@ -17,7 +17,7 @@ from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.scores.product import twins_of
 from cxc_eccv.types import IntArray
 
-__all__ = ["DeviceProduct", "device_product", "full_precision"]
+__all__ = ["DeviceProduct", "device_product", "full_precision", "torch_on"]
 
 SCORES_AT_ONCE = 2**26
 FLAGS_AT_ONCE = 2**25
@@ -42,7 +42,7 @@ def device_product(
     Raises:
         InvalidOption: torch is not installed, or knows no such device here.
     """
-    torch = _torch_on(device)
+    torch = torch_on(device)
     with full_precision(torch, device):
         yield DeviceProduct(torch, device, rows, columns, padding, own)
 
@@ -102,7 +102,7 @@ class DeviceProduct:
         return self._torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
 
 
-def _torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
+def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
     """The torch module, once the device is known to be there.
 
     Args:

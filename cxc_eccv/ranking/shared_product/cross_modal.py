@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from cxc_eccv.ranking.by_row import count_by_row
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.readers.brackets import brackets
-from cxc_eccv.ranking.readers.column_pairs import ColumnPairs
+from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
 from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.readers.row_pairs import RowPairs
 from cxc_eccv.ranking.readers.top_columns import ColumnReaders
