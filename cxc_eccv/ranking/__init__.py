@@ -29,7 +29,7 @@ its row are at least as high, and how many are higher (:mod:`~cxc_eccv.ranking.c
 - ``lists`` are given rankings, which have no scores: the same results from positions, as far as they reach.
 - :mod:`~cxc_eccv.ranking.large_gallery` ranks in a gallery that is not in memory, tile by tile and shard by shard.
 
-A new source is a class with ``height``, ``width``, ``room`` and ``fill``; a new reader one with ``attach`` and ``read``.
+A new source is a class with ``height``, ``width``, ``room`` and ``fill``; a new reader has ``attach`` and ``read``.
 """
 
 from cxc_eccv.ranking.large_gallery import LargeGallery
