@@ -1,9 +1,11 @@
 """A folder is replaced as a whole or not at all."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -88,10 +90,20 @@ def run_in_other_process(target):
         raise DataError(done.stderr.splitlines()[-1])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_parent_that_cannot_be_written_is_named(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(InvalidOption, match="cannot write beside"), replaced_folder(tmp_path / "data"):
+def test_a_parent_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    opened = os.open
+
+    def refuse(path, *arguments, **options):
+        """What the system does to all but root."""
+        if Path(path).parent == tmp_path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with (
+        pytest.raises(InvalidOption, match=r"cannot write beside .*Permission denied"),
+        replaced_folder(tmp_path / "a"),
+    ):
         pass
 
 
