@@ -8,6 +8,7 @@ import pytest
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, RunTooShallow
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Report
 
 
@@ -85,20 +86,31 @@ def test_a_shorter_ranking_gives_equal_values_or_none(forms, sample_library, dep
         assert short.provenance["run"]["directions"]["t2t"]["deepest"] == 5
 
 
-@pytest.mark.reference
-def test_coco_1k_needs_whole_rankings(real_library):
-    """Even lists that hold ten items of each fold are refused, as how many they hold is chance."""
-    images = real_library.images("test")["image_id"].to_numpy()
-    captions = real_library.captions("test")["caption_id"].to_numpy()
-    run = RankingsRun.from_dicts(t2i=dict.fromkeys(captions.tolist(), images[::10]))
-    report = ce.evaluate(run, data_dir=real_library, confidence=None)
-    assert "holds 100 of the 1000 items of its fold" in report.skipped["coco_1k/t2i/recall_at_1"]
+@pytest.fixture
+def ten_of_every_fold(sample_library, monkeypatch):
+    """Lists that hold ten images of each fold of 12, with the sample as the whole of COCO 1K."""
+    images = sample_library.images("test")["image_id"].to_numpy()
+    captions = sample_library.captions("test")["caption_id"].to_numpy()
+    monkeypatch.setattr(coco_1k, "IMAGES", images.size)
+    monkeypatch.setattr(coco_1k, "CAPTIONS", captions.size)
+    return RankingsRun.from_dicts(t2i=dict.fromkeys(captions.tolist(), images[np.arange(images.size) % 12 < 10]))
+
+
+def test_coco_1k_needs_whole_rankings(ten_of_every_fold, sample_library):
+    """Even lists that hold ten items of each fold are left out, as how many they hold is chance."""
+    report = ce.evaluate(ten_of_every_fold, data_dir=sample_library, confidence=None)
+    assert "holds 10 of the 12 items of its fold" in report.skipped["coco_1k/t2i/recall_at_1"]
     assert report.skipped["coco_1k/rsum"].startswith("needs i2t and t2i/recall_at_1")
     assert "coco_5k/t2i/recall_at_10" in report.scores
     assert not [key for key in report.scores if key.startswith("coco_1k")]
-    for options in ({"tasks": "coco_1k"}, {"tasks": ["coco_1k", "coco_5k"]}, {"metrics": ["recall_at_1"]}):
-        with pytest.raises(RunTooShallow, match="Rank the whole gallery"):
-            ce.evaluate(run, data_dir=real_library, confidence=None, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"tasks": "coco_1k"}, {"tasks": ["coco_1k", "coco_5k"]}, {"metrics": ["recall_at_1"]}]
+)
+def test_coco_1k_asked_for_by_name_refuses_them(options, ten_of_every_fold, sample_library):
+    with pytest.raises(RunTooShallow, match=r"holds 10 of the 12 items of its fold.*Rank the whole gallery"):
+        ce.evaluate(ten_of_every_fold, data_dir=sample_library, confidence=None, **options)
 
 
 @pytest.mark.reference
