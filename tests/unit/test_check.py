@@ -20,11 +20,6 @@ def check(monkeypatch):
     return check
 
 
-def pytest_at(path, *arguments, **environment):
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(path), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ | environment)
-
-
 def test_the_data_beside_the_checkout_is_taken_where_none_is_named(check, tmp_path, monkeypatch):
     mirror = tmp_path / "shared" / "data"
     assert check.choose_data("", mirror) == (
@@ -70,14 +65,38 @@ def test_the_tool_s_examples_are_right(check):
     assert doctest.testmod(check) == doctest.TestResults(failed=0, attempted=3)
 
 
-def test_a_test_without_its_data_is_skipped_and_named_and_fails_where_data_is_named(tmp_path):
-    path = "tests/data/test_photographs.py"
-    without = pytest_at(path, CXC_ECCV_DATA="")
-    assert (without.returncode, without.stdout.count("does not point at the real files")) == (0, 2), without.stdout
-    lacking = pytest_at(path, CXC_ECCV_DATA=str(tmp_path))
-    assert lacking.returncode == 1, lacking.stdout
-    assert "2 errors" in lacking.stdout
-    assert "was skipped: " in lacking.stdout
+SKIPS = """
+import pytest
+def test_of_data(real_library):
+    pytest.skip("CXC_ECCV_DATA holds no such file")
+def test_of_a_program():
+    pytest.skip("no such program")
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "counts"),
+    [("", 0, "2 skipped"), ("sample", 0, "2 skipped"), (".", 1, "1 failed, 1 skipped")],
+)
+def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, data, status, counts):
+    (tmp_path / "test_skips.py").write_text(SKIPS)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs"]
+    settings_ = os.environ | {"CXC_ECCV_DATA": data, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=settings_, capture_output=True, text=True, check=False)
+    assert (done.returncode, counts in done.stdout) == (status, True), done.stdout
+    assert "no such program" in done.stdout
+    assert ("test_of_data was skipped: Skipped: CXC_ECCV_DATA holds no such file" in done.stdout) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "threads"), [({}, "own"), ({"PYTEST_XDIST_WORKER": "gw0"}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")]
+)
+def test_libraries_of_a_worker_start_one_thread(settings_, threads):
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTEST_XDIST_WORKER", "OMP_NUM_THREADS")}
+    code = "import os, runpy; runpy.run_path('conftest.py'); print(os.environ.get('OMP_NUM_THREADS', 'own'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=kept | settings_, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == threads
 
 
 def test_no_clock_and_in_ci_no_chance_decides_over_examples():
