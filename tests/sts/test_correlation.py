@@ -46,15 +46,19 @@ def test_perfect_agreement_has_a_point_for_an_interval():
     assert found.low == found.pearson == found.high == pytest.approx(1)
 
 
-@pytest.mark.parametrize("predicted", [np.ones(5), np.array([1, 2, np.nan, 4, 5])])
-def test_no_number_without_a_correlation(predicted):
-    with pytest.raises(MalformedRun):
+@pytest.mark.parametrize(
+    ("predicted", "words"),
+    [(np.ones(5), "all 5 pairs the same similarity"), (np.array([1, 2, np.nan, 4, 5]), "NaN or infinite")],
+    ids=["constant", "nan"],
+)
+def test_no_number_without_a_correlation(predicted, words):
+    with pytest.raises(MalformedRun, match=words):
         correlate(predicted, np.arange(5.0))
 
 
 @pytest.mark.parametrize(("pairs", "confidence"), [(3, 0.95), (10, 1.0), (10, 0.0)])
 def test_no_interval(pairs, confidence):
-    with pytest.raises(InvalidOption):
+    with pytest.raises(InvalidOption, match=rf"got {pairs} and {confidence}"):
         fisher_interval(0.5, pairs, confidence)
 
 

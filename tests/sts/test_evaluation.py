@@ -102,16 +102,17 @@ def test_written_out(report):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "words"),
     [
-        lambda texts: encoder(texts)[:-1],
-        lambda texts: encoder(texts) * np.nan,
-        lambda texts: np.ones((len(texts), 3), dtype=np.float32),
-        lambda texts: encoder(texts)[:, 0],
+        (lambda texts: encoder(texts)[:-1], r"expected finite \(N, D\) vectors"),
+        (lambda texts: encoder(texts) * np.nan, r"expected finite \(N, D\) vectors"),
+        (lambda texts: np.ones((len(texts), 3), dtype=np.float32), "the same similarity"),
+        (lambda texts: encoder(texts)[:, 0], r"expected finite \(N, D\) vectors"),
     ],
+    ids=["one-lacks", "nan", "all-equal", "flat"],
 )
-def test_an_encoder_that_gives_nonsense(small_library, bad):
-    with pytest.raises(MalformedRun):
+def test_an_encoder_that_gives_nonsense(small_library, bad, words):
+    with pytest.raises(MalformedRun, match=words):
         evaluate_sts(bad, small_library, ["sts2013"])
 
 

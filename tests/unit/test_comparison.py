@@ -6,6 +6,7 @@ import numpy as np
 import oracles
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from cxc_eccv.comparison import ScoredReport, compare, metric_agreement
 from cxc_eccv.comparison.console import render_comparison
@@ -235,7 +236,10 @@ def test_what_cannot_be_compared_is_named_with_the_reason():
     assert "values of single queries" in reasons["cxc/sts/bootstrap_spearman"]
     assert reasons["cxc/i2i/mrr"] == reasons["coco_1k/rsum"] == "not in the report of old"
     assert len(reasons) == 5
-    assert render_comparison(found) is not None
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(render_comparison(found))
+    assert "not in the report of old" in shown.get()
 
 
 def test_values_of_another_report_are_refused():
