@@ -23,7 +23,8 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     """How a model turns tokens into (N, D) features.
 
     A model with ``get_text_features`` (CLIP, SigLIP, ALIGN, VisionTextDualEncoder) gives these; any other the mean of
-    its last hidden states over the tokens that are no padding, or the state of the first token.
+    its last hidden states over the tokens that are no padding, or the state of the first token. The text tower of
+    SigLIP alone has its own pooling, as it sees its padding.
 
     Args:
         model: in evaluation mode.
@@ -47,6 +48,8 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
         out = model(**_accepted(model.forward, inputs))
         if getattr(out, "text_embeds", None) is not None:
             return _vectors(out.text_embeds, model)
+        if model.config.model_type.startswith("siglip"):
+            return _vectors(out, model)
         return _pooled(out.last_hidden_state, inputs.get("attention_mask"), pooling)
 
     return forward
