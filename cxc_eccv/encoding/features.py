@@ -15,6 +15,9 @@ __all__ = ["POOLINGS", "Forward", "image_features", "text_features"]
 
 POOLINGS = ("mean", "cls")
 
+CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
+"""Names of the parameter that a model puts before an image's places."""
+
 Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 """Inputs of a batch to (N, D) features."""
 
@@ -59,19 +62,28 @@ def image_features(model: PreTrainedModel) -> Forward:
     """How a model turns pixels into (N, D) features.
 
     A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
-    over places; DINOv2: the normalised class token). Where that is a dense layer with tanh, which the published ViT
-    checkpoints mostly lack, the normalised class token stands for it.
+    over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
+    published ViT checkpoints mostly lack, the normalised class token stands for it, or, in a model without one (I-JEPA),
+    the mean over places.
 
     Args:
         model: in evaluation mode.
 
     Raises:
         TowerMissing: the model has no image tower.
+        ModelError: it leaves out parts of an image at random.
     """
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
         return lambda inputs: _vectors(method(**inputs), model)
     _refuse_without_tower(model, "image", "pixel_values")
+    if getattr(model.config, "mask_ratio", 0):
+        raise ModelError(
+            f"{type(model).__name__} leaves out {model.config.mask_ratio:.0%} of an image at random, also when it does "
+            "not train; set mask_ratio to 0.0 in its config.json"
+        )
+    names = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
+    has_class_token = not names.isdisjoint(CLASS_TOKENS)
     learned = hasattr(getattr(model, "pooler", None), "dense")
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -80,7 +92,8 @@ def image_features(model: PreTrainedModel) -> Forward:
             return _vectors(out.image_embeds, model)
         pooled = getattr(out, "pooler_output", None)
         if pooled is None or learned:
-            return _vectors(out.last_hidden_state[:, 0], model)
+            states = out.last_hidden_state
+            return _vectors(states[:, 0] if has_class_token else states.mean(1), model)
         return _vectors(pooled.flatten(2).mean(2) if pooled.ndim > 2 else pooled, model)
 
     return forward

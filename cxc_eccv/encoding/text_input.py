@@ -27,7 +27,6 @@ class TextInput:
     Args:
         tokenizer: of the model.
         model: whose context bounds the tokens.
-        padding_side: ``right`` where the first token stands for the text; None for the tokenizer's own.
 
     Attributes:
         limit: most tokens of a text, special tokens included, or None.
@@ -36,13 +35,13 @@ class TextInput:
         ModelError: the tokenizer has more tokens than the model, or the context of a model that needs it is unknown.
     """
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, padding_side: str | None = None
-    ) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
         _refuse_larger_vocabulary(tokenizer, model)
-        self._padding = "longest" if padded_length(tokenizer, model) is None else "max_length"
-        self._options: dict[str, Any] = {"padding_side": padding_side} if padding_side else {}
+        self._padding: dict[str, Any] = {"padding": "max_length"}
+        if padded_length(tokenizer, model) is None:
+            # On the left, padding would move a text's tokens to other positions with every batch.
+            self._padding = {"padding": "longest", "padding_side": "right"}
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, uncut."""
@@ -53,12 +52,11 @@ class TextInput:
         """The inputs of a batch, on the processor."""
         batch = self._tokenizer(
             list(texts),
-            padding=self._padding,
             truncation=self.limit is not None,
             max_length=self.limit,
             return_tensors="pt",
             verbose=False,
-            **self._options,
+            **self._padding,
         )
         return dict(batch)
 
