@@ -39,6 +39,7 @@ def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
 
 
 SAMPLE = ["--data_dir", "sample", "--images", "sample", "--text_model", "sample", "--image_model", "sample"]
+SAMPLE += ["--train_on", "coco/train", "coco/restval"]
 RECIPE = ["--recolour", "--no_pretraining", "--train_text_model", "--extra_layers", "0", "--pooling", "mean"]
 RECIPE += ["--image_pooling", "max", "--normalize", "--scale", "15", "--loss", "softmax", "--learning_rate", "3e-3"]
 RECIPE += ["--num_train_epochs", "2", "--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
