@@ -63,8 +63,8 @@ def image_features(model: PreTrainedModel) -> Forward:
 
     A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
     over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
-    published ViT checkpoints mostly lack, the normalised class token stands for it, or, in a model without one (I-JEPA),
-    the mean over places.
+    published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
+    mean over places.
 
     Args:
         model: in evaluation mode.

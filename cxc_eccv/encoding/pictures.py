@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from PIL import Image, ImageOps
+from PIL import Image
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 
@@ -30,9 +30,7 @@ class Picture(NamedTuple):
 
 
 def open_picture(source: str | Path | Image.Image) -> Picture:
-    """Read an image, turn it upright and convert it to RGB, dropping transparency, as the models' own pipelines do.
-
-    Upright is what the file's orientation tag says; transformers and datasets follow it, too.
+    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do.
 
     Args:
         source: a file, or an image of Pillow.
@@ -46,11 +44,11 @@ def open_picture(source: str | Path | Image.Image) -> Picture:
         Picture(image=<PIL.Image.Image image mode=RGB size=4x3 at ...>, mode='L')
     """
     if isinstance(source, Image.Image):
-        return Picture(_rgb(_upright(source), "the image given"), source.mode)
+        return Picture(_rgb(source, "the image given"), source.mode)
     path = Path(source)
     with _opened(path) as image:
         image.load()
-        return Picture(_rgb(_upright(image), path), image.mode)
+        return Picture(_rgb(image, path), image.mode)
 
 
 def picture_mode(path: Path) -> str:
@@ -85,13 +83,6 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise MalformedSource(
             path, "", error, "a complete image; fetch it again; cxc-eccv encode can leave it out with --skip-bad-images"
         ) from None
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # Pillow raises errors of many unrelated kinds; tags that cannot be read turn nothing.
-        return image
 
 
 def _rgb(image: Image.Image, where: str | Path) -> Image.Image:

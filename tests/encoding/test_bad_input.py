@@ -80,23 +80,6 @@ def test_a_palette_with_transparency_loses_it(tmp_path):
     assert picture.image.mode == "RGB"
 
 
-@pytest.mark.parametrize("orientation", range(2, 9))
-def test_an_image_is_turned_as_its_orientation_tag_says(orientation, tmp_path):
-    upright = Image.fromarray(np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3))
-    stored = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # the number of the transposition that undoes the tag's
-    tags = Image.Exif()
-    tags[0x0112] = orientation
-    upright.transpose(Image.Transpose(stored[orientation])).save(tmp_path / "turned.png", exif=tags)
-    for source in (tmp_path / "turned.png", Image.open(tmp_path / "turned.png")):
-        np.testing.assert_array_equal(np.asarray(open_picture(source).image), np.asarray(upright))
-
-
-def test_tags_that_cannot_be_read_turn_nothing(tmp_path):
-    picture = tiny_models.picture(1)
-    picture.save(tmp_path / "odd.png", exif=b"Exif\0\0no tags at all")
-    np.testing.assert_array_equal(np.asarray(open_picture(tmp_path / "odd.png").image), np.asarray(picture))
-
-
 def test_sixteen_bits_a_channel_are_refused(tmp_path):
     Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
     with pytest.raises(MalformedSource, match="found mode I;16, expected 8 bits a channel"):

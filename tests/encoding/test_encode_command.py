@@ -107,7 +107,10 @@ def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tm
         (("--model", "bert", "--dtype", "int8"), "InvalidOption: dtype 'int8': choose"),
         (("--model", "bert", "--batch-size", 0), "InvalidOption: batch_size is 0"),
         (("--model", "vit", "--images", IMAGES, "--central-crop", 1.5), "InvalidOption: central_crop is 1.5"),
-        (("--model", "blip", "--images", IMAGES, "--central-crop", 0.5), "--central-crop is for models with embeddings"),
+        (
+            ("--model", "blip", "--images", IMAGES, "--central-crop", 0.5),
+            "--central-crop is for models with embeddings",
+        ),
         (("--model", "bert", "--central-crop", 0.5), "InvalidOption: central_crop is for images"),
         (("--model", "/absent"), "ModelError: /absent: no model there"),
     ],

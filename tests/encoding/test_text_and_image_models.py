@@ -86,7 +86,7 @@ def test_a_model_that_leaves_out_patches_at_random_is_refused():
 
     model, images = ViTMAEModel(ViTMAEConfig(**tiny_models.VISION)).eval(), tiny_models.vit_images()
     options = {"images": [(1, tiny_models.picture(1))], "processor": images, "progress": False}
-    with pytest.raises(ModelError, match="ViTMAEModel leaves out 75% of an image at random.*mask_ratio to 0.0"):
+    with pytest.raises(ModelError, match=r"ViTMAEModel leaves out 75% of an image at random.*mask_ratio to 0\.0"):
         encode(model, **options)
     model.config.mask_ratio = 0.0
     close(encode(model, **options).images.vectors, encode(model, **options).images.vectors)

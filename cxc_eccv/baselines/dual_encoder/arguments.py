@@ -90,7 +90,7 @@ class DataArguments:
 
 @dataclass
 class DualEncoderTrainingArguments(TrainingArguments):
-    """TrainingArguments with the paper's values: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
+    """TrainingArguments with the paper's values: Adam, 64 pairs per process, no clipping, the checkpoint of best R@10."""
 
     output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
     stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
@@ -130,7 +130,7 @@ class DualEncoderTrainingArguments(TrainingArguments):
         if self.small_batch:
             if SMALL_BATCH % self.world_size:
                 raise InvalidOption(
-                    f"--small_batch: {SMALL_BATCH} pairs do not divide among {self.world_size} processes; take a number "
-                    "of processes that divides them"
+                    f"--small_batch: {SMALL_BATCH} pairs do not divide among {self.world_size} processes; take a "
+                    "number of processes that divides them"
                 )
             self.per_device_train_batch_size = SMALL_BATCH // self.world_size
