@@ -90,7 +90,7 @@ class DataArguments:
 
 @dataclass
 class DualEncoderTrainingArguments(TrainingArguments):
-    """TrainingArguments with the paper's values: Adam, 64 pairs per process, no clipping, the checkpoint of best R@10."""
+    """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
 
     output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
     stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
