@@ -23,9 +23,14 @@ from transformers import (  # noqa: E402
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup  # noqa: E402
 from cxc_eccv.baselines.demo import sample_images  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.arguments import DataArguments, DualEncoderTrainingArguments  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.arguments import (  # noqa: E402
+    DataArguments,
+    DualEncoderTrainingArguments,
+    ModelArguments,
+)
 from cxc_eccv.baselines.dual_encoder.collator import PairCollator  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.data import pairs_from_file  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.loading import starting_model  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.objective import Objective  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.script import train  # noqa: E402
@@ -318,6 +323,16 @@ def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
     assert [ids.shape for ids in seen] == [(64, 100)]
     capitals = tokenizer.convert_tokens_to_ids([letter.upper() for letter in tiny_models.LETTERS[:26]])
     assert not torch.isin(seen[0], torch.tensor(capitals)).any()
+
+
+def test_padding_comes_after_the_text_in_training_too(tmp_path):
+    built, tokenizer, images = tiny_models.dual()
+    tokenizer.padding_side = "left"
+    built.save_pretrained(tmp_path)
+    VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path)
+    _, processing = starting_model(ModelArguments(pretrained=str(tmp_path)), "i2t")
+    batch = processing.tokenizer.pad([{"input_ids": [5]}, {"input_ids": [5, 6]}])
+    assert batch["input_ids"] == [[5, 0], [5, 6]]
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "dual"])
