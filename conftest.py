@@ -14,6 +14,7 @@ HELPERS = (
     "tests/dual_encoder_models.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
+    "tests/two_processes.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}/*" for part in ("encoding", "baselines/dual_encoder", "baselines/char_gru"))
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]

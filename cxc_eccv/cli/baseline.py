@@ -19,6 +19,9 @@ def baseline(
     features: Annotated[Path | None, typer.Option(help="image_features: file with image_embeddings.")] = None,
     model: Annotated[str | None, typer.Option(help="image_features: Hub id or folder of an image model.")] = None,
     images: Annotated[Path | None, typer.Option(help="image_features: folder with the images, for --model.")] = None,
+    central_crop: Annotated[
+        float | None, typer.Option(help="image_features: share of an image's area to keep; the CxC paper's is 0.875.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="random: seed of the vectors. Default: 0.")] = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
@@ -44,6 +47,6 @@ def baseline(
 
     one = baseline_named(name)
     library = Library(data_dir, allow_modified=allow_modified)
-    report, run = one(library, split_name(split), Inputs(vectors, features, model, images, seed))
+    report, run = one(library, split_name(split), Inputs(vectors, features, model, images, central_crop, seed))
     print_report(report)
     write_report(report, output, run, library)

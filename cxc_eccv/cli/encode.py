@@ -34,6 +34,13 @@ def encode(
     batch_size: Annotated[int, typer.Option(help="Items at once.")] = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option(help="Put captions in lower case first. Default: for SigLIP 2, trained on such.")
+    ] = None,
+    central_crop: Annotated[
+        float | None,
+        typer.Option(help="Share of an image's area to keep; 0.875 as the CxC paper's for image-only models."),
+    ] = None,
     skip_bad_images: Annotated[
         bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
     ] = False,
@@ -63,14 +70,22 @@ def encode(
         from cxc_eccv.encoding import load_model
 
     register_models()
-    loaded = load_model(model, processor=processor, device=device, dtype=dtype)
+    loaded = load_model(model, processor=processor, device=device, dtype=dtype, lowercase=lowercase)
     chosen = _chosen_sides(loaded, only, images)
     items = _items(chosen, images, captions, split_name(split), data_dir, allow_modified)
     options: dict[str, Any] = {"batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
     if loaded.is_cross_encoder:
+        _refuse_to_crop(loaded, central_crop)
         _score(loaded, rerank, top_k, {**items, **options, "max_pairs": max_pairs})
     else:
-        _embed(loaded, rerank, {**items, **options, "pooling": pooling})
+        _embed(loaded, rerank, {**items, **options, "pooling": pooling, "central_crop": central_crop})
+
+
+def _refuse_to_crop(loaded: LoadedModel, central_crop: float | None) -> None:
+    from cxc_eccv.errors import InvalidOption
+
+    if central_crop is not None:
+        raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
 
 
 def _embed(loaded: LoadedModel, rerank: Path | None, options: dict[str, Any]) -> None:

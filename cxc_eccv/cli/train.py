@@ -19,7 +19,7 @@ def dual_encoder(context: typer.Context) -> None:
     Options are listed by: python -m cxc_eccv.baselines.dual_encoder --help
 
     Example: cxc-eccv train dual-encoder --no_pretraining --data_dir sample --images sample --text_model sample
-    --image_model sample --train_text_model --extra_layers 0 --report_on test
+    --image_model sample --train_text_model --extra_layers 0 --per_device_train_batch_size 30 --report_on test
     """
     from cxc_eccv.cli.extras import needs_train_extra
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.encoding.checkpoints import from_checkpoint
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.processors import Processors
+from cxc_eccv.encoding.text_input import in_lower_case, never_saw_capitals
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.ranking.torch_device import torch_on
 
@@ -46,11 +47,31 @@ class LoadedModel:
         model: in evaluation mode, on its device.
         processors: its tokenizer and image processor.
         name: what messages call it.
+        lowercase: put texts in lower case; None where the model was trained on such and its tokenizer does not do it.
     """
 
     model: PreTrainedModel | SentenceTransformer
     processors: Processors
     name: str
+    lowercase: bool | None = None
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """Its tokenizer, with the case that it is to have.
+
+        Raises:
+            ModelError: there is none, or it cannot be used.
+            InvalidOption: it cannot be told to lower-case.
+        """
+        kept = self.processors.tokenizer()
+        return in_lower_case(kept) if self.lowercases else kept
+
+    @cached_property
+    def lowercases(self) -> bool:
+        """Whether texts are put in lower case before the tokenizer's own rules."""
+        if self.lowercase is not None or not isinstance(self.model, PreTrainedModel):
+            return bool(self.lowercase)
+        return never_saw_capitals(self.processors.tokenizer(), self.model)
 
     @property
     def device(self) -> torch.device:
@@ -87,6 +108,7 @@ def load_model(
     processor: Any = None,  # noqa: ANN401 - see Processors
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    lowercase: bool | None = None,
 ) -> LoadedModel:
     """A model ready to encode.
 
@@ -97,10 +119,12 @@ def load_model(
         device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
             where a loaded model is.
         dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
+        lowercase: put texts in lower case first, or leave their capitals; None for what the model was trained on, as
+            far as its files tell (SigLIP 2 of fixed resolution has it done, any other is left to its tokenizer).
 
     Raises:
         ModelError: it cannot be loaded, or its checkpoint does not fit its config.
-        InvalidOption: no such device or dtype.
+        InvalidOption: no such device or dtype; ``lowercase`` for a sentence-transformers model.
     """
     if isinstance(model, LoadedModel):
         return model
@@ -113,7 +137,9 @@ def load_model(
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     if not isinstance(loaded, PreTrainedModel) and processor is None:
         processor = loaded.tokenizer
-    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__)
+    if lowercase is not None and not isinstance(loaded, PreTrainedModel):
+        raise InvalidOption("lowercase: a sentence-transformers model has rules of its own for texts; leave it out")
+    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__, lowercase)
 
 
 def torch_device(device: str | torch.device | None) -> torch.device:

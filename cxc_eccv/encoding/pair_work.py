@@ -116,7 +116,7 @@ class PairWork:
                 warn_of(notes)
             if processes.rank == 0 and path is not None:
                 write(path, made)
-                write_record(path, notes, model=self.loaded.name, fingerprint=key)
+                write_record(path, notes, model=self.loaded.name, fingerprint=key, lowercased=self.loaded.lowercases)
                 shutil.rmtree(parts_folder(path))
             processes.wait()
         return made

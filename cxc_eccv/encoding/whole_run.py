@@ -38,6 +38,7 @@ def encode(
     pooling: str = "mean",
     output: str | Path | None = None,
     skip_bad_images: bool = False,
+    central_crop: float | None = None,
     progress: bool = True,
 ) -> EmbeddingsRun:
     """Encode images, captions, or both.
@@ -59,6 +60,8 @@ def encode(
         output: ``.npz`` or ``.safetensors`` file to write; what was cut, converted or left out is noted beside it, in
             ``.encoding.json``.
         skip_bad_images: leave out an image that is missing or broken, with a warning that names it.
+        central_crop: share of an image's area that the model sees, around its centre, before its own processing; 0.875
+            is the CxC paper's for image-only models.
         progress: show bars.
 
     Raises:
@@ -78,8 +81,9 @@ def encode(
     """
     path = None if output is None else checked_output(output, (".npz", ".safetensors"))
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images)
-    key = "" if path is None else model_key(loaded, [side.name for side in sides], pooling)
+    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop)
+    settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
+    key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
     with joined() as processes:
         found = {}
         for side in sides:
@@ -90,7 +94,8 @@ def encode(
             warn_of(notes)
         if path is not None:
             facts = {"model": loaded.name, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
-            _write(path, run, notes, facts, processes)
+            changed = {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases}
+            _write(path, run, notes, {**facts, **changed}, processes)
     return run
 
 
@@ -101,9 +106,12 @@ def _sides(
     batch_size: int,
     pooling: str,
     skip_bad: bool,
+    central_crop: float | None,
 ) -> list[Side]:
     if images is None and captions is None:
         raise InvalidOption("neither images nor captions to encode; give one of them, or both")
+    if images is None and central_crop is not None:
+        raise InvalidOption("central_crop is for images, and there are none; leave it out")
     if loaded.is_cross_encoder:
         raise ModelError(
             f"{loaded.name} scores pairs and has no embeddings; use score_pairs (cxc-eccv encode does), or re-rank the "
@@ -111,7 +119,7 @@ def _sides(
         )
     sides: list[Side] = []
     if images is not None:
-        encoder = ImageEncoder(loaded, batch_size)
+        encoder = ImageEncoder(loaded, batch_size, central_crop)
         sides.append(ImageSide(encoder, image_items(images), skip_bad))
     if captions is not None:
         sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
@@ -124,7 +132,7 @@ def _run(found: dict[str, tuple[Embeddings, Notes]]) -> tuple[EmbeddingsRun, Not
     return EmbeddingsRun(vectors.get("images"), vectors.get("captions")), notes
 
 
-def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, str], processes: Processes) -> None:
+def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, Any], processes: Processes) -> None:
     processes.wait()
     if processes.rank == 0:
         save_embeddings(path, run)

@@ -44,6 +44,16 @@ def test_attention_pooling_equals_a_loop():
             assert float(found[row, feature]) == pytest.approx(value, abs=1e-5)
 
 
+def test_attention_over_bfloat16_states_is_taken_in_single_precision():
+    torch.manual_seed(0)
+    pooling, states = AttentionPooling(5, 3).bfloat16(), torch.randn(1, 400, 5).bfloat16()
+    with torch.no_grad():
+        found = pooling(states, torch.ones(1, 400, dtype=torch.bool))
+        scores = pooling.weights(torch.tanh(pooling.hidden(states))).double()
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), (scores.softmax(1) * states.double()).sum(1), rtol=1e-4, atol=1e-5)
+
+
 def test_max_pooling_equals_a_loop():
     states = torch.randn(2, 4, 5)
     present = torch.tensor([[True, True, True, True], [True, False, False, False]])

@@ -1,4 +1,4 @@
-"""The character GRU on two gloo processes trains as on one: losses, gradients, snapshots, ensemble, report."""
+"""The character GRU on two gloo processes trains as on one: losses, snapshots, ensemble, report."""
 
 import json
 import os
@@ -10,15 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
 pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
 
-import char_gru_worker  # noqa: E402 - after the checks above
-
-from cxc_eccv.baselines.char_gru.batches import SharedBatches  # noqa: E402
-from cxc_eccv.baselines.char_gru.script import train  # noqa: E402
-from cxc_eccv.encoding.text_encoder import text_encoder  # noqa: E402
-from cxc_eccv.errors import InvalidOption  # noqa: E402
+from cxc_eccv.baselines.char_gru.batches import SharedBatches
+from cxc_eccv.baselines.char_gru.script import train
+from cxc_eccv.encoding.text_encoder import text_encoder
+from cxc_eccv.errors import InvalidOption
 
 TESTS = Path(__file__).parents[1]
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
@@ -33,19 +31,6 @@ def torchrun(*arguments):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done
-
-
-@pytest.mark.slow
-def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
-    torchrun("step", tmp_path)
-    for rank in range(2):
-        for case, (loss, grads) in torch.load(tmp_path / f"{rank}.pt").items():
-            expected, whole = char_gru_worker.step(*case)
-            assert float(expected) > 0.1
-            torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
-            assert grads.keys() == whole.keys()
-            for name, gradient in grads.items():
-                torch.testing.assert_close(gradient, whole[name], rtol=1e-3, atol=1e-6, msg=f"{case} {name}")
 
 
 PARTS = ["--data_dir", "sample", "--train_on", "coco/val", "--held_out", "20", "--report_on", "test"]
@@ -68,7 +53,7 @@ def assert_same_vectors(one, two):
 def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     report = train(arguments(one, 4))
-    done = torchrun("train", tmp_path, *arguments(two, 4))
+    done = torchrun(tmp_path, *arguments(two, 4))
     assert done.stdout.count("held-out text-text R@10") == 4
     logs = [
         json.loads((run / "checkpoints" / "checkpoint-20" / "trainer_state.json").read_text()) for run in (one, two)

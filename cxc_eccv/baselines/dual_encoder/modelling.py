@@ -168,6 +168,9 @@ class DualEncoderModel(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         if module is self:
             nn.init.constant_(self.log_scale, torch.tensor(self.config.scale).log().item())
+        elif isinstance(module, nn.MultiheadAttention):
+            # TransformerEncoder copies one layer; without this all of them would start with the same attention.
+            nn.init.normal_(module.in_proj_weight, std=0.02)
         elif isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.02)
             if module.bias is not None:
