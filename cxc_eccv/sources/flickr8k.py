@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, read_text
+from cxc_eccv.sources.reading import first_duplicate, read_lines, shown
 
 __all__ = ["read_flickr8k"]
 
@@ -39,7 +39,7 @@ def read_flickr8k(path: Path) -> pa.Table:
         ...     read_flickr8k(file).to_pylist()[1]
         {'caption_id': 10002682011, 'image_id': 1000268201, 'text': 'A girl .'}
     """
-    rows = [_row(path, number, line) for number, line in enumerate(read_text(path).splitlines(), start=1)]
+    rows = [_row(path, number, line) for number, line in enumerate(read_lines(path), start=1)]
     photos, positions, texts = zip(*rows, strict=True)
     image_ids = np.array(photos, dtype=np.int64)
     caption_ids = image_ids * 10 + np.array(positions, dtype=np.int64)
@@ -52,5 +52,5 @@ def read_flickr8k(path: Path) -> pa.Table:
 def _row(path: Path, number: int, line: str) -> tuple[int, int, str]:
     match = LINE.fullmatch(line)
     if match is None:
-        raise MalformedSource(path, f"line {number}", repr(line[:60]), "photo_secret.jpg#position, a tab, a text")
+        raise MalformedSource(path, f"line {number}", shown(line), "photo_secret.jpg#position, a tab, a text")
     return int(match["photo"]), int(match["number"]), match["text"]

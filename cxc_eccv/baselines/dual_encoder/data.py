@@ -14,7 +14,7 @@ from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
 from cxc_eccv.builders.image_files import ImageFolder
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import read_text
+from cxc_eccv.sources.reading import read_lines
 
 __all__ = ["image_paths", "pairs_from_file", "training_pairs"]
 
@@ -67,7 +67,7 @@ def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | Non
         UserWarning: how many captions are cut, and how many images are converted.
     """
     found: dict[str, list[str]] = {}
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         name, tab, text = line.partition("\t")
         if not (name and tab and text.strip()):
             raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
