@@ -140,7 +140,7 @@ def _items(
     data_dir: str | None,
     allow_modified: bool,
 ) -> dict[str, Any]:
-    from cxc_eccv.cli.caption_file import read_captions
+    from cxc_eccv.cli.user_tables import read_captions
     from cxc_eccv.sources.library import Library
 
     library, found = Library(data_dir, allow_modified=allow_modified), {}

@@ -59,7 +59,7 @@ def evaluate(
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
     """
     from cxc_eccv.cli.output import check_images, write_report
-    from cxc_eccv.cli.predicted_labels import policy
+    from cxc_eccv.cli.user_tables import policy
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.report.console import print_report
     from cxc_eccv.runs import load_run

@@ -84,6 +84,15 @@ def test_captions_of_a_file(command, model, tmp_path):
     assert load_run(tmp_path / "t.npz").captions.ids.tolist() == [7, 8]
 
 
+def test_a_quote_in_a_file_of_captions_swallows_no_caption(command, model, tmp_path):
+    (tmp_path / "mine.csv").write_text('caption_id,text\n1,a\n2,"b\n3,c\n4,d"\n')
+    words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
+    status, out = command(*words)
+    assert status == 2
+    assert "mine.csv, line 3: found a stray or unclosed quote" in " ".join(out.err.split())
+    assert not (tmp_path / "t.npz").exists()
+
+
 def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tmp_path):
     command("--model", model("dual"), "--images", IMAGES, "--output", tmp_path / "run.npz")
     words = ("--model", model("blip"), "--images", IMAGES, "--top-k", 2, "--output", tmp_path / "top.parquet")
