@@ -113,7 +113,10 @@ def _write_manifest(folder: Path, summary: BuildSummary) -> None:
         name: {part.split: {"rows": part.shards.num_rows, "files": part.shards.files} for part in parts}
         for name, parts in summary.configs.items()
     }
-    content = {**asdict(summary.provenance), "options": asdict(summary.options), "configs": configs}
+    provenance = asdict(summary.provenance)
+    if not summary.provenance.modified:
+        del provenance["modified"]
+    content = {**provenance, "options": asdict(summary.options), "configs": configs}
     hashes = {
         f"{part.config.name}/{file}": digest
         for part in summary.splits

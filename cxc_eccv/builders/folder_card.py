@@ -28,9 +28,10 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
         catalog: where licences and citations come from.
     """
     declared = [parts[0].config for parts in summary.configs.values()]
-    metadata = card_metadata(TITLE, [_metadata(parts) for parts in summary.configs.values()])
+    configs = [_metadata(parts) for parts in summary.configs.values()]
+    metadata = card_metadata(TITLE, configs, summary.provenance.modified)
     groups = sources_of(declared)
-    blocks = [f"# {TITLE}", _introduction(summary), "## Configs", _overview(summary)]
+    blocks = [f"# {TITLE}", _introduction(summary), *_modified(summary), "## Configs", _overview(summary)]
     for parts in summary.configs.values():
         statistics = {part.split: part.statistics for part in parts}
         config = parts[0].config
@@ -60,6 +61,19 @@ def _introduction(summary: BuildSummary) -> str:
         f"{text}\n\nThis folder holds the edition `{summary.provenance.edition}`, which is not the published data: "
         "how the labels were collected, and the known defects, are told of the official edition."
     )
+
+
+def _modified(summary: BuildSummary) -> list[str]:
+    modified = summary.provenance.modified
+    if not modified:
+        return []
+    rows = [(f"`{name}`", f"`{hashes['expected']}`", f"`{hashes['found']}`") for name, hashes in modified.items()]
+    return [
+        "## Modified data",
+        "This folder was built with `--allow-modified` from raw files that are not those of the edition. It is not the "
+        "published data, and no number computed from it can be compared with a published one.",
+        table(["raw file", "expected sha256", "found sha256"], rows),
+    ]
 
 
 def _overview(summary: BuildSummary) -> str:

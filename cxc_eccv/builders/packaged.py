@@ -11,7 +11,7 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
-from cxc_eccv.builders.cache_key import cache_key
+from cxc_eccv.builders.cache_key import cache_key, modified_at_hand
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
 from cxc_eccv.builders.discovery import DEFAULT_CONFIG, dataset_configs, select_configs
 from cxc_eccv.builders.images import attach_images
@@ -104,7 +104,11 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         return self._library
 
     def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(description=self._declared.description, features=self._declared.features)
+        description = self._declared.description
+        if self.config.options.allow_modified:
+            for name, hashes in modified_at_hand(self._declared, self.config.data_dir).items():
+                description += f"\n\nModified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}."
+        return datasets.DatasetInfo(description=description, features=self._declared.features)
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         splits = self.splits_at_hand()

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cxc_eccv.sts.results import HEADER, StsReport, table_rows, title, to_json, to_markdown
+from cxc_eccv.sts.results import HEADER, StsReport, modified_lines, table_rows, title, to_json, to_markdown
 
 __all__ = ["print_sts", "write_sts"]
 
@@ -28,6 +28,8 @@ def print_sts(report: StsReport, console: Console | None = None) -> None:
         for cells in table_rows(rows):
             table.add_row(*cells)
         shown.print(table)
+    for line in modified_lines(report):
+        shown.print(line, style="bold red", markup=False, highlight=False)
 
 
 def write_sts(report: StsReport, output: Path | None) -> None:

@@ -20,6 +20,8 @@ __all__ = ["provenance_of", "run_facts"]
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are
     """Versions and data of a report; no date and no machine, so that equal inputs give equal reports.
 
+    Raw files that are not the catalog's stand under ``modified`` of ``data``; without any there is no such entry.
+
     Args:
         library: the raw sources, after they were read.
         **entries: further entries, for example ``run`` and ``seed``.
@@ -28,6 +30,7 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
         >>> provenance_of(Library("sample"), seed=0)["data"]["edition"]
         'sample'
     """
+    modified = library.modified_files()
     return {
         "package": {"name": "cxc_eccv", "version": cxc_eccv.__version__},
         "numpy": np.__version__,
@@ -36,6 +39,7 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
             "version": library.catalog.version,
             "fingerprint": library.fingerprint(),
             "files": library.files_used(),
+            **({"modified": modified} if modified else {}),
         },
         **entries,
     }

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, shown_value
+from cxc_eccv.report.origin import modified
 from cxc_eccv.types import Report, Result
 
 __all__ = ["print_report", "render"]
@@ -41,7 +42,7 @@ def render(report: Report) -> RenderableType:
         blocks += [_title(task, report), *(_table(group) for group in _alike(results))]
     if not blocks:
         blocks.append(Text("No task could be computed.", style="bold"))
-    return Group(*blocks, *_skipped(report))
+    return Group(*blocks, *_modified(report), *_skipped(report))
 
 
 def _alike(results: list[Result]) -> list[list[Result]]:
@@ -89,6 +90,13 @@ def _value(result: Result) -> str:
         for number in (result.value, result.low, result.high)
     )
     return f"{value}" if low is None or high is None else f"{value} [{low}, {high}]"
+
+
+def _modified(report: Report) -> list[Text]:
+    lines = [
+        f"modified data: {name} has sha256 {found}, expected {expected}" for name, expected, found in modified(report)
+    ]
+    return [Text(line, style="bold red") for line in lines]
 
 
 def _skipped(report: Report) -> list[Text]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cxc_eccv.types import Report
 
-__all__ = ["facts", "files", "run_name"]
+__all__ = ["facts", "files", "modified", "run_name"]
 
 TITLES = {
     "command": "Command",
@@ -30,14 +30,14 @@ TITLES = {
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """Every entry of the provenance but the raw files, as title and text.
+    """Every entry of the provenance but the raw files (see :func:`files`, :func:`modified`), as title and text.
 
     Example:
         >>> facts(Report((), {}, {"seed": 0, "split": "test", "run": {"images": {"count": 5}}}))
         [('Split', 'test'), ('Seed', '0'), ('Run images count', '5')]
     """
     entries = dict(_flattened(report.provenance))
-    for name in [name for name in entries if name.startswith("data files ")]:
+    for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
         del entries[name]
     known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
     return known + [(name[0].upper() + name[1:], text) for name, text in entries.items()]
@@ -52,6 +52,17 @@ def files(report: Report) -> list[tuple[str, str]]:
     """
     found = (report.provenance.get("data") or {}).get("files") or {}
     return [(str(name), str(digest)) for name, digest in found.items()]
+
+
+def modified(report: Report) -> list[tuple[str, str, str]]:
+    """Raw files that are not the catalog's: name, the sha256 expected and the one found.
+
+    Example:
+        >>> modified(Report((), {}, {"data": {"modified": {"sts_test": {"expected": "ab", "found": "cd"}}}}))
+        [('sts_test', 'ab', 'cd')]
+    """
+    found = (report.provenance.get("data") or {}).get("modified") or {}
+    return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in found.items()]
 
 
 def run_name(report: Report) -> str:

@@ -38,7 +38,7 @@ class Library:
         data_dir: local mirror folder; ``"sample"`` for the embedded sample; None for ``CXC_ECCV_DATA``, else the
             download cache.
         offline: never download; None follows ``CXC_ECCV_OFFLINE`` and ``HF_HUB_OFFLINE``.
-        allow_modified: use mirror files whose hash differs from the catalog's.
+        allow_modified: use mirror files whose hash differs from the catalog's; :meth:`modified_files` says which.
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
 
@@ -191,6 +191,20 @@ class Library:
     def files_used(self) -> dict[str, str]:
         """Catalog name to sha256 of every raw file read so far."""
         return dict(sorted(self._files.items()))
+
+    def modified_files(self) -> dict[str, dict[str, str]]:
+        """The raw files read so far that are not the catalog's, which only ``allow_modified`` lets in.
+
+        Returns:
+            Catalog name to ``expected`` and ``found``, both sha256.
+
+        Example:
+            >>> library = Library("sample")
+            >>> _ = library.splits
+            >>> library.modified_files()
+            {}
+        """
+        return self.catalog.modified(self._files)
 
     def fingerprint(self) -> str:
         """Hex sha256 over names and hashes of the raw files read so far."""

@@ -190,6 +190,7 @@ def test_without_the_benchmarks_name_nothing_is_looked_at(hub, client, model, re
         ({"edition": "sample"}, "holds edition 'sample'"),
         ({"data_version": "0.9"}, "not 'official' 1.0.0"),
         ({"sources": {"sts_test": "0" * 64}}, "sts_test is not the file org/cxc_eccv was built from"),
+        ({"modified": {"sts_test": {}}}, "was built from modified raw files (sts_test), so it is no benchmark"),
         ({"sources": None}, "is not one that `cxc-eccv build` wrote"),
     ],
 )
