@@ -132,10 +132,10 @@ class Library:
         return self._once(("cxc", kind, split), lambda: self._checked_ratings(kind, split))
 
     def annotators(self, kind: str, split: str) -> pa.Table | None:
-        """CxC's ratings per annotator, where the user has the ``_raw.csv`` file, else None.
+        """CxC's single ratings, where the user has the ``_raw.csv`` file, else None; it is never downloaded.
 
         Returns:
-            ``left_id``, ``right_id``, and every further column under the name in the file's header.
+            ``left_id``, ``right_id``, ``rating``: one row per rating.
         """
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
         if name not in self.catalog or self._locate(name) is None:

@@ -103,10 +103,24 @@ class TestRatings:
         with pytest.raises(UnknownName, match="did you mean 'sts'"):
             read_ratings(tmp_path / "x.csv", "stss")
 
-    def test_annotators_keep_their_columns(self, tmp_path):
-        text = "caption1,caption2,score_1,score_2,note\n" + "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3,4.5,ok\n"
+    def test_single_ratings(self, tmp_path):
+        text = HEADER.replace("agg_score", "any_name") + ROW.replace("3.5", "3") + ROW.replace("3.5", "4")
         table = read_annotators(written(tmp_path, "sts_val_raw.csv", text), "sts")
-        assert table.to_pylist() == [{"left_id": 1, "right_id": 2, "score_1": 3.0, "score_2": 4.5, "note": "ok"}]
+        assert table.to_pylist() == [{"left_id": 1, "right_id": 2, "rating": rating} for rating in (3.0, 4.0)]
+
+    @pytest.mark.parametrize(
+        ("content", "parts"),
+        [
+            (HEADER.replace("agg_score,", ""), ["line 1", "one column of scores"]),
+            (HEADER.replace("agg_score", "a,b"), ["line 1", "one column of scores"]),
+            (HEADER, ["line 2, column 'agg_score'", "'6'", "[0, 5]"]),
+        ],
+        ids=["none", "two", "range"],
+    )
+    def test_bad_single_ratings(self, tmp_path, content, parts):
+        cells = [ROW.split(",")[0], ROW.split(",")[1], *"66"[: content.count(",") - 2], "m"]
+        path = written(tmp_path, "sts_val_raw.csv", content + ",".join(cells) + "\n")
+        refused(lambda one: read_annotators(one, "sts"), path, *parts)
 
 
 class TestKarpathy:
