@@ -9,7 +9,7 @@ from huggingface_hub import DatasetCard
 from cxc_eccv.builders.card import render_card
 from cxc_eccv.builders.card_metadata import ConfigMetadata, card_metadata
 from cxc_eccv.builders.card_sections import citations, config_sections, licences, sources_of
-from cxc_eccv.builders.markdown import table
+from cxc_eccv.builders.markdown import code, table, text
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
@@ -58,7 +58,7 @@ def _introduction(summary: BuildSummary) -> str:
     if summary.provenance.edition == OFFICIAL:
         return text
     return (
-        f"{text}\n\nThis folder holds the edition `{summary.provenance.edition}`, which is not the published data: "
+        f"{text}\n\nThis folder holds the edition {code(summary.provenance.edition)}, which is not the published data: "
         "how the labels were collected, and the known defects, are told of the official edition."
     )
 
@@ -67,7 +67,7 @@ def _modified(summary: BuildSummary) -> list[str]:
     modified = summary.provenance.modified
     if not modified:
         return []
-    rows = [(f"`{name}`", f"`{hashes['expected']}`", f"`{hashes['found']}`") for name, hashes in modified.items()]
+    rows = [(code(name), code(hashes["expected"]), code(hashes["found"])) for name, hashes in modified.items()]
     return [
         "## Modified data",
         "This folder was built with `--allow-modified` from raw files that are not those of the edition. It is not the "
@@ -88,7 +88,7 @@ def _overview(summary: BuildSummary) -> str:
 def _build(summary: BuildSummary) -> list[str]:
     provenance, options = summary.provenance, summary.options
     blocks = [
-        f"- data edition `{provenance.edition}`, version {provenance.data_version}\n"
+        f"- data edition {code(provenance.edition)}, version {text(provenance.data_version)}\n"
         f"- sha256 over its raw files `{provenance.fingerprint}`; `manifest.json` lists each\n"
         f"- built by cxc_eccv {provenance.package_version}\n"
         f"- policy `{options.policy}`; lowest positive ratings: STS {options.sts}, SIS {options.sis}, "
