@@ -63,8 +63,9 @@ def build_folder(
     Raises:
         InvalidOption: ``output`` holds foreign files, ``num_proc`` is under 1, ``images`` is no folder.
         UnknownName: no such config or split.
-        SourceMissing: a config asked for by name, or everything, lacks its raw files; or no image was found at all.
-        DataError: a split asked for is not in the raw files; another build of ``output`` is under way.
+        SourceMissing: a config asked for by name, or everything, lacks its raw files; a split asked for is in none of
+            them; or no image was found at all.
+        DataError: another build of ``output`` is under way.
 
     Example:
         >>> import tempfile
@@ -82,7 +83,7 @@ def build_folder(
     files = chosen_images(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
-    wanted = chosen_splits(splits, library.splits, options)
+    wanted = chosen_splits(splits, library)
     with replaced_folder(target) as folder:
         job = SplitJob("", tuple(chosen), options, folder, opening, files, progress)
         outcomes, sources = run_jobs([job.of(split) for split in wanted], library, num_proc, progress)

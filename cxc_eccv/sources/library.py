@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import Catalog
 from cxc_eccv.sources.coco_instances import CategorySets, read_category_sets
 from cxc_eccv.sources.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.entailment import EntailmentPairs, read_entailment
-from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of
+from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of, where_from
 from cxc_eccv.sources.flickr8k import read_flickr8k
 from cxc_eccv.sources.flickr30k import read_flickr30k
 from cxc_eccv.sources.karpathy import KarpathySplit, fold_restval, read_karpathy
@@ -83,15 +83,10 @@ class Library:
         """Images and captions of a COCO split.
 
         Raises:
-            DataError: the raw files at hand do not hold this split.
+            UnknownName: there is no split of this name.
+            SourceMissing: the raw files at hand do not hold it; says which file does, and where that is from.
         """
-        splits = self._karpathy()
-        if split not in splits:
-            raise DataError(
-                f"split {split!r} is not in the Karpathy files at hand (they hold {', '.join(splits)}). "
-                "Put dataset_coco.json, which holds all splits, at coco/dataset_coco.json of the mirror folder."
-            )
-        return splits[split]
+        return self._of_split(self._karpathy(), split, "karpathy_coco")
 
     def images(self, split: str) -> pa.Table:
         """``image_id``, ``file_name``, ``folder`` of a split, in Karpathy order."""
@@ -113,11 +108,8 @@ class Library:
         return tuple(self._flickr30k())
 
     def flickr30k(self, split: str) -> KarpathySplit:
-        """Images and captions of a Flickr30k split."""
-        splits = self._flickr30k()
-        if split not in splits:
-            raise DataError(f"split {split!r} is not in the Flickr30k files at hand (they hold {', '.join(splits)})")
-        return splits[split]
+        """Images and captions of a Flickr30k split; raises what :meth:`karpathy` raises."""
+        return self._of_split(self._flickr30k(), split, "flickr30k")
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
@@ -238,6 +230,20 @@ class Library:
             if found:
                 return [self._path(name) for name in found]
         return [self._path(whole)]
+
+    def _of_split(self, splits: Mapping[str, KarpathySplit], split: str, whole: str) -> KarpathySplit:
+        if split in splits:
+            return splits[split]
+        if split not in RAW_SPLIT:
+            raise UnknownName("split", split, splits)
+        if split == "restval" and self.restval_in_train:
+            raise SourceMissing(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
+        entry, path = self.catalog.entry(whole), self._locate(whole)
+        lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
+        raise SourceMissing(
+            f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
+            f"{where_from(entry, self.data_dir)}"
+        )
 
     def _karpathy(self) -> dict[str, KarpathySplit]:
         splits = self._once("karpathy", lambda: read_karpathy(self._split_files("karpathy_coco", "karpathy")))

@@ -164,8 +164,8 @@ WRONG = {
     "no raw file of a named config": ({"configs": [RATINGS], "splits": ["validation"]}, SourceMissing, "secret/place"),
     "folded split": (
         {"splits": ["restval"], "options": BuildOptions(restval_in_train=True)},
-        DataError,
-        "it is folded into train. At hand are train, validation, test",
+        SourceMissing,
+        "folded into train; at hand are train, validation, test",
     ),
 }
 
