@@ -24,7 +24,7 @@ def chosen_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
 
     Raises:
         UnknownName: no split has this name.
-        SourceMissing: the raw files at hand do not hold a split that was asked for.
+        DataError: the raw files at hand do not hold a split that was asked for.
 
     Example:
         >>> chosen_splits(["test", "val"], Library("sample"))

@@ -63,9 +63,8 @@ def build_folder(
     Raises:
         InvalidOption: ``output`` holds foreign files, ``num_proc`` is under 1, ``images`` is no folder.
         UnknownName: no such config or split.
-        SourceMissing: a config asked for by name, or everything, lacks its raw files; a split asked for is in none of
-            them; or no image was found at all.
-        DataError: another build of ``output`` is under way.
+        SourceMissing: a config asked for by name, or everything, lacks its raw files; or no image was found at all.
+        DataError: a split asked for is in none of the raw files at hand; another build of ``output`` is under way.
 
     Example:
         >>> import tempfile

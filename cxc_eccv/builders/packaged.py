@@ -97,7 +97,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         """Make sure that the raw files hold a split.
 
         Raises:
-            SourceMissing: they do not; says which file does, and where that is from.
+            DataError: they do not; says which file does, and where that is from.
         """
         self._opened.karpathy(split)
 
@@ -182,7 +182,8 @@ def load(
 
     Raises:
         UnknownName: no such config or split.
-        SourceMissing: its raw files, the split in them, or an image, are not at hand.
+        SourceMissing: its raw files, or an image, are not at hand.
+        DataError: the raw files at hand do not hold the split.
         InvalidOption: a slice of a split was to be streamed.
 
     Example:

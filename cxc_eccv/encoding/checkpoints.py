@@ -41,7 +41,9 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str])
     own = architecture in own_class or architecture.endswith("WithProjection")
     kind = getattr(transformers, architecture) if own else AutoModel
     try:
-        model, found = kind.from_pretrained(source, config=config, dtype=dtype, output_loading_info=True)
+        model, found = kind.from_pretrained(
+            source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False
+        )
     except RuntimeError as error:
         raise CheckpointMismatch(f"{source}: weights and config do not fit ({_first_line(error)})") from None
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -57,7 +59,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str])
 
 def _config(source: str) -> PretrainedConfig:
     try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(source)
+        config: PretrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=False)
         return config
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(
@@ -81,7 +83,7 @@ def _sentence_transformer(source: str, dtype: torch.dtype) -> Any:  # noqa: ANN4
     from sentence_transformers import SentenceTransformer
 
     try:
-        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype})
+        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype}, trust_remote_code=False)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({_first_line(error)})") from None
 

@@ -64,7 +64,7 @@ class Processors:
         if not self._source:
             raise ModelError(f"the model comes without {name}; give processor=")
         try:
-            return kind.from_pretrained(self._source)
+            return kind.from_pretrained(self._source, trust_remote_code=False)
         except (OSError, ValueError, KeyError, ImportError) as error:
             reason = str(error).partition("\n")[0]
             raise ModelError(

@@ -67,7 +67,7 @@ def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
 
     Raises:
         UnknownName: no such direction.
-        SourceMissing: the raw files at hand do not hold this split.
+        DataError: the raw files at hand do not hold this split.
     """
     content = library.flickr30k(split)
     images, captions = content.image_ids, content.caption_ids

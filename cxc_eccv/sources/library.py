@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources.catalog import Catalog
 from cxc_eccv.sources.coco_instances import CategorySets, read_category_sets
 from cxc_eccv.sources.cxc import KINDS, read_annotators, read_ratings
@@ -84,7 +84,7 @@ class Library:
 
         Raises:
             UnknownName: there is no split of this name.
-            SourceMissing: the raw files at hand do not hold it; says which file does, and where that is from.
+            DataError: the raw files at hand do not hold it; says which file does, and where that is from.
         """
         return self._of_split(self._karpathy(), split, "karpathy_coco")
 
@@ -237,10 +237,10 @@ class Library:
         if split not in RAW_SPLIT:
             raise UnknownName("split", split, splits)
         if split == "restval" and self.restval_in_train:
-            raise SourceMissing(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
+            raise DataError(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
         entry, path = self.catalog.entry(whole), self._locate(whole)
         lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
-        raise SourceMissing(
+        raise DataError(
             f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
             f"{where_from(entry, self.data_dir)}"
         )

@@ -164,7 +164,7 @@ WRONG = {
     "no raw file of a named config": ({"configs": [RATINGS], "splits": ["validation"]}, SourceMissing, "secret/place"),
     "folded split": (
         {"splits": ["restval"], "options": BuildOptions(restval_in_train=True)},
-        SourceMissing,
+        DataError,
         "folded into train; at hand are train, validation, test",
     ),
 }

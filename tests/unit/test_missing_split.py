@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.packaged import load
 from cxc_eccv.cli import app
-from cxc_eccv.errors import SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.location import mirror_folder
 
@@ -36,7 +37,7 @@ def mirror(tmp_path):
 
 
 def message(call):
-    with pytest.raises(SourceMissing) as caught:
+    with pytest.raises(DataError) as caught:
         call()
     return str(caught.value)
 
@@ -73,6 +74,13 @@ def test_the_command_line_says_it_too(mirror, tmp_path):
     ]
     result = CliRunner().invoke(app, words)
     assert MISSING in str(result.exception)
+
+
+def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):
+    (mirror / "coco" / "karpathy_val.json").unlink()
+    run = make_run(Library(mirror, allow_modified=True))
+    said = message(lambda: ce.evaluate(run, split="validation", data_dir=Library(mirror, allow_modified=True)))
+    assert said.startswith("split 'validation' is not in the files at hand; they hold test. coco/dataset_coco.json")
 
 
 def test_what_a_build_left_out_names_the_file(mirror, tmp_path):

@@ -78,7 +78,7 @@ def ensemble_of_best(snapshots: Path, target: Path, count: int) -> None:
     """
     chosen = best_snapshots(snapshots, count)
     CharGruEnsemble.of([CharGruModel.from_pretrained(path) for path in chosen]).save_pretrained(target)
-    AutoTokenizer.from_pretrained(chosen[0]).save_pretrained(target)
+    AutoTokenizer.from_pretrained(chosen[0], trust_remote_code=False).save_pretrained(target)
 
 
 def report_on(
@@ -98,7 +98,7 @@ def report_on(
     texts = content.captions["text"].to_pylist()
     entered = [coco_text(text) for text in texts] if arguments.coco_tokens else texts
     captions = zip(content.caption_ids.tolist(), entered, strict=True)
-    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
     vectors = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False).captions
     images = None
     if features is not None:

@@ -80,7 +80,7 @@ def from_pretrained(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN
         ModelError: it cannot be loaded.
     """
     try:
-        return kind.from_pretrained(source, **options)
+        return kind.from_pretrained(source, trust_remote_code=False, **options)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason})") from None

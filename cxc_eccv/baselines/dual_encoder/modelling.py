@@ -60,9 +60,11 @@ class DualEncoderModel(PreTrainedModel):
 
     def __init__(self, config: DualEncoderConfig) -> None:
         super().__init__(config)
-        self.text_model = AutoModel.from_config(config.text_config)
+        self.text_model = AutoModel.from_config(config.text_config, trust_remote_code=False)
         self.text_layers = _extra_layers(config)
-        self.image_model = AutoModel.from_config(config.image_config) if config.has_images else None
+        self.image_model = (
+            AutoModel.from_config(config.image_config, trust_remote_code=False) if config.has_images else None
+        )
         self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
         self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
