@@ -82,7 +82,9 @@ def read_entailment(path: Path) -> EntailmentPairs:
             continue
         identity = (row["pair_id"],) if row["pair_id"] else (row["image"], row["hypothesis"])
         if identity in seen:
-            raise MalformedSource(path, place, f"pair {identity} again (first: {seen[identity]})", "every pair once")
+            raise MalformedSource(
+                path, place, f"pair {shown(identity)} again (first: {seen[identity]})", "every pair once"
+            )
         seen[identity] = place
         rows.append(row)
     if not rows:
@@ -115,7 +117,7 @@ def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
     for name, aliases in ALIASES.items():
         present = [alias for alias in aliases if record.get(alias) not in (None, "")]
         if not present and name in ("image", "hypothesis", "label"):
-            raise MalformedSource(path, place, f"columns {sorted(map(str, record))}", f"a value for {name!r}")
+            raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
         found[name] = record[present[0]] if present else None
     gold = (_name(path, f"{place}, label", found["label"]) or "").strip().lower()
     if gold not in LABELS and gold != "-":

@@ -131,7 +131,7 @@ def _score(path: Path, place: str, text: str, lowest: int) -> float:
     except ValueError:
         score = math.nan
     if not lowest <= score <= 5:
-        raise MalformedSource(path, place, f"score {text!r}", f"a number in [{lowest}, 5]")
+        raise MalformedSource(path, place, f"score {shown(text)}", f"a number in [{lowest}, 5]")
     return score
 
 
