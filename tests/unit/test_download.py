@@ -19,6 +19,7 @@ import pytest
 import urllib3
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
+from cxc_eccv.sources import download as download_module
 from cxc_eccv.sources import transfer
 from cxc_eccv.sources.fetch import fetch, locate
 
@@ -35,6 +36,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.requests.append(self.headers.get("Range", ""))
+        self.server.encodings.add(self.headers.get("Accept-Encoding", ""))
         script = self.server.script
         script[min(len(self.server.requests), len(script)) - 1](self)
 
@@ -52,6 +54,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     requests: list[str]
+    encodings: set[str]
     script: list[Callable[[Handler], None]]
 
     def handle_error(self, *_: object) -> None:
@@ -135,7 +138,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     server = Server(("127.0.0.1", 0), Handler)
-    server.requests, server.script = [], [status(404)]
+    server.requests, server.encodings, server.script = [], set(), [status(404)]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     (tmp_path / "data").mkdir()
@@ -153,6 +156,35 @@ def test_a_file_is_downloaded_once_and_verified(site: Site) -> None:
     assert site.target.read_bytes() == BODY
     assert site.requests == [""]
     assert site.left() == ["cxc/sts_val.csv"]
+
+
+def test_bytes_are_asked_for_as_they_are(site: Site) -> None:
+    """Of a compressed transfer, offsets and lengths would be those of other bytes."""
+    site.serve(cut_short, ranged())
+    site.fetch()
+    assert site.server.encodings == {"identity"}
+
+
+@pytest.mark.parametrize("known_hash", [True, False])
+def test_a_file_that_another_process_brought_meanwhile_is_verified(
+    site: Site, known_hash: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for the file and the lock somebody else puts one there."""
+    site.serve(status(404), known_hash=known_hash)
+    enter = download_module.FileLock.__enter__
+
+    def entered(lock: download_module.FileLock) -> download_module.FileLock:
+        site.target.write_bytes(theirs)
+        return enter(lock)
+
+    monkeypatch.setattr(download_module.FileLock, "__enter__", entered)
+    theirs = BODY
+    assert site.fetch().read_bytes() == BODY
+    site.target.unlink()
+    theirs = BODY[::-1]
+    with pytest.raises(HashMismatch, match=f"Delete {site.target} to download it again"):
+        site.fetch()
+    assert site.requests == []
 
 
 def test_progress_goes_to_standard_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
