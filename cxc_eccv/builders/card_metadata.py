@@ -66,6 +66,9 @@ def card_metadata(
     """
     names = [config.name for config in configs]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
+    extra: dict[str, Any] = {}
+    if modified:
+        extra["modified_data"] = [{"file": name, **hashes} for name, hashes in modified.items()]
     n_rows = sum(rows for config in configs for rows, _ in config.splits.values())
     return DatasetCardData(
         pretty_name=title,
@@ -81,7 +84,7 @@ def card_metadata(
         tags=["image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption"],
         configs=[_files(config, config.name == default) for config in configs],
         dataset_info=[_info(config) for config in configs],
-        **({"modified_data": [{"file": name, **hashes} for name, hashes in modified.items()]} if modified else {}),
+        **extra,
     )
 
 

@@ -11,7 +11,7 @@ from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids
 from cxc_eccv.judgments.merge import MergedPairs, merge_evidence
 from cxc_eccv.sources.library import Library
 
-__all__ = ["annotations", "entailed_pairs"]
+__all__ = ["entailed_pairs", "own_labels"]
 
 
 def entailed_pairs(
@@ -35,11 +35,11 @@ def entailed_pairs(
         found.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
     judged = [evidence for evidence in found if evidence is not None]
     pairs = merge_evidence(judged, *item_ids(library, split, "i2t"), "i2t", policy, limits)
-    annotated, says = annotations(pairs)
+    annotated, says = own_labels(pairs)
     return replace(pairs, positive=np.where(annotated, says, pairs.positive))
 
 
-def annotations(pairs: MergedPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def own_labels(pairs: MergedPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(P,) bool twice: whether a file of entailment labels labels the pair, and whether it says entailed."""
     if "entailment" not in pairs.sources:
         return np.zeros_like(pairs.positive), np.zeros_like(pairs.positive)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.judgments.entailed import annotations, entailed_pairs
+from cxc_eccv.judgments.entailed import entailed_pairs, own_labels
 from cxc_eccv.judgments.evidence import KIND
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.judgments.qrels import coco_links
@@ -76,7 +76,7 @@ def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
         38
     """
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
-    annotated, says = annotations(pairs)
+    annotated, says = own_labels(pairs)
     if not annotated.any():
         return {}
     size = pairs.gallery_ids.size

@@ -97,7 +97,7 @@ def _check_full(path: Path, place: str, record: dict[str, Any]) -> None:
 
 
 def _is_length(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e9  # type: ignore[operator] # mypy knows no type(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
 def read_category_sets(path: Path) -> CategorySets:

@@ -113,7 +113,7 @@ def _cell(path: Path, line: int, name: str, value: str) -> object:
 
 
 def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for name, aliases in ALIASES.items():
         present = [alias for alias in aliases if record.get(alias) not in (None, "")]
         if not present and name in ("image", "hypothesis", "label"):
@@ -125,11 +125,13 @@ def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("image", "hypothesis", "pair_id"):
         found[name] = _name(path, f"{place}, {name}", found[name])
     for name in ("image_id", "hypothesis_id"):
-        if found[name] is not None:
-            value = int(found[name]) if isinstance(found[name], str) and DIGITS.fullmatch(found[name]) else found[name]
-            found[name] = integer(path, f"{place}, {name}", value)
+        value = found[name]
+        if value is not None:
+            written = isinstance(value, str) and DIGITS.fullmatch(value)
+            found[name] = integer(path, f"{place}, {name}", int(value) if written else value)
     for name in ("premise", "votes"):
-        items = found[name] if isinstance(found[name], list) else [found[name]] if found[name] else []
+        value = found[name] or []
+        items = value if isinstance(value, list) else [value]
         found[name] = [_name(path, f"{place}, {name}", item) for item in items]
     return found | {"label": LABELS.get(gold), "gold_label": gold}
 
@@ -140,4 +142,4 @@ def _name(path: Path, place: str, value: object) -> str | None:
         return value
     if type(value) not in (int, bool):
         raise MalformedSource(path, place, shown(value), "a text")
-    return shown(value)
+    return str(value)
