@@ -13,6 +13,8 @@ from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.packaged import load
 from cxc_eccv.comparison.protocol import notes_on
 from cxc_eccv.comparison.scored_report import ScoredReport
+from cxc_eccv.hub.front_matter_merge import merged
+from cxc_eccv.hub.upload_content import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.content import sha256_of
@@ -110,3 +112,8 @@ def test_a_loaded_dataset_names_them(mirror, hashes, tmp_path, streaming):
     for _ in range(2):  # the second time from the cache
         assert told in load("sits", "test", data_dir=mirror, **options).info.description
         assert "odified" not in load("sits", "test", data_dir="sample", **options).info.description
+
+
+def test_a_later_push_of_the_data_as_it_is_takes_the_entry_off_the_card():
+    theirs = "license: other\nmodified_data:\n- file: sits_test\n  expected: ab\n  found: cd\nmine: 1"
+    assert merged("license: other", theirs, DATASET_KEYS, "README.md") == "license: other\nmine: 1"
