@@ -16,11 +16,13 @@ class Settings:
         seed: of the draws.
         samples: bootstrap samples.
         confidence: of the intervals; 1 minus it is the level of the tests.
+        metrics: which are tested: ``main``, the main metric of each task, or ``all``.
     """
 
     seed: int = 0
     samples: int = 10_000
     confidence: float = 0.95
+    metrics: str = "main"
 
 
 @dataclass(frozen=True, slots=True)

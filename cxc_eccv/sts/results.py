@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from cxc_eccv.shown import markdown_text
 from cxc_eccv.sts.correlation import Correlation
 
 __all__ = ["Row", "StsReport", "table_rows", "to_json", "to_markdown"]
@@ -89,7 +90,7 @@ def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 def to_markdown(report: StsReport) -> str:
     """One table per task."""
-    lines = [f"# Semantic textual similarity: {report.provenance.get('model', 'a model')}"]
+    lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
     for task, rows in report.tasks.items():
         lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
         lines += [_line(cells) for cells in table_rows(rows)]
