@@ -42,7 +42,7 @@ def push(
     push = planned_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
     say(str(push.plan))
     if not yes:
-        say("Nothing was sent. Add --yes to upload.")
+        say(f"{push.plan.repository.access.told}\nNothing was sent. Add --yes to upload.")
         return
     done = push.carry_out()
     say(f"uploaded to {push.url}" if done.pending or push.plan.pending else f"{push.url} is up to date")

@@ -49,7 +49,7 @@ def submit(
     if not submission.pending:
         return
     if not yes:
-        say("Nothing was sent. Add --yes to open the pull request.")
+        say(f"{access.told}\nNothing was sent. Add --yes to open the pull request.")
         return
     url = submission.open_pull_request(lambda: planned_submission(report, model, options, access=access))
     say(f"pull request: {url}")

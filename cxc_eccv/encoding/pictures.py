@@ -73,7 +73,7 @@ def picture_mode(path: Path) -> str:
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     if not path.is_file():
-        raise SourceMissing(f"no image {path}; add the file; cxc-eccv encode can leave it out with --skip-bad-images")
+        raise SourceMissing(f"no image {path}; add the file")
     try:
         with Image.open(path) as image:
             yield image
@@ -81,7 +81,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
         raise MalformedSource(
-            path, "", error, "a complete image; fetch it again; cxc-eccv encode can leave it out with --skip-bad-images"
+            path, "", error, "a complete image; fetch it again"
         ) from None
 
 

@@ -14,6 +14,7 @@ from cxc_eccv.shown import code_span, markdown_text
 
 __all__ = ["render_markdown"]
 
+
 def render_markdown(page: Page) -> str:
     r"""The page's text; everything out of data is escaped.
 
