@@ -57,8 +57,8 @@ class Sheet:
         >>> sheet = Sheet(("", "value", "interval"), (("R@1", "41.7", "[40.0, 43.0]"),), stacked=(((0,), (1, 2)),))
         >>> with (console := Console(width=28)).capture() as shown:
         ...     console.print(sheet)
-        >>> [line.strip() for line in shown.get().splitlines()][-2:]
-        ['R@1           41.7', '[40.0, 43.0]']
+        >>> [line.split() for line in shown.get().splitlines()][-2:]
+        [['R@1', '41.7'], ['[40.0,', '43.0]']]
     """
 
     header: Sequence[str]
@@ -74,7 +74,7 @@ class Sheet:
         for groups in (plain, *self.stacked):
             table = self._table(groups)
             if _least(table, console, options) <= options.max_width:
-                yield table
+                yield _widened(table, options.max_width - _least(table, console, options))
                 return
         yield from self._continued([tuple(group) for group in (self.stacked or [plain])[-1]], console, options)
 
@@ -91,7 +91,7 @@ class Sheet:
             least = _least(table, console, options)
             if least > options.max_width:
                 table.width = least  # beyond the edge, where a terminal wraps; never cut
-            yield table
+            yield _widened(table, max(0, options.max_width - least))
             rest = rest[taken:]
 
     def _fits(self, groups: Sequence[Sequence[int]], console: Console, options: ConsoleOptions) -> bool:
@@ -113,6 +113,7 @@ class Sheet:
                 no_wrap=not (place == 0 or is_prose),
                 overflow="fold",
                 min_width=min(longest, LONGEST_WORD) if place == 0 or is_prose else longest,
+                max_width=max((Text(line).cell_len for cell in cells for line in cell.split("\n")), default=0),
             )
         self._add_rows(table, groups)
         return table
@@ -129,6 +130,16 @@ class Sheet:
 def _stack(cells: Sequence[str], group: Sequence[int]) -> str:
     """The cells of several columns below each other; an empty one takes no line."""
     return "\n".join(text for place in group if (text := visible(cells[place])))
+
+
+def _widened(table: Table, spare: int) -> Table:
+    """Give the columns what is left of the width, the least needy first."""
+    wanting = sorted(table.columns, key=lambda column: (column.max_width or 0) - (column.min_width or 0))
+    for place, column in enumerate(wanting):
+        least, most = column.min_width or 0, column.max_width or 0
+        column.width = least + min(most - least, spare // (len(wanting) - place))
+        spare -= column.width - least
+    return table
 
 
 def _least(table: Table, console: Console, options: ConsoleOptions) -> int:

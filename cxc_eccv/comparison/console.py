@@ -42,7 +42,6 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         (True, True)
     """
     settings, n_tests = comparison.settings, len(comparison.differences)
-    level = 1 - settings.confidence
     blocks: list[RenderableType] = []
     for model in comparison.models:
         rows = [one for one in comparison.differences if one.model == model]
@@ -55,7 +54,8 @@ def render_comparison(comparison: Comparison) -> RenderableType:
     legend = (
         f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a paired "
         f"bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for {n_tests} "
-        f"tests ({family}), * under {level:.2g}; won:lost counts the queries that the model does better or worse."
+        f"tests ({family}), * under {settings.level:.2g}; won:lost counts the queries that the model does better or "
+        "worse."
     )
     notes = (Text(visible(f"note: {note}")) for note in comparison.notes)
     return Group(*blocks, Text(legend, style="dim"), *notes)

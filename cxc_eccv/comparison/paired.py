@@ -72,7 +72,7 @@ def compare(
     paired = {other.name: _paired(baseline, other, metrics) for other in others}
     n_tests = sum(len(one.tested) for one in paired.values())
     if samples is None:
-        settings = replace(settings, samples=enough_samples(n_tests, 1 - confidence))
+        settings = replace(settings, samples=enough_samples(n_tests, settings.level))
     rows = [row for name, one in paired.items() for row in _tested((baseline.name, name), one, settings, progress)]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
@@ -192,12 +192,12 @@ def _difference(
 
 
 def _too_few(settings: Settings, n_tests: int) -> list[str]:
-    level = 1 - settings.confidence
     least = least_p_value(settings.samples) * n_tests
-    if least < level:
+    if least < settings.level:
         return []
+    needed = int(round(2 * n_tests / settings.level, 6))  # the first S with 2 / (S + 1) times the tests under the level
     return [
         f"no difference can be significant: {settings.samples:,} samples give no corrected p-value under {least:.2g} "
-        f"in {n_tests} tests, and the level is {level:.2g}; take at least {int(2 * n_tests / level) + 1:,} samples, or "
+        f"in {n_tests} tests, and the level is {settings.level:.2g}; take at least {needed:,} samples, or "
         "leave the number to the command"
     ]

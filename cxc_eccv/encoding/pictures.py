@@ -80,9 +80,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except MalformedSource:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
-        raise MalformedSource(
-            path, "", error, "a complete image; fetch it again"
-        ) from None
+        raise MalformedSource(path, "", error, "a complete image; fetch it again") from None
 
 
 def _rgb(image: Image.Image, where: str | Path) -> Image.Image:
