@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import yaml
+from hub_endpoints import WRITER
 
 from cxc_eccv.hub.eval_yaml import eval_yaml
 

@@ -240,7 +240,7 @@ def test_a_name_stays_in_its_code_span(name):
     text = render_markdown(page_of(report, no_examples("none")))
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     inline = [token for token in tokens if token.type == "inline"]
-    command = next(two for one, two in zip(inline, inline[1:], strict=False) if one.content == "Command")
+    command = next(two for one, two in itertools.pairwise(inline) if one.content == "Command")
     shown = "".join(child.content.replace("&lt;", "<") for child in command.children if child.type != "html_inline")
     assert shown.split() == visible(f"cxc-eccv evaluate {name}").split()
     assert "<script>" not in text.replace("`" + visible(f"cxc-eccv evaluate {name}") + "`", "")
