@@ -57,8 +57,8 @@ class Sheet:
         >>> sheet = Sheet(("", "value", "interval"), (("R@1", "41.7", "[40.0, 43.0]"),), stacked=(((0,), (1, 2)),))
         >>> with (console := Console(width=28)).capture() as shown:
         ...     console.print(sheet)
-        >>> [line.split() for line in shown.get().splitlines()][-2:]
-        [['R@1', '41.7'], ['[40.0,', '43.0]']]
+        >>> [line.strip() for line in shown.get().splitlines() if "4" in line][-1]
+        '[40.0, 43.0]'
     """
 
     header: Sequence[str]
