@@ -16,5 +16,6 @@ HELPERS = (
     "tests/tiny_models.py",
     "tests/two_processes.py",
 )
-MODULES = tuple(f"cxc_eccv/{part}/*" for part in ("encoding", "baselines/dual_encoder", "baselines/char_gru"))
+PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/script_arguments.py")
+MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]

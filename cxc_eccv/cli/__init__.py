@@ -14,6 +14,7 @@ from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
@@ -22,39 +23,33 @@ from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
 from cxc_eccv.cli.train import train
 from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.terminal import say
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="cxc-eccv",
+    cls=Group,
     help="Honest labels and exact metrics for MS-COCO image-caption retrieval.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(build)
-app.command()(encode)
-app.command()(evaluate)
-app.command()(report)
-app.command()(compare)
-app.command()(baseline)
-app.command()(sts)
-app.command()(demo)
-app.command()(push)
-app.command()(submit)
-app.command("list")(list_all)
+for command in (build, encode, evaluate, report, compare, baseline, sts, demo, push, submit):
+    app.command(cls=Command)(command)
+app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"cxc-eccv {__version__}")
+        say(f"cxc-eccv {__version__}")
         raise typer.Exit
 
 
 def _show_warning(message: Warning | str, *_place: object, **_stream: object) -> None:
-    typer.echo(f"cxc-eccv: warning: {message}", err=True)
+    say(f"cxc-eccv: warning: {message}", err=True)
 
 
 @app.callback()
@@ -71,8 +66,8 @@ def main() -> None:
     try:
         app()
     except CxcEccvError as error:
-        typer.echo(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
+        say(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("cxc-eccv: interrupted", err=True)
+        say("cxc-eccv: interrupted", err=True)
         sys.exit(130)

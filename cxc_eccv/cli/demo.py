@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.terminal import say
+
 __all__ = ["demo"]
 
 
@@ -29,7 +31,7 @@ def demo(
     from cxc_eccv.sources.library import Library
 
     with tempfile.TemporaryDirectory() as scratch:
-        report = run_demo(output or Path(scratch), say=typer.echo)
+        report = run_demo(output or Path(scratch), say=say)
         print_report(report)
         if output is not None:
             write_report(report, output, load_run(output / "ridge.npz"), Library("sample"), sample_images())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
@@ -165,4 +166,4 @@ def _say(text: str) -> None:
     import os
 
     if os.environ.get("RANK", "0") == "0":
-        typer.echo(text)
+        say(text)

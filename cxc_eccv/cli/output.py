@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
@@ -79,7 +78,7 @@ def write_report(
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
     for path in write_folder(output, report, examples):
-        typer.echo(f"wrote {path}")
+        say(f"wrote {path}")
     if images is not None:
         rebuild_pages(output, images)
 

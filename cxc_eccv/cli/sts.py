@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.terminal import say
 
 __all__ = ["sts"]
 
@@ -49,8 +50,6 @@ def sts(
     encoder = text_encoder(model, pooling=pooling, batch_size=batch_size, device=device, dtype=dtype)
     report = evaluate_sts(encoder, library, wanted, model=Path(model).name if Path(model).is_dir() else model)
     if encoder.truncated:
-        typer.echo(
-            f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True
-        )
+        say(f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True)
     print_sts(report)
     write_sts(report, output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cxc_eccv.shown import visible
 from cxc_eccv.types import Report
 
 __all__ = ["facts", "files", "modified", "run_name"]
@@ -73,7 +74,7 @@ def run_name(report: Report) -> str:
         'clip.npz'
     """
     run = report.provenance.get("run") or {}
-    return str(report.provenance.get("model") or run.get("file") or "")
+    return visible(report.provenance.get("model") or run.get("file") or "")
 
 
 def _flattened(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -82,4 +83,4 @@ def _flattened(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping):
             yield from _flattened(value, place)
         elif value is not None:
-            yield place, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            yield visible(place), visible(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)

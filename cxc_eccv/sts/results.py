@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cxc_eccv.shown import markdown_text
 from cxc_eccv.sts.correlation import Correlation
 
 __all__ = ["Row", "StsReport", "modified_lines", "table_rows", "to_json", "to_markdown"]
@@ -99,8 +100,8 @@ def modified_lines(report: StsReport) -> list[str]:
 
 def to_markdown(report: StsReport) -> str:
     """One table per task."""
-    lines = [f"# Semantic textual similarity: {report.provenance.get('model', 'a model')}"]
-    lines += [line for text in modified_lines(report) for line in ("", text)]
+    lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
+    lines += [line for text in modified_lines(report) for line in ("", markdown_text(text))]
     for task, rows in report.tasks.items():
         lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
         lines += [_line(cells) for cells in table_rows(rows)]

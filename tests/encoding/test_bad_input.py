@@ -38,7 +38,7 @@ def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
     with pytest.raises(MalformedSource, match=r"000000000003\.png: found .*, expected a complete image"):
         encode(model, images=pictures, processor=images, progress=False)
     pictures[2][1].unlink()
-    with pytest.raises(SourceMissing, match=r"no image .*COCO_val2014_000000000003\.png; add the file"):
+    with pytest.raises(SourceMissing, match=r"000000000003\.png; add the file; cxc-eccv encode .* --skip-bad-images"):
         encode(model, images=pictures, processor=images, progress=False)
 
 
@@ -54,6 +54,8 @@ def test_bad_images_can_be_left_out_and_are_reported(pictures, tmp_path):
     np.testing.assert_allclose(run.images.vectors, whole.images.vectors[1:3], rtol=1e-4, atol=1e-5)
     record = json.loads((tmp_path / "run.encoding.json").read_text())
     assert set(record["skipped"]) == {"1", "4"}
+    assert record["skipped"]["4"] == f"no image {pictures[3][1]}; add the file"  # not a remedy that was taken
+    assert "--skip-bad-images" not in (tmp_path / "run.encoding.json").read_text()
     for _, path in pictures[1:3]:
         path.unlink()
     with pytest.raises(DataError, match="none of the 4 images can be read, the first, 1:"):

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import yaml
+from hub_endpoints import WRITER
 
 from cxc_eccv.hub.eval_yaml import eval_yaml
 
@@ -51,6 +52,13 @@ def test_a_push_uploads_the_folder_with_card_and_eval_yaml(hub, built, pushed):
     assert {task["config"] for task in yaml.safe_load(files["eval.yaml"])["tasks"]} == {"eccv_caption", "sits", "sts"}
     initial, only = pushed.branches["main"]
     assert (initial.title, only.title) == ("initial commit", "Upload with cxc_eccv 0.1.0")
+
+
+def test_a_dry_run_says_whether_there_is_a_token_and_does_not_show_it(hub, client, built):
+    told = push(client, built)
+    assert f"A token for {hub.url} was found.\nNothing was sent. Add --yes to upload." in told.out
+    assert WRITER not in told.out + told.err
+    assert f"No token for {hub.url} was found. Run `hf auth login`" in push(client, built, token=None).out
 
 
 def test_a_second_push_has_nothing_to_do(hub, client, built, pushed):

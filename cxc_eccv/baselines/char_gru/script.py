@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from transformers import AutoTokenizer, HfArgumentParser
+from transformers import AutoTokenizer
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.baselines.char_gru.arguments import CharGruArguments
@@ -18,6 +18,7 @@ from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.char_gru.snapshots import best_snapshots
 from cxc_eccv.baselines.char_gru.training import train as train_model
 from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
+from cxc_eccv.baselines.script_arguments import read_arguments
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import UnknownName
@@ -28,6 +29,7 @@ from cxc_eccv.types import Embeddings, Report
 
 __all__ = ["ensemble_of_best", "report_on", "train"]
 
+ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
 
 
@@ -48,8 +50,7 @@ def train(command: Sequence[str]) -> Report | None:
         CheckpointMismatch: the output folder holds checkpoints of another run.
         DataError: captions or features are missing or broken.
     """
-    parser = HfArgumentParser(CharGruArguments)  # type: ignore[arg-type] # its annotation knows instances alone
-    (arguments,) = parser.parse_args_into_dataclasses(list(command))
+    (arguments,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command)
     if arguments.report_on is not None and arguments.report_on not in SPLITS:
         raise UnknownName("split", arguments.report_on, SPLITS)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)

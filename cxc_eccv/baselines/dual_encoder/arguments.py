@@ -25,6 +25,8 @@ SMALL_BATCH = 128
 class ModelArguments:
     """Which model is trained."""
 
+    _argument_group_name = "model"
+
     pretrained: str | None = field(
         default=None, metadata={"help": "Dual encoder to go on from: our own, CLIP, SigLIP, VisionTextDualEncoder."}
     )
@@ -50,6 +52,8 @@ class ModelArguments:
 class ObjectiveArguments:
     """What is minimised."""
 
+    _argument_group_name = "objective"
+
     mode: str | None = field(
         default=None, metadata={"help": "t2t, i2t or t2t+i2t; by default i2t to pre-train, t2t+i2t to fine-tune."}
     )
@@ -63,6 +67,8 @@ class ObjectiveArguments:
 @dataclass
 class DataArguments:
     """What the model is trained and scored on."""
+
+    _argument_group_name = "data"
 
     train_on: list[str] = field(
         default_factory=lambda: ["coco/train"],
@@ -92,11 +98,13 @@ class DataArguments:
 class DualEncoderTrainingArguments(TrainingArguments):
     """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
 
+    _argument_group_name = "training, with all of transformers' TrainingArguments"
+
     output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
     stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
     learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
     schedule: str = field(
-        default="staircase", metadata={"help": "staircase: 0.1% less every 1000 steps; else --lr_scheduler_type."}
+        default="staircase", metadata={"help": "staircase: 0.1%% less every 1000 steps; else --lr_scheduler_type."}
     )
     num_train_epochs: float | None = field(  # type: ignore[assignment] # Trainer sees a number
         default=None, metadata={"help": "By default 3; to pre-train, as many as --max_steps 30000 takes."}

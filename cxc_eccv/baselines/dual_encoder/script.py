@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transformers import HfArgumentParser, set_seed
+from transformers import set_seed
 
 from cxc_eccv.baselines.dual_encoder.arguments import (
     DataArguments,
@@ -27,6 +27,7 @@ from cxc_eccv.baselines.dual_encoder.processing import image_processor_of, token
 from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.scoring import HeldOutScorer, SplitScorer
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.baselines.script_arguments import read_arguments
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import report_to_json
@@ -36,6 +37,7 @@ from cxc_eccv.types import Report
 __all__ = ["train"]
 
 SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
+ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
@@ -57,8 +59,7 @@ def train(command: Sequence[str]) -> Report | None:
         ModelError: the model cannot be loaded, lacks a side, or does not fit the checkpoints in the output folder.
         DataError: captions or images are missing or broken.
     """
-    parser = HfArgumentParser(KINDS)  # type: ignore[arg-type] # its annotation knows single classes alone
-    model_arguments, objective_arguments, data, training = parser.parse_args_into_dataclasses(list(command))
+    model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir)
     # The paper pre-trains on images with one caption each.
     mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")

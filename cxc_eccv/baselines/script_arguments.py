@@ -1,0 +1,40 @@
+"""The command line of a training script: dataclasses' fields as options, told in the words of ``cxc-eccv train``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import HfArgumentParser
+
+__all__ = ["read_arguments"]
+
+
+def read_arguments(name: str, about: str, kinds: Sequence[type], command: Sequence[str]) -> tuple[Any, ...]:
+    """One dataclass of each kind, filled in from a command line; ``--help`` lists all options and ends the program.
+
+    Args:
+        name: of the script under ``cxc-eccv train``.
+        about: what it does.
+        kinds: dataclasses; one's ``_argument_group_name`` is the heading of its options.
+        command: arguments as on the command line.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Arguments:
+        ...     epochs: int = 3
+        >>> read_arguments("my-model", "Train it.", [Arguments], ["--epochs", "5"])
+        (Arguments(epochs=5),)
+    """
+    usage = "%(prog)s [OPTIONS]"  # over a hundred options on one line help nobody
+    parser = HfArgumentParser(
+        list(kinds),  # type: ignore[arg-type] # its annotation knows instances alone
+        prog=f"cxc-eccv train {name}",
+        usage=usage,
+        description=about,
+    )
+    *found, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
+    if unknown:
+        parser.error(f"unknown: {' '.join(unknown)}; --help lists the options")
+    return tuple(found)
