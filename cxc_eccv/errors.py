@@ -21,6 +21,7 @@
     │   ├── HubAccessDenied       no token, or one that may not do this
     │   └── HubConflict           the repository holds, or has meanwhile got, what stands against the change
     ├── ReportRefused             a report that must not be submitted; says why
+    ├── WriteFailed               a file or folder cannot be written; names it, the reason and the remedy
     ├── UnknownName               no such task, metric, config or source; suggests the nearest
     └── InvalidOption             an argument outside its range or at odds with another
 
@@ -56,6 +57,7 @@ __all__ = [
     "TowerMissing",
     "UnknownIds",
     "UnknownName",
+    "WriteFailed",
 ]
 
 
@@ -173,6 +175,10 @@ class HubConflict(HubError):
 
 class ReportRefused(CxcEccvError):
     """A report that must not be submitted; the message says why."""
+
+
+class WriteFailed(CxcEccvError):
+    """A file or folder cannot be written; what was there before is as it was."""
 
 
 class UnknownName(CxcEccvError):

@@ -34,11 +34,13 @@ def sts(
     Example: cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
     """
     from cxc_eccv.cli.extras import needs_train_extra
+    from cxc_eccv.cli.output import check_output, say_written
     from cxc_eccv.cli.sts_output import print_sts, write_sts
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts import evaluate_sts
     from cxc_eccv.sts.tasks import task_names
 
+    check_output(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
     with needs_train_extra():
         from cxc_eccv.cli.model_classes import register_models
@@ -52,5 +54,8 @@ def sts(
         typer.echo(
             f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True
         )
-    print_sts(report)
-    write_sts(report, output)
+    try:
+        written = write_sts(report, output)
+    finally:
+        print_sts(report)
+    say_written(written)

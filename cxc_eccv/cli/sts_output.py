@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from cxc_eccv.sts.results import HEADER, StsReport, table_rows, title, to_json, to_markdown
+from cxc_eccv.writing import replaced_folder
 
 __all__ = ["print_sts", "write_sts"]
 
@@ -30,11 +30,12 @@ def print_sts(report: StsReport, console: Console | None = None) -> None:
         shown.print(table)
 
 
-def write_sts(report: StsReport, output: Path | None) -> None:
-    """Write ``sts.json`` and ``sts.md``; nothing without a folder."""
+def write_sts(report: StsReport, output: Path | None) -> list[Path]:
+    """Write ``sts.json`` and ``sts.md``, both or neither; nothing without a folder."""
     if output is None:
-        return
-    output.mkdir(parents=True, exist_ok=True)
-    for name, text in (("sts.json", to_json(report)), ("sts.md", to_markdown(report))):
-        (output / name).write_text(text, encoding="utf-8", newline="\n")
-        typer.echo(f"wrote {output / name}")
+        return []
+    texts = {"sts.json": to_json(report), "sts.md": to_markdown(report)}
+    with replaced_folder(output, texts) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [output / name for name in texts]
