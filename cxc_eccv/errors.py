@@ -58,6 +58,7 @@ __all__ = [
     "UnknownIds",
     "UnknownName",
     "WriteFailed",
+    "raise_all",
 ]
 
 
@@ -198,3 +199,20 @@ class UnknownName(CxcEccvError):
 
 class InvalidOption(CxcEccvError):
     """An argument is outside its range or at odds with another one."""
+
+
+def raise_all(errors: Iterable[CxcEccvError]) -> None:
+    """Raise everything that is wrong at once: one line each, as an error of the first one's kind.
+
+    Args:
+        errors: of kinds that are made from a message alone; none of them is no error.
+
+    Example:
+        >>> raise_all([MissingIds("no images"), RunTooShallow("no depth"), MissingIds("no images")])
+        Traceback (most recent call last):
+        cxc_eccv.errors.MissingIds: no images
+        no depth
+    """
+    found = {str(error): error for error in errors}
+    for first in found.values():
+        raise first if len(found) == 1 else type(first)("\n".join(found))

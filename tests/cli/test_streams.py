@@ -122,33 +122,32 @@ def test_what_comes_after_the_reader_has_gone_is_dropped():
     stream.close()
 
 
+def refused(arguments, cwd):
+    """The message of a command that does nothing."""
+    with contextlib.chdir(cwd):
+        statuses, out, err = shell(f"{COMMAND} {arguments}")
+    assert (statuses, out) == ([2], "")
+    return err
+
+
 def test_an_output_that_cannot_be_written_is_told_before_the_work(model, tmp_path):
     (tmp_path / "file").touch()
     outputs = {
-        tmp_path / "file": "is a file. Name a folder",
-        tmp_path / "file" / "out": "Not a directory",
-        tmp_path / ("x" * 250): "File name too long. Choose a shorter name",
-        tmp_path: "the folder you work in",
+        "file": "is a file. Name a folder",
+        "file/out": "Not a directory. A file stands where a folder is needed",
+        "x" * 250: "File name too long. Choose a shorter name",
+        ".": "the folder you work in",
     }
-    commands = {
-        "evaluate": f"evaluate {model / 'ridge.npz'} --data-dir sample",
-        "baseline": "baseline bow --data-dir sample",
-        "demo": "demo",
-        "compare": f"compare {model} {model} --names a,b --data-dir sample",
-        "sts": "sts --model absent --data-dir sample",
-        "build": "build --data-dir sample --overwrite",
-        "encode": f"encode --model absent --data-dir sample --images {model}",
-    }
-    for name, arguments in commands.items():
-        for output, reason in outputs.items():
-            out = output / "vectors.npz" if name == "encode" and output == tmp_path else output
-            if name == "encode":
-                out, reason = out.with_name(f"{out.name}.npz"), reason if "too long" in reason else ""
-            with contextlib.chdir(tmp_path):
-                statuses, out_text, err = shell(f"{COMMAND} {arguments} --output {out}")
-            assert statuses == [2], (name, output)
-            assert out_text == "", (name, output)
-            assert reason in err, (name, output)
+    for output, reason in outputs.items():
+        assert reason in refused(f"evaluate {model / 'ridge.npz'} --data-dir sample --output {output}", tmp_path)
+    for arguments in (
+        "baseline bow --data-dir sample",
+        "demo",
+        f"compare {model} {model} --names a,b --data-dir sample",
+        "sts --model absent --data-dir sample",
+        "build --data-dir sample --overwrite",
+    ):
+        assert "is a file. Name a folder" in refused(f"{arguments} --output file", tmp_path)
     assert names(tmp_path) == ["file"]
 
 
