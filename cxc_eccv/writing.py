@@ -213,14 +213,13 @@ def _explained(target: Path, own: Path) -> Iterator[None]:
         yield
     except OSError as error:
         # An error without a number is another library's; one about another file is not about writing the target.
-        if error.errno is None or not _concerns(error.filename, own, target):
+        named = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+        if error.errno is None or (named and not any(_concerns(name, own, target) for name in named)):
             raise
         raise WriteFailed(f"cannot write {target}: {error.strerror}. {remedy_of(error)}".rstrip()) from None
 
 
-def _concerns(file_name: str | bytes | int | None, own: Path, target: Path) -> bool:
-    if not isinstance(file_name, str | bytes):
-        return True
+def _concerns(file_name: str | bytes, own: Path, target: Path) -> bool:
     named = Path(os.fsdecode(file_name)).absolute()
     beside = named.parent == own.parent and target.name in named.name
     return beside or own in named.parents or named in own.parents

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,12 +101,14 @@ def test_a_terminal_that_cannot_say_all_is_no_error(encoding, arguments):
 
 
 def test_files_are_utf_8_whatever_the_terminal_is(model, tmp_path):
-    line = f"{COMMAND} evaluate {model / 'ridge.npz'} --data-dir sample"
+    out = Path(shutil.copytree(model, tmp_path / "out"))
+    shell(f"{COMMAND} report {out}")
+    before = (out / "report.html").read_bytes(), (out / "report.md").read_bytes()
+    assert not before[0].isascii()
+    (out / "report.html").unlink()
     environment = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    for output, own in (("ascii", environment), ("utf", {})):
-        assert shell(f"{line} --output {tmp_path / output} | cat", **own)[0] == [0, 0]
-    for name in REPORT:
-        assert (tmp_path / "ascii" / name).read_bytes() == (tmp_path / "utf" / name).read_bytes()
+    assert shell(f"{COMMAND} report {out} | cat", **environment)[0] == [0, 0]
+    assert ((out / "report.html").read_bytes(), (out / "report.md").read_bytes()) == before
 
 
 def test_what_comes_after_the_reader_has_gone_is_dropped():
@@ -148,7 +151,10 @@ def test_an_output_that_cannot_be_written_is_told_before_the_work(model, tmp_pat
         "build --data-dir sample --overwrite",
     ):
         assert "is a file. Name a folder" in refused(f"{arguments} --output file", tmp_path)
-    assert names(tmp_path) == ["file"]
+    (tmp_path / "vectors.npz").mkdir()
+    encode = f"encode --model absent --data-dir sample --images {model} --output vectors.npz"
+    assert "is a folder. Name a file" in refused(encode, tmp_path)
+    assert names(tmp_path) == ["file", "vectors.npz"]
 
 
 def test_a_report_that_cannot_be_written_is_printed(model, tmp_path):
@@ -162,14 +168,11 @@ def test_a_report_that_cannot_be_written_is_printed(model, tmp_path):
 
 
 def test_a_disk_that_fills_up_is_one_message_in_every_command(model, tmp_path):
-    kept = tmp_path / "kept"
-    shell(f"cp -r {model} {kept}")
+    kept = Path(shutil.copytree(model, tmp_path / "kept"))
     before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
     commands = {
-        "baseline": f"baseline bow --data-dir sample --output {kept}",
         "build": f"build --data-dir sample --output {kept / 'dataset'}",
         "report": f"report {kept}",
-        "demo": f"demo --output {kept}",
         "compare": f"compare {kept} {model} --names a,b --samples 200 --data-dir sample --output {kept}",
     }
     for name, arguments in commands.items():
@@ -179,4 +182,4 @@ def test_a_disk_that_fills_up_is_one_message_in_every_command(model, tmp_path):
         assert "Free some space there" in err, name
     assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
     assert names(tmp_path) == ["kept"]
-    assert [path for path in Path(kept).iterdir() if path.name.startswith(".")] == []
+    assert [path for path in kept.iterdir() if path.name.startswith(".")] == []
