@@ -65,9 +65,8 @@ def _config(source: str) -> PretrainedConfig:
         config: PretrainedConfig = AutoConfig.from_pretrained(source)
         return config
     except Exception as error:  # likewise
-        raise ModelError(
-            f"{source}: no model there ({reason_of(error, source)}); give a folder with config.json and weights, or a Hub id"
-        ) from None
+        advice = "give a folder with config.json and weights, or a Hub id"
+        raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
 
 
 def _is_sentence_transformer(source: str) -> bool:

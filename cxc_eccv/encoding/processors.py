@@ -67,9 +67,8 @@ class Processors:
         try:
             return kind.from_pretrained(self._source)
         except Exception as error:  # on damaged files the libraries raise whatever they trip over
-            raise ModelError(
-                f"no {name} at {self._source} ({reason_of(error, self._source)}); save it along with the model, or give processor="
-            ) from None
+            reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
+            raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
 
 
 def _parts(given: Any) -> Iterable[Any]:  # noqa: ANN401 - whatever the caller has

@@ -94,7 +94,8 @@ def unknown_ids(
         >>> unknown_ids(run, [Asked("t2i", np.array([7]), np.array([1, 2]))], Library("sample"), [COCO])
         []
     """
-    needed, errors = list(asked), []
+    needed = list(asked)
+    errors: list[CxcEccvError] = []
     for side in SIDES if needed else ():
         ids = run.ids(side)
         unknown = ids[~positions_of(ids, ids_used(side, needed))[1]]

@@ -126,7 +126,7 @@ gallery. Rank the whole gallery, or at least as many items.
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:
         row = short[0]
-        raise too_shallow(query_ids[row], depths[row], np.count_nonzero(np.isfinite(scores[row])), reason)
+        raise too_shallow(query_ids[row], depths[row], int(np.count_nonzero(np.isfinite(scores[row]))), reason)
 
 
 def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooShallow:
