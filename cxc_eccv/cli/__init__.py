@@ -77,15 +77,16 @@ def main() -> None:
     An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
     any more ends a run when its work is done, with the status that a broken pipe has.
     """
-    stdout, _ = safe_streams()
+    stdout = safe_streams()
     warnings.showwarning = _show_warning
     COMMAND.set(command_text(sys.argv[1:]))
     status = _status_of_run()
     sys.stdout.flush()
-    if stdout.lost is not None and stdout.lost.errno == errno.EPIPE:
+    lost = None if stdout is None else stdout.lost
+    if lost is not None and lost.errno == errno.EPIPE:
         status = status or BROKEN_PIPE
-    elif stdout.lost is not None:
-        typer.echo(f"cxc-eccv: standard output cannot be written: {stdout.lost.strerror}", err=True)
+    elif lost is not None:
+        typer.echo(f"cxc-eccv: standard output cannot be written: {lost.strerror}", err=True)
         status = status or 2
     sys.exit(status)
 

@@ -31,18 +31,20 @@ class Outlet(io.FileIO):
         return memoryview(data).nbytes
 
 
-def safe_streams() -> tuple[Outlet, Outlet]:
+def safe_streams() -> Outlet | None:
     """Put outlets below ``sys.stdout`` and ``sys.stderr``; what their encoding cannot say is replaced.
 
     A closed stream leads to nowhere: left closed, the next file that is opened would take its number, and every
     message of a library would be written into that file.
 
     Returns:
-        The outlets of standard output and of standard error.
+        The outlet of standard output; None where a program that calls this one catches what is printed.
     """
-    outlets = []
+    outlets: dict[str, Outlet] = {}
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue
         if stream is None:
             _lead_nowhere(number)
         outlet = Outlet(number, "w", closefd=False)
@@ -55,8 +57,8 @@ def safe_streams() -> tuple[Outlet, Outlet]:
         if stream is not None:
             stream.flush()
         setattr(sys, name, text)
-        outlets.append(outlet)
-    return outlets[0], outlets[1]
+        outlets[name] = outlet
+    return outlets.get("stdout")
 
 
 def _lead_nowhere(number: int) -> None:
