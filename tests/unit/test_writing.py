@@ -162,8 +162,8 @@ for number in count():
 
 
 def test_kills_at_any_moment_and_two_writers_never_mix(tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "mine").write_text("kept")
+    replace(tmp_path / "folder", a="old", b="old", mine="kept")
+    replace_file(tmp_path / "file", "old")
     moments = random.Random(0)
     for _ in range(8):
         writers = [
