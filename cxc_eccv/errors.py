@@ -21,6 +21,7 @@
     │   ├── HubAccessDenied       no token, or one that may not do this
     │   └── HubConflict           the repository holds, or has meanwhile got, what stands against the change
     ├── ReportRefused             a report that must not be submitted; says why
+    ├── WriteFailed               a file or folder cannot be written; names it, the reason and the remedy
     ├── UnknownName               no such task, metric, config or source; suggests the nearest
     └── InvalidOption             an argument outside its range or at odds with another
 
@@ -56,6 +57,8 @@ __all__ = [
     "TowerMissing",
     "UnknownIds",
     "UnknownName",
+    "WriteFailed",
+    "raise_all",
 ]
 
 
@@ -175,6 +178,10 @@ class ReportRefused(CxcEccvError):
     """A report that must not be submitted; the message says why."""
 
 
+class WriteFailed(CxcEccvError):
+    """A file or folder cannot be written; what was there before is as it was."""
+
+
 class UnknownName(CxcEccvError):
     """No such task, metric, config or source.
 
@@ -192,3 +199,20 @@ class UnknownName(CxcEccvError):
 
 class InvalidOption(CxcEccvError):
     """An argument is outside its range or at odds with another one."""
+
+
+def raise_all(errors: Iterable[CxcEccvError]) -> None:
+    """Raise everything that is wrong at once: one line each, as an error of the first one's kind.
+
+    Args:
+        errors: of kinds that are made from a message alone; none of them is no error.
+
+    Example:
+        >>> raise_all([MissingIds("no images"), RunTooShallow("no depth"), MissingIds("no images")])
+        Traceback (most recent call last):
+        cxc_eccv.errors.MissingIds: no images
+        no depth
+    """
+    found = {str(error): error for error in errors}
+    for first in found.values():
+        raise first if len(found) == 1 else type(first)("\n".join(found))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import warnings
 
@@ -19,13 +21,18 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
+from cxc_eccv.cli.streams import safe_streams
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
 from cxc_eccv.cli.train import train
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.terminal import say
+from cxc_eccv.writing import remedy_of
 
 __all__ = ["app", "main"]
+
+BROKEN_PIPE = 128 + 13
+"""Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
 
 app = typer.Typer(
     name="cxc-eccv",
@@ -60,14 +67,43 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error of this package is one message and exit status 2."""
+    """Run the command line.
+
+    An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
+    any more ends a run when its work is done, with the status that a broken pipe has.
+    """
+    stdout = safe_streams()
     warnings.showwarning = _show_warning
     COMMAND.set(command_text(sys.argv[1:]))
+    status = _status_of_run()
+    sys.stdout.flush()
+    lost = None if stdout is None else stdout.lost
+    if lost is not None and lost.errno == errno.EPIPE:
+        status = status or BROKEN_PIPE
+    elif lost is not None:
+        say(f"cxc-eccv: standard output cannot be written: {lost.strerror}", err=True)
+        status = status or 2
+    sys.exit(status)
+
+
+def _status_of_run() -> int:
     try:
         app()
+    except SystemExit as ended:
+        return int(ended.code or 0)
     except CxcEccvError as error:
         say(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
-        sys.exit(2)
+        return 2
+    except OSError as error:
+        say(f"cxc-eccv: {_of_system(error)}", err=True)
+        return 2
     except KeyboardInterrupt:
         say("cxc-eccv: interrupted", err=True)
-        sys.exit(130)
+        return 130
+    return 0
+
+
+def _of_system(error: OSError) -> str:
+    place = ": ".join(os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes))
+    reason = error.strerror or str(error) or type(error).__name__
+    return " ".join(filter(None, [f"{place}: {reason}." if place else f"{reason}.", remedy_of(error)]))

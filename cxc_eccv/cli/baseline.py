@@ -41,12 +41,11 @@ def baseline(
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
     from cxc_eccv.baselines.untrained.declared import Inputs, baseline_named
-    from cxc_eccv.cli.output import write_report
-    from cxc_eccv.report.console import print_report
+    from cxc_eccv.cli.output import check_output, deliver
     from cxc_eccv.sources.library import Library
 
+    check_output(output)
     one = baseline_named(name)
     library = Library(data_dir, allow_modified=allow_modified)
     report, run = one(library, split_name(split), Inputs(vectors, features, model, images, central_crop, seed))
-    print_report(report)
-    write_report(report, output, run, library)
+    deliver(report, output, run, library)

@@ -65,7 +65,9 @@ def encode(
 --output clip.npz
     """
     from cxc_eccv.cli.extras import needs_train_extra
+    from cxc_eccv.writing import refuse_unwritable
 
+    refuse_unwritable(output, file=True)
     with needs_train_extra():
         from cxc_eccv.cli.model_classes import register_models
         from cxc_eccv.encoding import load_model

@@ -58,14 +58,13 @@ def evaluate(
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
     """
-    from cxc_eccv.cli.output import check_images, write_report
+    from cxc_eccv.cli.output import check_output, deliver
     from cxc_eccv.cli.user_tables import policy
     from cxc_eccv.evaluation import evaluate as evaluate_run
-    from cxc_eccv.report.console import print_report
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
-    check_images(images, output)
+    check_output(output, images)
     run, library = load_run(*files, direction=direction), Library(data_dir, allow_modified=allow_modified)
     report = evaluate_run(
         run,
@@ -79,5 +78,4 @@ def evaluate(
         per_query=output is not None,
         device=device,
     )
-    print_report(report)
-    write_report(report, output, run, library, images)
+    deliver(report, output, run, library, images)

@@ -35,11 +35,13 @@ def sts(
     Example: cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
     """
     from cxc_eccv.cli.extras import needs_train_extra
+    from cxc_eccv.cli.output import check_output, say_written
     from cxc_eccv.cli.sts_output import print_sts, write_sts
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts import evaluate_sts
     from cxc_eccv.sts.tasks import task_names
 
+    check_output(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
     with needs_train_extra():
         from cxc_eccv.cli.model_classes import register_models
@@ -51,5 +53,8 @@ def sts(
     report = evaluate_sts(encoder, library, wanted, model=Path(model).name if Path(model).is_dir() else model)
     if encoder.truncated:
         say(f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True)
-    print_sts(report)
-    write_sts(report, output)
+    try:
+        written = write_sts(report, output)
+    finally:
+        print_sts(report)
+    say_written(written)

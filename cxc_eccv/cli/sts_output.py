@@ -9,7 +9,8 @@ from rich.text import Text
 
 from cxc_eccv.shown import visible
 from cxc_eccv.sts.results import HEADER, StsReport, modified_lines, table_rows, title, to_json, to_markdown
-from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.terminal import Sheet, print_shown
+from cxc_eccv.writing import replaced_folder
 
 __all__ = ["print_sts", "write_sts"]
 
@@ -25,11 +26,12 @@ def print_sts(report: StsReport, console: Console | None = None) -> None:
         print_shown(Text(visible(line), style="bold red"), console)
 
 
-def write_sts(report: StsReport, output: Path | None) -> None:
-    """Write ``sts.json`` and ``sts.md``; nothing without a folder."""
+def write_sts(report: StsReport, output: Path | None) -> list[Path]:
+    """Write ``sts.json`` and ``sts.md``, both or neither; nothing without a folder."""
     if output is None:
-        return
-    output.mkdir(parents=True, exist_ok=True)
-    for name, text in (("sts.json", to_json(report)), ("sts.md", to_markdown(report))):
-        (output / name).write_text(text, encoding="utf-8", newline="\n")
-        say(f"wrote {output / name}")
+        return []
+    texts = {"sts.json": to_json(report), "sts.md": to_markdown(report)}
+    with replaced_folder(output, texts) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [output / name for name in texts]

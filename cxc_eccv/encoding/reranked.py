@@ -13,6 +13,7 @@ from cxc_eccv.errors import MissingIds
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.ranked_lists import RankedLists
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["candidates", "rankings_by_score", "write_rankings"]
 
@@ -88,9 +89,8 @@ def write_rankings(path: Path, run: RankingsRun) -> None:
         if one.scores is not None:
             columns["score"] = one.scores
         tables.append(pa.table(columns))
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.concat_tables(tables), partial)
-    partial.replace(path)
+    with replaced_file(path) as part:
+        pq.write_table(pa.concat_tables(tables), part)
 
 
 def _unit(embeddings: Embeddings | None, ids: IntArray, side: str) -> FloatArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ from cxc_eccv.encoding.image_encoder import ImageEncoder
 from cxc_eccv.encoding.image_items import image_items
 from cxc_eccv.encoding.loading import LoadedModel, load_model
 from cxc_eccv.encoding.model_key import model_key
-from cxc_eccv.encoding.output_path import checked_output, parts_folder
+from cxc_eccv.encoding.output_path import checked_output, held, parts_folder
 from cxc_eccv.encoding.passes import encoded
 from cxc_eccv.encoding.processes import Processes, joined
-from cxc_eccv.encoding.remarks import warn_of, write_record
+from cxc_eccv.encoding.remarks import warn_of, write_whole
 from cxc_eccv.encoding.shards import FolderStore, MemoryStore, Notes
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, Side
 from cxc_eccv.encoding.text_encoder import encoder_of_texts
@@ -68,6 +68,7 @@ def encode(
         ModelError: the model cannot be loaded, is a cross-encoder, or lacks a tower (:class:`TowerMissing`).
         InvalidOption: neither images nor captions, or an option outside its range.
         SourceMissing, MalformedSource: an image is missing, or broken.
+        WriteFailed: ``output`` cannot be written, or another process encodes into it.
 
     Example:
         >>> from transformers import BertConfig, BertModel, BertTokenizer
@@ -84,7 +85,7 @@ def encode(
     sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop)
     settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
     key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
-    with joined() as processes:
+    with joined() as processes, held(path, processes.rank):
         found = {}
         for side in sides:
             store = MemoryStore() if path is None else FolderStore(parts_folder(path), side.name)
@@ -135,7 +136,5 @@ def _run(found: dict[str, tuple[Embeddings, Notes]]) -> tuple[EmbeddingsRun, Not
 def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, Any], processes: Processes) -> None:
     processes.wait()
     if processes.rank == 0:
-        save_embeddings(path, run)
-        write_record(path, notes, **facts)
-        shutil.rmtree(parts_folder(path))
+        write_whole(path, partial(save_embeddings, run=run), notes, **facts)
     processes.wait()

@@ -10,7 +10,7 @@ from cxc_eccv.ranking.list_blocks import found_in_lists
 from cxc_eccv.runs.rankings import RankingsRun
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, positions_of
 
-__all__ = ["ranks_from_rankings", "rows_of"]
+__all__ = ["depths_alone", "ranks_from_rankings", "rows_of"]
 
 NAMED = 3
 
@@ -41,6 +41,30 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     indptr, sizes = np.append(0, np.cumsum(found.counts)), _gallery_sizes(judgments)
     known = PositiveRanks(judgments.query_ids, indptr, found.ranks, judgments.n_positives, sizes, found.ties)
     return GivenRanks(known, found.depths, found.depths == sizes)
+
+
+def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
+    """What the lengths of a run's rankings say, before any is read: how deep they are at most; nothing is found.
+
+    Args:
+        run: rankings of the direction.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        judgments: positives of every query.
+
+    Raises:
+        MissingIds: the run lacks the direction, or the rankings of some queries.
+
+    Example:
+        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10]})
+        >>> given = depths_alone(run, "i2t", Judgments.from_pairs([5], [10, 20, 30], [5], [20]))
+        >>> given.depths.tolist(), given.complete.tolist(), given.n_found.tolist()
+        ([2], [False], [0])
+    """
+    depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], _gallery_sizes(judgments)
+    nothing = np.zeros(0, dtype=np.int64)
+    none_found, ties = np.zeros(depths.size + 1, dtype=np.int64), np.zeros(depths.size, dtype=np.int64)
+    known = PositiveRanks(judgments.query_ids, none_found, nothing, judgments.n_positives, sizes, ties)
+    return GivenRanks(known, np.minimum(depths, sizes), depths >= sizes)
 
 
 def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:

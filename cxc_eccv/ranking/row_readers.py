@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["OwnRows", "RowReader", "refuse_shallow"]
+__all__ = ["OwnRows", "RowReader", "refuse_shallow", "too_shallow"]
 
 SCORES_AT_ONCE = 2**18
 
@@ -126,8 +126,12 @@ gallery. Rank the whole gallery, or at least as many items.
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:
         row = short[0]
-        raise RunTooShallow(
-            f"query {query_ids[row]} needs {depths[row]} ranked items {reason}, but its ranking holds "
-            f"{np.count_nonzero(np.isfinite(scores[row]))} of the gallery. Rank the whole gallery, or at least as many "
-            "items."
-        )
+        raise too_shallow(query_ids[row], depths[row], int(np.count_nonzero(np.isfinite(scores[row]))), reason)
+
+
+def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooShallow:
+    """The error of a query whose ranking holds fewer items than are read."""
+    return RunTooShallow(
+        f"query {query_id} needs {needed} ranked items {reason}, but its ranking holds {held} of the gallery. Rank the "
+        "whole gallery, or at least as many items."
+    )

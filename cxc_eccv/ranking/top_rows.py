@@ -72,9 +72,19 @@ class TopRows:
         """
         depths = np.full(queries.size, self.depth)
         lowest = score_at_depth(scores, self.depth)
-        refuse_shallow(self.query_ids[queries], scores, lowest, depths, f"for its top {self.depth}")
+        refuse_shallow(self.query_ids[queries], scores, lowest, depths, self.reason)
         found = np.flatnonzero(scores >= lowest[:, None])
         self._keep(queries, lowest, found // scores.shape[1], items.ravel()[found], scores.ravel()[found])
+
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that a ranking must hold."""
+        return np.full(self.query_ids.size, self.depth)
+
+    @property
+    def reason(self) -> str:
+        """Why so many."""
+        return f"for its top {self.depth}"
 
     @property
     def result(self) -> TopK:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.run_file import refuse_unreadable, sha256_of
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
 from cxc_eccv.types import Embeddings
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["embeddings_of_arrays", "load_embeddings", "save_embeddings"]
 
@@ -39,7 +39,6 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
             a value is NaN or infinite. The message names file, array, place and remedy.
 
     Example:
-        >>> import uuid
         >>> import numpy as np
         >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
         >>> import tempfile
@@ -71,11 +70,13 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
     """Write a run so that :func:`load_embeddings` reads the same arrays back; replaces ``path`` in one step.
 
     Args:
-        path: a ``.npz`` or ``.safetensors`` file; its folder must exist.
+        path: a ``.npz`` or ``.safetensors`` file; its folder is made where it is not there.
         run: the vectors to write.
 
     Raises:
         MalformedRun: the suffix is neither of the two.
+        InvalidOption: ``path`` is a folder.
+        WriteFailed: it cannot be written; what was there is as it was.
     """
     path = Path(path)
     writer = WRITERS[_suffix(path)]
@@ -84,12 +85,8 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
-    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
-    try:
-        writer(partial, arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replaced_file(path) as part:
+        writer(part, arrays)
 
 
 def _suffix(path: Path) -> str:

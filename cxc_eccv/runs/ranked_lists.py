@@ -93,13 +93,9 @@ class RankedLists:
         """(Q,) length of each list."""
         return np.diff(self.indptr)
 
-    def facts(self) -> dict[str, Any]:
-        """Number of queries, and length of the shortest and the longest list."""
-        return {
-            "queries": self.query_ids.size,
-            "shallowest": int(self.depths.min()),
-            "deepest": int(self.depths.max()),
-        }
+    def facts(self, depths: IntArray) -> dict[str, Any]:
+        """Number of queries, and how many items the one with the fewest and the one with the most ranks."""
+        return {"queries": self.query_ids.size, "shallowest": int(depths.min()), "deepest": int(depths.max())}
 
     def _refuse_repeats(self) -> None:
         repeat = first_repeat(self.items, self.indptr, self.item_ids)

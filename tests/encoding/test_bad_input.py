@@ -1,6 +1,8 @@
 """What encoding makes of bad input: an error that names it, or a counted warning; never a silent guess."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +162,55 @@ def test_vectors_that_are_not_finite_name_the_item():
     model.embeddings.word_embeddings.weight.data[tiny_models.WORDS.index("cat")] = np.nan
     with pytest.raises(MalformedRun, match=r"1 vectors hold NaN.*the first for id 8"):
         encode(model, captions=[(7, "a dog"), (8, "a cat")], processor=tokenizer, progress=False)
+
+
+DAMAGES = {"a list": "[]", "null": "null", "a number": "3", "cut short": '{"version": ', "empty": "", "text": '"x"'}
+JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "preprocessor_config.json")
+
+
+@pytest.fixture(scope="module")
+def saved_clip(tmp_path_factory):
+    return tiny_models.save(tiny_models.clip(), tmp_path_factory.mktemp("models") / "clip")
+
+
+@pytest.fixture
+def folder(saved_clip, tmp_path):
+    return Path(shutil.copytree(saved_clip, tmp_path / "model"))
+
+
+def load_all(folder):
+    model = load_model(str(folder), device="cpu")
+    model.processors.tokenizer()
+    model.processors.image_processor()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", JSON_FILES)
+def test_a_damaged_file_of_a_model_is_named(folder, name, damage):
+    (folder / name).write_text(DAMAGES[damage])
+    with pytest.raises(ModelError, match=rf"{folder}.*\({name} is no JSON object\)"):
+        load_all(folder)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_empty_weights_are_named(folder, name):
+    (folder / "model.safetensors").unlink()
+    (folder / name).touch()
+    with pytest.raises(ModelError, match=rf"{folder}: .*\({name} is empty\)"):
+        load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_weights_that_are_none_are_refused(folder, name):
+    (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(b"no weights at all")
+    with pytest.raises(ModelError, match=str(folder)):
+        load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("architectures", ["3", "[3]", '{"a": 1}', '["NoSuchModelWithProjection"]'])
+def test_an_architecture_that_is_none_is_refused(folder, architectures):
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": json.loads(architectures)}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=str(folder)):
+        load_model(str(folder), device="cpu")

@@ -89,6 +89,15 @@ def test_shards_and_files_of_an_earlier_build_are_removed_and_nothing_else(hub, 
     assert kept.items() <= pushed.files().items()
 
 
+@pytest.mark.parametrize("manifest", ["[", "[]", "null", "{}", '{"files": 3}', '{"files": [["a"]]}'])
+def test_a_manifest_of_others_removes_nothing(hub, client, built, pushed, manifest):
+    kept = {"old_config/test-00000-of-00001.parquet": b"2"}
+    hub.store.write(pushed, {"manifest.json": manifest.encode()} | kept)
+    assert "0 removed" in push(client, built, "--yes").out
+    assert kept.items() <= pushed.files().items()
+    assert pushed.files()["manifest.json"] == (built / "manifest.json").read_bytes()
+
+
 def test_visibility_is_that_asked_for(hub, client, built):
     push(client, built, "--yes", "--private")
     assert hub.store.repositories["dataset", REPO].private

@@ -179,7 +179,7 @@ def test_unknown_and_missing_ids_name_the_first_ones(good, sample_library):
     with pytest.raises(UnknownIds, match="2 of 62 images are unknown to the data, the first: 1000000000, 1000000001"):
         ce.evaluate_rankings(**rankings, data_dir=sample_library)
     few = dict(itertools.islice(rankings["t2i"].items(), 10))
-    with pytest.raises(MissingIds, match=r"lacks the rankings of 28[0-9] of 29[0-9] queries"):
+    with pytest.raises(MissingIds, match=r"lacks the rankings of 290 of 300 queries"):
         ce.evaluate_rankings(t2i=few, data_dir=sample_library)
 
 

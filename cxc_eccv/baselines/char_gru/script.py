@@ -26,6 +26,7 @@ from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["ensemble_of_best", "report_on", "train"]
 
@@ -65,7 +66,8 @@ def train(command: Sequence[str]) -> Report | None:
         return None
     report = report_on(folder / "ensemble", library, SPLITS[arguments.report_on], arguments, features)
     if processes.rank == 0:
-        (folder / "report.json").write_text(report_to_json(report), encoding="utf-8")
+        with replaced_file(folder / "report.json") as part:
+            part.write_text(report_to_json(report), encoding="utf-8")
     return report
 
 

@@ -11,7 +11,7 @@ from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
 from cxc_eccv.baselines.dual_encoder.processing import tokenizer_of
 from cxc_eccv.baselines.dual_encoder.sample_backbones import image_backbone, text_backbone
-from cxc_eccv.encoding.checkpoints import from_checkpoint
+from cxc_eccv.encoding.checkpoints import from_checkpoint, reason_of
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
 from cxc_eccv.sources.library import Library
@@ -81,9 +81,8 @@ def from_pretrained(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN
     """
     try:
         return kind.from_pretrained(source, trust_remote_code=False, **options)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason})") from None
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason_of(error, source)})") from None
 
 
 OPTIONS = (

@@ -33,6 +33,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["train"]
 
@@ -101,7 +102,8 @@ def train(command: Sequence[str]) -> Report | None:
         return None
     report = SplitScorer(library, split_of(data.report_on), mode, processing, data.images).report(trainer.model)
     if is_first:
-        (folder / "report.json").write_text(report_to_json(report), encoding="utf-8")
+        with replaced_file(folder / "report.json") as part:
+            part.write_text(report_to_json(report), encoding="utf-8")
     return report
 
 
