@@ -35,9 +35,9 @@ def read_captions(path: Path) -> pa.Table:
 
 def _table(path: Path) -> pa.Table:
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+        from cxc_eccv.runs.parquet import read_parquet
 
-        return pq.read_table(path)
+        return read_parquet(path)
     if path.suffix == ".csv":
         from pyarrow import csv
 

@@ -89,7 +89,7 @@ def write_rankings(path: Path, run: RankingsRun) -> None:
             columns["score"] = one.scores
         tables.append(pa.table(columns))
     partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.concat_tables(tables), partial)
+    pq.write_table(pa.concat_tables(tables), partial, write_page_checksum=True)
     partial.replace(path)
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import IntArray
 
 __all__ = ["SIMILARITIES", "first_twins", "prepare", "row_hashes"]
-
-SIMILARITIES = ("cosine", "dot")
 
 
 def prepare(

@@ -19,6 +19,7 @@ from cxc_eccv.report.html_page import render_html
 from cxc_eccv.report.markdown_page import render_markdown
 from cxc_eccv.report.page import page_of
 from cxc_eccv.report.thumbnails import thumbnails
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report
 
 __all__ = ["rebuild_pages", "write_folder"]
@@ -114,7 +115,7 @@ def _write(path: Path, text: str) -> Path:
 def _write_table(path: Path, table: pa.Table, digest: bytes) -> Path:
     part = path.with_name(f"{path.name}.part")
     metadata = {**(table.schema.metadata or {}), DIGEST: digest}
-    pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd")
+    pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd", write_page_checksum=True)
     return part.replace(path)
 
 
@@ -137,8 +138,8 @@ def _refuse_incomplete(folder: Path) -> None:
 
 def _read_table(path: Path, schema: pa.Schema, digest: bytes) -> pa.Table:
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
         raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
     absent = [name for name in schema.names if name not in table.column_names]
     if absent:
