@@ -90,11 +90,11 @@ def refuse_extremes(
 vectors by one number to bring them near 1, or use cosine
     """
     (longest, shortest), (wide, narrow) = _extremes(queries), _extremes(items)
-    for (row, length), (column, other), extent in ((longest, wide, "reach"), (shortest, narrow, "fall to")):
+    for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
         product = length * other
         if product and not SMALLEST <= product <= LARGEST:
             raise MalformedRun(
-                f"dot products {extent} {product:.0e} (query {query_ids[row]} with item {item_ids[column]}), beyond "
+                f"dot products {'reach' if product > 1 else 'fall to'} {product:.0e} (query {query_ids[row]} with item {item_ids[column]}), beyond "
                 "float32; multiply all vectors by one number to bring them near 1, or use cosine"
             )
 
