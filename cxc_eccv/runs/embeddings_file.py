@@ -77,7 +77,8 @@ def embeddings_of_arrays(
         MalformedRun: see :func:`load_embeddings`.
     """
     if SIMILARITY in arrays:
-        similarity = str(arrays[SIMILARITY].tolist())
+        given = arrays[SIMILARITY]
+        similarity = str(given.item() if given.size == 1 else given.tolist())
     sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
     if not any(sides.values()):
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())

@@ -134,4 +134,4 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
             with archive.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)

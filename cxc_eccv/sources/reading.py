@@ -17,6 +17,7 @@ from pyarrow import csv
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.content import read_bytes
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.npy import array_of_npy
 
 __all__ = ["first_duplicate", "parse_ids", "read_csv", "read_ids", "read_json", "read_text"]
 
@@ -119,12 +120,13 @@ def read_ids(path: Path) -> IntArray:
     Raises:
         MalformedSource: not an npy file, pickled objects, not a row of integers, a duplicated id.
     """
+    data = read_bytes(path)
     try:
-        array = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+        array = array_of_npy(io.BytesIO(data), len(data))
+    except ValueError as error:
         raise MalformedSource(path, "", str(error), "an npy file of integers") from None
-    if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
-        found = f"{getattr(array, 'dtype', type(array))} of shape {getattr(array, 'shape', '?')}"
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        found = f"{array.dtype} of shape {array.shape}"
         raise MalformedSource(path, "", found, "integers of shape (N,), N > 0")
     ids = array.astype(np.int64)
     twice = first_duplicate(ids)
