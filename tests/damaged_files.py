@@ -93,7 +93,9 @@ def save_lists(path):
 
 
 def save_trec(path):
-    lines = [f"{q} Q0 {item} {rank} {1 / rank} tag" for q, row in RANKINGS["i2t"].items() for rank, item in enumerate(row, 1)]
+    lines = [
+        f"{q} Q0 {item} {rank} {1 / rank} tag" for q, row in RANKINGS["i2t"].items() for rank, item in enumerate(row, 1)
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -105,7 +107,9 @@ BINARY = {
     "scores.npz": of_writer(save_scores),
     "ours.safetensors": of_writer(lambda path: save_embeddings(path, embeddings())),
     "long.parquet": of_writer(save_long),
-    "zstd.parquet": of_writer(lambda path: save_long(path, compression="zstd", use_dictionary=False, data_page_version="2.0")),
+    "zstd.parquet": of_writer(
+        lambda path: save_long(path, compression="zstd", use_dictionary=False, data_page_version="2.0")
+    ),
     "lists.parquet": of_writer(save_lists),
 }
 """Formats with checksums: name of a file to a function that writes it and gives its bytes."""

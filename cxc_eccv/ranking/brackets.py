@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking.blocks import workers
 from cxc_eccv.ranking.kernels import pair_products
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import IntArray
 
 __all__ = ["brackets", "refuse_extremes"]
 
@@ -28,8 +28,8 @@ def brackets(
 
     A float32 dot product of D terms, summed in any order, with or without fused multiply-add, errs by at most
     gamma(u) * sum |x_i y_i| with gamma(u) = D u / (1 - D u) and u = 2**-24. The centre is such a product in float64,
-    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this, and a little
-    farther for products that underflow.
+    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this, and
+    a little farther for products that underflow.
 
     Args:
         queries: (Q, D) float32.
@@ -93,9 +93,10 @@ vectors by one number to bring them near 1, or use cosine
     for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
         product = length * other
         if product and not SMALLEST <= product <= LARGEST:
+            extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
             raise MalformedRun(
-                f"dot products {'reach' if product > 1 else 'fall to'} {product:.0e} (query {query_ids[row]} with item {item_ids[column]}), beyond "
-                "float32; multiply all vectors by one number to bring them near 1, or use cosine"
+                f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; multiply "
+                "all vectors by one number to bring them near 1, or use cosine"
             )
 
 

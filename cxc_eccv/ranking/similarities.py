@@ -18,9 +18,7 @@ from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
 __all__ = ["pair_similarities", "similarities_of_run"]
 
 
-def similarities_of_run(
-    run: Run, direction: str, rated: RatedPairs, *, similarity: str | None = None
-) -> FloatArray:
+def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str | None = None) -> FloatArray:
     """Similarity of every rated pair, whichever form the run has.
 
     Args:

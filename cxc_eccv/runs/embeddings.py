@@ -49,8 +49,8 @@ class EmbeddingsRun:
     def __post_init__(self) -> None:
         if self.similarity not in (None, *SIMILARITIES):
             raise MalformedRun(
-                f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, or "
-                "none"
+                f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, "
+                "or none"
             )
         if self.images is None and self.captions is None:
             raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")

@@ -97,13 +97,13 @@ def _length(file: IO[bytes], member: zipfile.ZipInfo) -> int:
     if LARGE in (packed, plain):
         large = _fields(fields).get(1, b"")
         plain, packed = struct.unpack("<QQ", large[:16])
-    known = member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size
-    found = flags, method, checksum, packed, plain
+    known = [member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size]
+    found = [flags, method, checksum, packed, plain]
     if flags & STREAMED:
         known, found = known[:2], found[:2]
     if mark != b"PK\x03\x04" or found != known:
         raise zipfile.BadZipFile(f"the record before {member.filename} and the directory differ")
-    return LOCAL.size + name + extra + member.compress_size
+    return LOCAL.size + int(name) + int(extra) + member.compress_size
 
 
 def _fields(extra: bytes) -> dict[int, bytes]:

@@ -43,7 +43,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str
     """
     content = path.read_bytes()
     try:
-        tensors = safetensors.deserialize(content)
+        tensors = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise MalformedRun(f"{path}: not a safetensors file, cut short or damaged ({error}); save it again") from None
     length = int.from_bytes(content[:8], "little")

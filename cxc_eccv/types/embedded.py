@@ -20,8 +20,8 @@ class Embeddings:
 
     Attributes:
         ids: (N,) unique int64 ids.
-        vectors: (N, D) float32, finite, none so small that float32 keeps few of its digits. A float32 torch tensor on the processor is taken without a copy; one of
-            another type or device is converted.
+        vectors: (N, D) float32, finite, none so small that float32 keeps few of its digits. A float32 torch tensor on
+            the processor is taken without a copy; one of another type or device is converted.
 
     Raises:
         MalformedRun: wrong shapes, duplicated ids, NaN or infinite values, values too large or too small for float32,
@@ -69,7 +69,7 @@ def faint_rows(given: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
     """
     peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
     low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
-    return low[(given[low] != 0).any(axis=1)]
+    return np.asarray(low[(given[low] != 0).any(axis=1)])
 
 
 def _checked_ids(values: ArrayLike) -> IntArray:

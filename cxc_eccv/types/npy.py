@@ -59,7 +59,7 @@ def array_of_npy(file: IO[bytes], size: int) -> NDArray[Any]:
         raise ValueError(f"an array of {needed} bytes, {shape} of {kind}, where {there} bytes are")
     flat = np.empty(math.prod(shape), dtype=kind)
     if needed:
-        _fill(memoryview(flat.view(np.uint8)), file)
+        _fill(flat.view(np.uint8).data, file)
     if file.read(1):  # also what makes an archive compare its checksum
         raise ValueError("bytes after the end of the array")
     return flat.reshape(shape, order="F" if in_columns else "C")
@@ -90,7 +90,7 @@ def _kind(descr: object) -> np.dtype[Any]:
     if kind is not None and kind.hasobject:
         raise ValueError(PICKLED)
     if kind is None or kind.kind not in KINDS:
-        raise ValueError(f"values of type {ascii(descr):.60}, expected numbers; of bfloat16 save .float().numpy()")
+        raise ValueError(f"values of type {descr!a:.60}, expected numbers; of bfloat16 save .float().numpy()")
     return kind
 
 

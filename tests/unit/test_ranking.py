@@ -166,7 +166,9 @@ def test_a_zero_vector_has_no_cosine():
     }
     within = {"w": ("t2t", Judgments.from_pairs([7], [7, 8, 9], [7], [8], without_self=True))}
     for requests in ({"i": both["i"]}, both, within):
-        with pytest.raises(MalformedRun, match=r"1 of 3 captions have the zero vector.* the first: 9\. .*similarity='dot'"):
+        with pytest.raises(
+            MalformedRun, match=r"1 of 3 captions have the zero vector.* the first: 9\. .*similarity='dot'"
+        ):
             positive_ranks_many(run, requests)
         positive_ranks_many(run, requests, similarity="dot")
     queries = {"t": ("t2i", Judgments.from_pairs([7], [1], [7], [1]))}
@@ -174,9 +176,7 @@ def test_a_zero_vector_has_no_cosine():
 
 
 def test_a_run_is_ranked_by_the_similarity_that_it_is_meant_for():
-    run = EmbeddingsRun(
-        Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]), similarity="dot"
-    )
+    run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]), similarity="dot")
     judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
     assert positive_ranks(run, judgments, "i2t").ranks.tolist() == [2]
     assert positive_ranks(run, judgments, "i2t", similarity="cosine").ranks.tolist() == [1]
@@ -282,7 +282,9 @@ def test_dot_products_that_vanish_in_float32_are_refused(lengths, zeros):
 def test_dot_products_within_one_modality_that_vanish_are_refused():
     run = EmbeddingsRun(Embeddings([1, 3], np.full((2, 2), 1e-18)), None)
     with pytest.raises(MalformedRun, match="fall to"):
-        positive_ranks(run, Judgments.from_pairs([1, 3], [1, 3], [1, 3], [3, 1], without_self=True), "i2i", similarity="dot")
+        positive_ranks(
+            run, Judgments.from_pairs([1, 3], [1, 3], [1, 3], [3, 1], without_self=True), "i2i", similarity="dot"
+        )
 
 
 def test_zero_vectors_alone_have_dot_products():

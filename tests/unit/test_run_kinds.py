@@ -141,7 +141,9 @@ def test_options_of_embeddings_are_refused_elsewhere(forms, sample_library, kind
     run = forms[kind]
     with pytest.raises(InvalidOption, match=words):
         ce.evaluate(run, data_dir=sample_library, **option)
-    qrels = Judgments.from_pairs(run.ids("images")[:1], run.ids("captions"), run.ids("images")[:1], run.ids("captions")[:1])
+    qrels = Judgments.from_pairs(
+        run.ids("images")[:1], run.ids("captions"), run.ids("images")[:1], run.ids("captions")[:1]
+    )
     with pytest.raises(InvalidOption, match=words):
         ranks_of_run(run, {"i": ("i2t", qrels)}, **option)
     assert "i" in ranks_of_run(run, {"i": ("i2t", qrels)}, progress=True)
@@ -159,7 +161,7 @@ def test_rated_pairs_of_scores_have_no_similarity_to_choose(forms):
     ("option", "error"), [({"similarity": "l2"}, UnknownName), ({"device": "abacus"}, InvalidOption)]
 )
 def test_unknown_options_of_embeddings_are_refused_before_any_task(forms, sample_library, tasks, option, error):
-    with pytest.raises(error, match="l2|abacus"):
+    with pytest.raises(error, match=r"l2|abacus"):
         ce.evaluate(forms["embeddings"], tasks, data_dir=sample_library, **option)
 
 
@@ -187,7 +189,9 @@ def test_the_run_says_its_similarity_and_the_caller_overrides_it(forms, sample_l
     options = {"data_dir": sample_library, "confidence": None}
     report = ce.evaluate(run, ["coco_5k", "cxc/sits"], similarity=asked, **options)
     assert (report.provenance["similarity"], report.provenance["similarity_from"]) == (used, source)
-    expected = ce.evaluate(dataclasses.replace(run, similarity=None), ["coco_5k", "cxc/sits"], similarity=used, **options)
+    expected = ce.evaluate(
+        dataclasses.replace(run, similarity=None), ["coco_5k", "cxc/sits"], similarity=used, **options
+    )
     assert report.scores == expected.scores
     other = ce.evaluate(run, ["coco_5k", "cxc/sits"], similarity={"cosine": "dot", "dot": "cosine"}[used], **options)
     assert report.scores != other.scores

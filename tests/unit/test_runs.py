@@ -53,8 +53,14 @@ BAD = {
         {"caption_embeddings": np.array([[1.0], [1e-60], [-3e-60]])},
         ["caption_embeddings", "row 1 (id 22) is 1e-60", "2 of 3 vectors", "Multiply all vectors"],
     ),
-    "float64 among float32's last digits": ({"caption_embeddings": np.full((3, 3), 1e-40)}, ["id 21", "3 of 3 vectors"]),
-    "float32 with few digits": ({"caption_embeddings": np.full((3, 3), 1e-44, np.float32)}, ["id 21", "3 of 3 vectors"]),
+    "float64 among float32's last digits": (
+        {"caption_embeddings": np.full((3, 3), 1e-40)},
+        ["id 21", "3 of 3 vectors"],
+    ),
+    "float32 with few digits": (
+        {"caption_embeddings": np.full((3, 3), 1e-44, np.float32)},
+        ["id 21", "3 of 3 vectors"],
+    ),
     "unknown similarity": ({"similarity": np.array("euclidean")}, ["its similarity is 'euclidean'", "cosine or dot"]),
     "a similarity of numbers": ({"similarity": np.array([1, 2])}, ["its similarity is '[1, 2]'"]),
     "duplicated ids": ({"caption_ids": np.array([21, 22, 21])}, ["caption_ids", "id 21", "rows 0 and 2"]),
@@ -212,7 +218,9 @@ def test_a_run_has_a_known_similarity_or_none():
 def test_vectors_too_small_for_float32_are_refused_in_python_too(value):
     vectors = np.zeros((3, 2), dtype=np.asarray(value).dtype)
     vectors[1, 0] = value
-    with pytest.raises(MalformedRun, match="1 of 3 vectors are smaller than float32 can tell apart, the first for id 5"):
+    with pytest.raises(
+        MalformedRun, match="1 of 3 vectors are smaller than float32 can tell apart, the first for id 5"
+    ):
         Embeddings([4, 5, 6], vectors)
     vectors[1, 1] = 1  # then it adds nothing that float32 would keep
     assert Embeddings([4, 5, 6], vectors).vectors[1, 1] == 1

@@ -78,7 +78,7 @@ def test_headers_that_do_not_say_what_follows(change, words, tmp_path):
     with pytest.raises(MalformedRun, match=rf"run\.npz, caption_embeddings: .*{words}"):
         load_embeddings(path)
     (tmp_path / "ids.npy").write_bytes(npy(VECTORS, change))
-    with pytest.raises(MalformedSource, match="ids.npy"):
+    with pytest.raises(MalformedSource, match=r"ids\.npy"):
         read_ids(tmp_path / "ids.npy")
 
 
@@ -128,7 +128,10 @@ def test_arrays_are_read_as_numpy_reads_them(kind, order):
         (lambda data: data[:-2] + b"\1\0x", "bytes follow the archive's end"),
         (lambda data: data.replace(b"PK\1\2", b"xPK\1\2", 1), "damaged"),
         (lambda data: _widened(data), "belong to no member"),
-        (lambda data: data[:14] + b"\0\0\0\0" + data[18:], "the record before caption_ids.npy and the directory differ"),
+        (
+            lambda data: data[:14] + b"\0\0\0\0" + data[18:],
+            "the record before caption_ids.npy and the directory differ",
+        ),
         (lambda data: data[:6] + b"\2" + data[7:], "the record before caption_ids.npy and the directory differ"),
         (lambda data: data[:-10], "damaged"),
     ],
@@ -196,8 +199,14 @@ def with_header(path, change, extra=b""):
         (lambda header: header["caption_ids"].update(dtype="C64"), "cut short or damaged|type C64"),
         (lambda header: header["caption_ids"].pop("shape"), "cut short or damaged"),
         (lambda header: header["caption_ids"].update(dtype="F8_E4M3", shape=[24]), "type F8_E4M3; save one of F64"),
-        (lambda header: json.dumps(header)[:-1] + f', "caption_ids": {json.dumps(header["caption_ids"])}}}', "given twice"),
-        (lambda header: json.dumps(header).replace('"similarity"', '"similarity": "cosine", "similarity"'), "given twice"),
+        (
+            lambda header: json.dumps(header)[:-1] + f', "caption_ids": {json.dumps(header["caption_ids"])}}}',
+            "given twice",
+        ),
+        (
+            lambda header: json.dumps(header).replace('"similarity"', '"similarity": "cosine", "similarity"'),
+            "given twice",
+        ),
         (lambda header: json.dumps(header).replace("[3]", f"[{'3' * 5000}]"), "cut short or damaged"),
         (lambda header: "[" * 50_000, "cut short or damaged"),
         (lambda header: '{"a":' * 50_000, "cut short or damaged"),
@@ -243,12 +252,12 @@ def test_a_flipped_bit_in_a_page_is_noticed(table):
     assert load_run(table).lists["i2t"].items.tolist() == [7, 8, 8]
     place = data.index(struct.pack("<3q", 7, 8, 8))
     table.write_bytes(data[:place] + b"\x06" + data[place + 1 :])
-    with pytest.raises(MalformedRun, match="not readable Parquet.*save it again"):
+    with pytest.raises(MalformedRun, match=r"not readable Parquet.*save it again"):
         load_run(table)
 
 
 def test_a_footer_that_contradicts_itself_is_noticed(table):
-    """The name of a column stands in the schema and beside its pages; its scores would be gone, and the ties with it."""
+    """The name of a column stands in the schema and beside its pages; scores would be gone, and the ties with them."""
     data = table.read_bytes()
     place = data.index(b"score", len(data) - int.from_bytes(data[-8:-4], "little") - 8)
     table.write_bytes(data[:place] + b"scove" + data[place + 5 :])
@@ -259,9 +268,25 @@ def test_a_footer_that_contradicts_itself_is_noticed(table):
         load_run(table)
 
 
+def test_lists_that_lack_values_are_noticed(tmp_path, monkeypatch):
+    path = tmp_path / "run_i2t.parquet"
+    rows = {"query_id": [1, 2], "item_ids": [[7, 8, 9], [8, 7]], "none": [[], None], "two": [[[1]], [[2], [3]]]}
+    pq.write_table(pa.table(rows), path, write_page_checksum=True)
+    whole = read_parquet(path)
+    assert whole["item_ids"].to_pylist() == rows["item_ids"]
+    short = pa.table({**{name: whole[name] for name in whole.column_names}, "item_ids": [[7, 8, 9], [8]]})
+    monkeypatch.setattr("cxc_eccv.runs.parquet.pq.read_table", lambda path, **_: short)
+    with pytest.raises(pa.ArrowInvalid, match=r"column item_ids\.list\.element lacks some of 5 values"):
+        read_parquet(path)
+
+
 @pytest.mark.parametrize(
     ("rows", "of_group", "words"),
-    [(3, 2, "has 3 values in 2 rows"), (3, 4, "has 3 values in 4 rows"), (2, 3, "2 rows are announced, and 3 are there")],
+    [
+        (3, 2, "has 3 values in 2 rows"),
+        (3, 4, "has 3 values in 4 rows"),
+        (2, 3, "2 rows are announced, and 3 are there"),
+    ],
 )
 def test_lengths_that_contradict_each_other(table, rows, of_group, words, monkeypatch):
     footer = pq.read_metadata(table)
