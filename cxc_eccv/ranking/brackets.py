@@ -28,8 +28,8 @@ def brackets(
 
     A float32 dot product of D terms, summed in any order, with or without fused multiply-add, errs by at most
     gamma(u) * sum |x_i y_i| with gamma(u) = D u / (1 - D u) and u = 2**-24. The centre is such a product in float64,
-    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this, and
-    a little farther for products that underflow.
+    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this,
+    and a little farther for products that underflow.
 
     Args:
         queries: (Q, D) float32.
@@ -95,8 +95,8 @@ vectors by one number to bring them near 1, or use cosine
         if product and not SMALLEST <= product <= LARGEST:
             extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
             raise MalformedRun(
-                f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; multiply "
-                "all vectors by one number to bring them near 1, or use cosine"
+                f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; "
+                "multiply all vectors by one number to bring them near 1, or use cosine"
             )
 
 

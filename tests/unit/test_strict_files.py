@@ -13,7 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import cxc_eccv as ce
+from cxc_eccv.builders.shards import write_shards
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MalformedSource
+from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.runs.ranked_lists import RankedLists
@@ -344,6 +347,37 @@ def test_scores_that_vanish_in_64_bits(scores, tmp_path):
 def test_true_zeros_are_scores(zero, tmp_path):
     (tmp_path / "run_i2t.trec").write_text(f"5 Q0 7 1 1.5 tag\n5 Q0 8 2 {zero} tag\n")
     assert load_run(tmp_path / "run_i2t.trec").lists["i2t"].scores.tolist() == [1.5, 0.0]
+
+
+def page_is_checked(path):
+    """Whether a value changed within an uncompressed or compressed page is noticed by its checksum."""
+    data, footer = path.read_bytes(), pq.read_metadata(path)
+    chunk = footer.row_group(0).column(0)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    last = start + chunk.total_compressed_size - 1
+    path.write_bytes(data[:last] + bytes([data[last] ^ 1]) + data[last + 1 :])
+    try:
+        pq.read_table(path, page_checksum_verification=True)
+    except OSError as error:
+        return "CRC checksum verification failed" in str(error)
+    finally:
+        path.write_bytes(data)
+    return False
+
+
+def test_tables_of_datasets_and_reports_are_written_with_checksums(tmp_path, make_run, sample_library):
+    shards = write_shards([pa.table({"n": [1, 2, 3]})], tmp_path, "test")
+    write_folder(tmp_path, ce.evaluate(make_run(sample_library), "coco_5k", data_dir=sample_library, per_query=True))
+    for name in (shards.files[0], "per_query.parquet"):
+        assert page_is_checked(tmp_path / name), name
+
+
+def test_rankings_are_written_with_checksums(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    from cxc_eccv.encoding.reranked import write_rankings
+
+    write_rankings(tmp_path / "top.parquet", RankingsRun.from_dicts(i2t={1: [7, 8]}))
+    assert page_is_checked(tmp_path / "top.parquet")
 
 
 NASTY = "\x1b[31m\r\n\u202ex"
