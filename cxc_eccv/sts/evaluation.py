@@ -106,7 +106,7 @@ def _encoded(encoder: Encoder, pairs: SentencePairs) -> tuple[NDArray[np.float32
     # Sentences recur; one vector each keeps equal texts equal.
     places: Mapping[str, int] = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     given = np.asarray(encoder(list(places)))
-    if given.ndim != 2 or len(given) != len(places):
+    if given.ndim != 2 or len(given) != len(places) or not np.isfinite(given).all():
         raise MalformedRun(f"the encoder gave {given.shape} for {len(places)} texts; expected finite (N, D) vectors")
     vectors = Embeddings(np.arange(len(places)), given).vectors
     nowhere = np.flatnonzero(~vectors.any(axis=1))
