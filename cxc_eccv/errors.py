@@ -63,12 +63,35 @@ __all__ = [
 
 
 class CxcEccvError(Exception):
-    """Root of the tree: catch this to catch everything the package raises on purpose."""
+    """Root of the tree: catch this to catch everything the package raises on purpose.
+
+    What a file names itself, its members or its columns may hold control characters; a message shows them escaped, so
+    that none reaches a terminal.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(escaped(text, keep="\n") if isinstance(text, str) else text for text in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an error that comes from another process is made again from its text alone, which the
         # constructors of some do not take.
         return _made_again, (type(self), self.args, self.__dict__)
+
+
+def escaped(text: str, keep: str = "") -> str:
+    r"""The text with every character that is not printable escaped: controls, line breaks, directions of writing.
+
+    Args:
+        text: for people to read.
+        keep: characters left as they are.
+
+    Example:
+        >>> print(escaped("a\x1b[31m\nb"))
+        a\x1b[31m\nb
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in keep else repr(one)[1:-1] for one in text)
 
 
 def _made_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
@@ -118,7 +141,15 @@ class RunError(CxcEccvError):
 
 
 class MalformedRun(RunError):
-    """Unreadable, of the wrong type or shape, not finite, or with duplicated ids."""
+    r"""Unreadable, of the wrong type or shape, not finite, or with duplicated ids.
+
+    Example:
+        >>> print(MalformedRun("clip\n.npz: no such file"))
+        clip\n.npz: no such file
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escaped(message))
 
 
 class UnknownIds(RunError):

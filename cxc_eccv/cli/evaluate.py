@@ -39,6 +39,9 @@ def evaluate(
             "predicted labels with image_id, caption_id, label."
         ),
     ] = "not_entailed",
+    similarity: Annotated[
+        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="Torch device to score embeddings on, e.g. cuda. Default: the processor.")
     ] = None,
@@ -76,6 +79,7 @@ def evaluate(
         intervals=intervals,
         unjudged=policy(unjudged),
         per_query=output is not None,
+        similarity=similarity,
         device=device,
     )
     deliver(report, output, run, library, images)

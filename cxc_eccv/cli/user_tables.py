@@ -74,9 +74,9 @@ def _table(path: Path, what: str, forms: Forms) -> pa.Table:
 
 def _read(path: Path, forms: Forms) -> pa.Table:
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+        from cxc_eccv.runs.parquet import read_parquet
 
-        return pq.read_table(path, page_checksum_verification=True)
+        return read_parquet(path)
     if path.suffix == ".csv":
         table = read_csv(path)
         columns = {name: table[name].to_pylist() for name in table.column_names}

@@ -16,6 +16,7 @@ from cxc_eccv.encoding.processors import Processors
 from cxc_eccv.encoding.text_input import in_lower_case, never_saw_capitals
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.ranking.torch_device import torch_on
+from cxc_eccv.runs.embeddings import SIMILARITIES
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -87,6 +88,26 @@ class LoadedModel:
     def is_cross_encoder(self) -> bool:
         """Whether it scores pairs and has no embeddings."""
         return any(kind.__name__ in CROSS_ENCODERS for kind in type(self.model).__mro__)
+
+    @property
+    def similarity(self) -> str:
+        """What its vectors are compared by: cosine, but for a model that says dot product.
+
+        A sentence-transformers model says it as ``similarity_fn_name``, a dual encoder that compares its raw vectors
+        has ``normalize`` false in its config.
+
+        Raises:
+            ModelError: it is meant for a distance, which nothing here computes.
+        """
+        if isinstance(self.model, PreTrainedModel):
+            return "cosine" if getattr(self.model.config, "normalize", True) else "dot"
+        name = str(self.model.similarity_fn_name)
+        if name not in SIMILARITIES:
+            raise ModelError(
+                f"{self.name} compares its vectors by {name!r}; set its similarity_fn_name to one of "
+                f"{', '.join(SIMILARITIES)} if these suit it"
+            )
+        return name
 
     @property
     def sides(self) -> tuple[str, ...]:

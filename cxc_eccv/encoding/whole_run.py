@@ -47,6 +47,9 @@ def encode(
     same call goes on after a kill. Under torchrun the processes share the work, every item is encoded once, the first
     process writes, and all return the whole run; give ``output`` in a folder that all of them see.
 
+    The run, and its file, say which similarity the model is meant for: what a sentence-transformers model names, the
+    dot product for a dual encoder that compares its raw vectors (``normalize`` false in its config), else cosine.
+
     Args:
         model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``.
         images: (image id, file or Pillow image) each, or a folder whose files have COCO's names.
@@ -65,7 +68,8 @@ def encode(
         progress: show bars.
 
     Raises:
-        ModelError: the model cannot be loaded, is a cross-encoder, or lacks a tower (:class:`TowerMissing`).
+        ModelError: the model cannot be loaded, is a cross-encoder, lacks a tower (:class:`TowerMissing`), or compares
+            its vectors by a distance.
         InvalidOption: neither images nor captions, or an option outside its range.
         SourceMissing, MalformedSource: an image is missing, or broken.
         WriteFailed: ``output`` cannot be written, or another process encodes into it.
@@ -82,6 +86,7 @@ def encode(
     """
     path = None if output is None else checked_output(output, (".npz", ".safetensors"))
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
+    similarity = loaded.similarity
     sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop)
     settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
     key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
@@ -90,7 +95,7 @@ def encode(
         for side in sides:
             store = MemoryStore() if path is None else FolderStore(parts_folder(path), side.name)
             found[side.name] = encoded(side, store, processes, key=key, progress=progress)
-        run, notes = _run(found)
+        run, notes = _run(found, similarity)
         if processes.rank == 0:
             warn_of(notes)
         if path is not None:
@@ -127,10 +132,10 @@ def _sides(
     return sides
 
 
-def _run(found: dict[str, tuple[Embeddings, Notes]]) -> tuple[EmbeddingsRun, Notes]:
+def _run(found: dict[str, tuple[Embeddings, Notes]], similarity: str) -> tuple[EmbeddingsRun, Notes]:
     vectors = {side: embeddings for side, (embeddings, _) in found.items()}
     notes = Notes.joined([notes for _, notes in found.values()])
-    return EmbeddingsRun(vectors.get("images"), vectors.get("captions")), notes
+    return EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity), notes
 
 
 def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, Any], processes: Processes) -> None:

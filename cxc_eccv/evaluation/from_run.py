@@ -9,7 +9,7 @@ from cxc_eccv.errors import CxcEccvError, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.from_measured import report_of_measured
 from cxc_eccv.evaluation.known_ids import Asked, missing_ids, unknown_ids
 from cxc_eccv.evaluation.measured import measured, surely_too_shallow
-from cxc_eccv.evaluation.provenance import run_facts
+from cxc_eccv.evaluation.provenance import run_facts, scoring_of
 from cxc_eccv.evaluation.requests import Request, requested
 from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.evaluation.unjudged import Unjudged
@@ -32,7 +32,7 @@ def evaluate(
     intervals: str = "bootstrap",
     unjudged: Unjudged = "not_entailed",
     per_query: bool = False,
-    similarity: str = "cosine",
+    similarity: str | None = None,
     block_size: int | None = None,
     progress: bool = True,
     device: str | None = None,
@@ -59,7 +59,8 @@ def evaluate(
             ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
             table with ``image_id``, ``caption_id``, ``label``) says its label. Results state policy and coverage.
         per_query: keep the value of every query in ``report.per_query``.
-        similarity: ``cosine`` or ``dot``; of embeddings.
+        similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
+            it does not say; the provenance records which was taken, and from where.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all; of embeddings.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
@@ -68,8 +69,9 @@ def evaluate(
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
 
     Raises:
-        UnknownName: no such task, direction, metric or split.
-        InvalidOption: an option out of range, or a task that was named and cannot be computed.
+        UnknownName: no such task, direction, metric, split or similarity.
+        InvalidOption: an option out of range, a task that was named and cannot be computed, or ``similarity``,
+            ``block_size`` or ``device`` for scores or rankings.
         RunError: the run lacks items that a task needs or has items that the data does not know; rankings are too
             short for a metric that was named, or for all of a task that was named. Everything that can be told before
             the pass over scores or rankings is told then, a line each.
@@ -89,13 +91,16 @@ def evaluate(
     """
     if not isinstance(run, Run):
         raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
+    scoring = scoring_of(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     requests, skipped, refused = requested(run, tasks, library, split, metrics)
     asked = [one for request in requests for one in request.asked]
     raise_all([*refused, *_unfit(run, requests, asked, library, named=tasks != "all", strict=metrics is not None)])
-    found = measured(run, requests, similarity=similarity, block_size=block_size, progress=progress, device=device)
+    found = measured(
+        run, requests, similarity=scoring["similarity"], block_size=block_size, progress=progress, device=device
+    )
     report = report_of_measured(
         found,
         library,
@@ -104,7 +109,7 @@ def evaluate(
         metrics=metrics,
         skipped=skipped,
         run=run_facts(run, asked),
-        similarity=similarity if run.kind == "embeddings" else None,
+        **scoring,
     )
     _refuse_empty_tasks(report, tasks)
     return report

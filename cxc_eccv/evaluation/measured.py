@@ -47,7 +47,7 @@ def measured(
     run: Run,
     requests: Sequence[Request],
     *,
-    similarity: str,
+    similarity: str | None,
     block_size: int | None,
     progress: bool,
     device: str | None = None,
@@ -57,7 +57,7 @@ def measured(
     Args:
         run: embeddings, scores or rankings.
         requests: what to measure.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot`` of embeddings, else None.
         block_size: queries that one thread scores at once, or None.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score on, or None for NumPy.
@@ -195,7 +195,7 @@ def _joined(request: Request, ranks: Ranks | None, readings: Sequence[_Reading])
     return Measured(request, inputs, errors)
 
 
-def _correlated(run: Run, request: Request, similarity: str) -> Measured:
+def _correlated(run: Run, request: Request, similarity: str | None) -> Measured:
     rated = cast("RatedPairs", request.judged["rated_pairs"])
     similarities = similarities_of_run(run, request.direction, rated, similarity=similarity)
     return Measured(request, {one.label: (rated, similarities) for one in request.variants})

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from cxc_eccv.ranking.alignment import sides_of
 from cxc_eccv.ranking.blocks import Options
-from cxc_eccv.ranking.brackets import refuse_overflow
+from cxc_eccv.ranking.brackets import refuse_extremes
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
 from cxc_eccv.ranking.passes import prepared
@@ -50,7 +50,7 @@ def count_on_device(
     rows = prepared(run, query_side, demand.query_ids, options)
     columns = prepared(run, gallery_side, demand.gallery_ids, options, layout)
     if options.similarity == "dot":
-        refuse_overflow(rows, columns)
+        refuse_extremes(rows, columns, demand.query_ids, layout.spread(demand.gallery_ids))
     for reader in readers:
         reader.attach(demand.query_ids, demand.gallery_ids, layout.column, layout.width)
     counter = _DevicePairs(torch, device, demand, layout)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking.product import ALIGNMENT
-from cxc_eccv.ranking.vectors import first_twins, prepare, row_hashes
+from cxc_eccv.ranking.vectors import first_twins, prepare, refuse_zero_vectors, row_hashes
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.embedded import faint_rows
 
 __all__ = ["Positives", "Tile", "tile_of"]
 
@@ -79,9 +80,10 @@ def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Po
         positives: what to recognise.
 
     Raises:
-        MalformedRun: NaN, infinite values, or values beyond float32.
+        MalformedRun: NaN, infinite values, values too large or too small for float32, or a zero vector, which has no
+            cosine.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         single = np.ascontiguousarray(vectors, dtype=np.float32)
     finite = np.isfinite(single.sum(axis=1, dtype=np.float64))
     if not finite.all():
@@ -89,10 +91,16 @@ def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Po
             f"{np.count_nonzero(~finite)} vectors hold NaN or infinite values, or values beyond float32, the first "
             f"for id {ids[~finite][0]}; check the model's output on this item"
         )
+    faint = faint_rows(vectors, single)
+    if faint.size:
+        raise MalformedRun(
+            f"{faint.size} vectors are smaller than float32 can tell apart, the first for id {ids[faint[0]]}; multiply "
+            "all vectors by one large number"
+        )
     out = np.zeros((-(-ids.size // ALIGNMENT) * ALIGNMENT, single.shape[1]), dtype=np.float32)
     for start in range(0, ids.size, ROWS_AT_ONCE):
         own = np.arange(start, min(start + ROWS_AT_ONCE, ids.size))
-        prepare(single, similarity, own, own, out)
+        refuse_zero_vectors(ids[prepare(single, similarity, own, own, out)], ids.size, "items of a tile")
     places = positives.find(out[: ids.size])
     twins = np.flatnonzero(places >= 0)
     return Tile(out, np.arange(ids.size, len(out)), twins, places[twins])

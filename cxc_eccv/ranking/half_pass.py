@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.ranking.alignment import sides_of
 from cxc_eccv.ranking.blocks import BLOCK_BYTES, Options, for_every_block
-from cxc_eccv.ranking.brackets import brackets, refuse_overflow
+from cxc_eccv.ranking.brackets import brackets, refuse_extremes
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.cross_modal import with_segments
 from cxc_eccv.ranking.demand import Demand
@@ -54,7 +54,7 @@ def _count_half(
     layout = Layout.of(np.where(segments < 0, demand.n_segments, segments))
     vectors = prepared(run, sides_of(direction)[0], ids, options, layout)
     if options.similarity == "dot":
-        refuse_overflow(vectors, vectors)
+        refuse_extremes(vectors, vectors, layout.spread(ids), layout.spread(ids))
     blocks = HalfBlocks(vectors, layout.padding, without_self=demand.without_self, shared_bytes=BLOCK_BYTES)
     if not blocks.affordable:
         return None
@@ -82,6 +82,5 @@ def _mutual_pairs(
         np.minimum(queries, items) * layout.width + np.maximum(queries, items), return_inverse=True
     )
     low, high = brackets(vectors, vectors, *np.divmod(pairs, layout.width))
-    by_place = np.full(layout.width, -1)
-    by_place[layout.column] = segments
+    by_place = layout.spread(segments)
     return MutualPairs(queries, items, low[occurrence], high[occurrence], layout, by_place, demand.n_segments)

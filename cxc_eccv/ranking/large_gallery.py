@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 from cxc_eccv.errors import MissingIds, UnknownName
 from cxc_eccv.ranking.assembly import ranks_of_part
 from cxc_eccv.ranking.blocks import workers
-from cxc_eccv.ranking.brackets import refuse_overflow
+from cxc_eccv.ranking.brackets import refuse_extremes
 from cxc_eccv.ranking.counting import Counts
 from cxc_eccv.ranking.demand import Demand
 from cxc_eccv.ranking.gallery_tiles import Positives, tile_of
 from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.shard_counts import ShardCounts
-from cxc_eccv.ranking.vectors import SIMILARITIES, prepare
+from cxc_eccv.ranking.vectors import SIMILARITIES, prepare, refuse_zero_vectors
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
 
 __all__ = ["LargeGallery"]
@@ -43,6 +43,7 @@ class LargeGallery:
 
     Raises:
         MissingIds: a query or a positive has no vector.
+        MalformedRun: a vector is zero, which has no cosine.
         UnknownName: no such similarity.
 
     Example:
@@ -78,7 +79,8 @@ class LargeGallery:
 
         Raises:
             DataError: an id that is not of the gallery, or occurs twice.
-            MalformedRun: other shapes, NaN, infinite values, or values beyond float32.
+            MalformedRun: other shapes, NaN, infinite values, values too large or too small for float32, or a zero
+                vector, which has no cosine.
         """
         covered = ShardCounts.coverage(ids, vectors, self._demand.gallery_ids, self._rows.shape[1])
         segments = self._demand.segments[positions_of(ids, self._demand.gallery_ids)[0]]
@@ -108,14 +110,15 @@ class LargeGallery:
                 "Encode these items too."
             )
         out = np.empty((ids.size, embeddings.vectors.shape[1]), dtype=np.float32)
-        prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        nowhere = prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        refuse_zero_vectors(embeddings.ids[nowhere], ids.size, kind)
         return out
 
     def _tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
         own = slice(start, start + TILE_WIDTH)
         tile = tile_of(ids[own], vectors[own], self._similarity, self._positives)
         if self._similarity == "dot":
-            refuse_overflow(self._rows, tile.vectors)
+            refuse_extremes(self._rows, tile.vectors[: ids[own].size], self._demand.query_ids, ids[own])
         counts = self._zeros()
         out = np.empty((ROWS_AT_ONCE, len(tile.vectors)), dtype=np.float32)
         for first in range(0, len(self._rows), ROWS_AT_ONCE):

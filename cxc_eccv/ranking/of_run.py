@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.alignment import places_of, sides_of
 from cxc_eccv.ranking.from_rankings import ranks_from_rankings
 from cxc_eccv.ranking.from_scores import ranks_from_scores
@@ -17,10 +17,10 @@ from cxc_eccv.ranking.given import GivenRanks
 from cxc_eccv.ranking.positives import Readers, positive_ranks_many
 from cxc_eccv.ranking.ranked_rows import read_rankings
 from cxc_eccv.ranking.row_readers import RowReader
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks
 
-__all__ = ["ranks_of_run"]
+__all__ = ["ranks_of_run", "refuse_embedding_options"]
 
 Requests = Mapping[str, tuple[str, Judgments]]
 NO_READERS: Readers = MappingProxyType({})
@@ -33,14 +33,15 @@ def ranks_of_run(run: object, judgments: Requests, **options: Any) -> Mapping[st
     Args:
         run: embeddings, scores or rankings.
         judgments: name to direction and judgments.
-        **options: of :func:`cxc_eccv.ranking.positives.positive_ranks_many`; only embeddings heed others than
-            ``readers``.
+        **options: of :func:`cxc_eccv.ranking.positives.positive_ranks_many`; scores and rankings take ``readers`` and
+            ``progress`` alone.
 
     Returns:
         Ranks by name; of a rankings run as far as its rankings tell them.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
+        InvalidOption: an option of embeddings, and the run has scores or rankings.
         MalformedRun: no run at all.
 
     Example:
@@ -51,6 +52,27 @@ def ranks_of_run(run: object, judgments: Requests, **options: Any) -> Mapping[st
         [2]
     """
     raise MalformedRun(f"{type(run).__name__} is no run; read a file with load_run, or make a run from arrays or dicts")
+
+
+def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
+    """Refuse options that only embeddings heed.
+
+    Args:
+        run: scores or rankings.
+        **options: name to value; None is none.
+
+    Raises:
+        InvalidOption: names the first.
+
+    Example:
+        >>> run = RankingsRun.from_dicts(i2t={1: [7]})
+        >>> refuse_embedding_options(run, similarity=None, device="cuda")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: device='cuda' is for embeddings, and this run has rankings; leave it out
+    """
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidOption(f"{name}={value!r} is for embeddings, and this run has {run.kind}; leave it out")
 
 
 @ranks_of_run.register
@@ -64,8 +86,10 @@ def _(
     judgments: Requests,
     *,
     readers: Readers = NO_READERS,
-    **_options: Any,  # noqa: ANN401
+    progress: bool = False,
+    **options: Any,  # noqa: ANN401
 ) -> Mapping[str, PositiveRanks]:
+    refuse_embedding_options(run, **options)
     ranks: dict[str, PositiveRanks] = {}
     for direction in dict.fromkeys([*(direction for direction, _ in judgments.values()), *readers]):
         own = {name: one for name, (other, one) in judgments.items() if other == direction}
@@ -86,8 +110,10 @@ def _(
     judgments: Requests,
     *,
     readers: Readers = NO_READERS,
-    **_options: Any,  # noqa: ANN401
+    progress: bool = False,
+    **options: Any,  # noqa: ANN401
 ) -> Mapping[str, GivenRanks]:
+    refuse_embedding_options(run, **options)
     for direction, own in readers.items():
         read_rankings(run, direction, own)
     return {name: ranks_from_rankings(run, direction, one) for name, (direction, one) in judgments.items()}

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from cxc_eccv.ranking.alignment import places_of, sides_of
 from cxc_eccv.ranking.blocks import Options, for_every_block, workers
-from cxc_eccv.ranking.brackets import refuse_overflow
+from cxc_eccv.ranking.brackets import refuse_extremes
 from cxc_eccv.ranking.column_readers import ColumnReaders
 from cxc_eccv.ranking.counting import Counts, RowPairs
 from cxc_eccv.ranking.cross_modal import CrossModal
 from cxc_eccv.ranking.demand import Demand
 from cxc_eccv.ranking.product import Layout, ScoreBlocks
 from cxc_eccv.ranking.row_readers import RowReader
-from cxc_eccv.ranking.vectors import prepare
+from cxc_eccv.ranking.vectors import prepare, refuse_zero_vectors
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import IntArray, positions_of
 
@@ -40,7 +40,7 @@ def count_one(
     rows = prepared(run, query_side, demand.query_ids, options)
     columns = prepared(run, gallery_side, demand.gallery_ids, options, layout)
     if options.similarity == "dot":
-        refuse_overflow(rows, columns)
+        refuse_extremes(rows, columns, demand.query_ids, layout.spread(demand.gallery_ids))
     pairs = RowPairs(demand.queries, layout.column[demand.items], layout.bounds)
     for reader in readers:
         reader.attach(demand.query_ids, demand.gallery_ids, layout.column, layout.width)
@@ -82,7 +82,7 @@ def count_both(
     rows = prepared(run, row_side, sides.rows, options)
     columns = prepared(run, column_side, sides.columns, options, sides.layout)
     if options.similarity == "dot":
-        refuse_overflow(rows, columns)
+        refuse_extremes(rows, columns, sides.rows, sides.layout.spread(sides.columns))
     row_pairs, column_pairs = sides.row_pairs(by_row), sides.column_pairs(by_column, rows, columns)
     across = ColumnReaders(readers.get(other, ()), sides.rows, sides.columns, sides.layout.column, sides.layout.width)
     for reader in readers.get(direction, ()):
@@ -112,18 +112,20 @@ def prepared(
 
     Raises:
         MissingIds: the run lacks the side or some of the ids.
+        MalformedRun: a zero vector, which has no cosine.
     """
     places = places_of(ids, run, side)
     vectors: NDArray[np.float32] = getattr(run, side).vectors
     targets, height = (layout.column, layout.width) if layout else (np.arange(ids.size), ids.size)
     out = np.zeros((height, vectors.shape[1]), dtype=np.float32)
 
-    def part(start: int) -> None:
+    def part(start: int) -> IntArray:
         own = slice(start, start + ROWS_PREPARED_AT_ONCE)
-        prepare(vectors, options.similarity, places[own], targets[own], out)
+        return prepare(vectors, options.similarity, places[own], targets[own], out)
 
     with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(part, range(0, ids.size, ROWS_PREPARED_AT_ONCE)))
+        nowhere = np.concatenate(list(pool.map(part, range(0, ids.size, ROWS_PREPARED_AT_ONCE))))
+    refuse_zero_vectors(run.ids(side)[nowhere], ids.size, side, run.path or "run")
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.assembly import ranks_of_part
 from cxc_eccv.ranking.blocks import Options
 from cxc_eccv.ranking.column_readers import can_read_columns
@@ -15,7 +15,7 @@ from cxc_eccv.ranking.device_pass import count_on_device
 from cxc_eccv.ranking.half_pass import count_within
 from cxc_eccv.ranking.passes import count_both, count_one
 from cxc_eccv.ranking.row_readers import RowReader
-from cxc_eccv.ranking.vectors import SIMILARITIES
+from cxc_eccv.ranking.vectors import similarity_of
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Judgments, PositiveRanks
 
@@ -32,7 +32,7 @@ def positive_ranks(
     judgments: Judgments,
     direction: str,
     *,
-    similarity: str = "cosine",
+    similarity: str | None = None,
     block_size: int | None = None,
 ) -> PositiveRanks:
     """Ranks of all positives of every query, exact.
@@ -41,7 +41,7 @@ def positive_ranks(
         run: vectors of the queries and the gallery; further items are ignored.
         judgments: positives of every query.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
 
     Raises:
@@ -63,7 +63,7 @@ def positive_ranks_many(
     run: EmbeddingsRun,
     judgments: Mapping[str, tuple[str, Judgments]],
     *,
-    similarity: str = "cosine",
+    similarity: str | None = None,
     block_size: int | None = None,
     progress: bool = False,
     device: str | None = None,
@@ -74,7 +74,7 @@ def positive_ranks_many(
     Args:
         run: vectors of the queries and the gallery; further items are ignored.
         judgments: name to direction and judgments.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score on, for example ``cuda``; None for NumPy on the processor.
@@ -87,8 +87,7 @@ def positive_ranks_many(
         MissingIds: the run lacks queries or gallery items.
         InvalidOption: an option out of range.
     """
-    if similarity not in SIMILARITIES:
-        raise UnknownName("similarity", similarity, SIMILARITIES)
+    similarity = similarity_of(run, similarity)
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size {block_size} is not at least 1")
     counted = _counted(run, _demands(judgments, readers), Options(similarity, block_size, progress, device), readers)

@@ -47,7 +47,7 @@ class TopRows:
         self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
         shape = self.query_ids.size, self.depth
         self._ids = np.zeros(shape, dtype=np.int64)
-        self._scores = np.zeros(shape, dtype=np.float32)
+        self._scores = np.zeros(shape)  # scores of a matrix may be float64, which tie in float32
         self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:

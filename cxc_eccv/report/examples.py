@@ -108,7 +108,7 @@ def _table(
         "query_id": queries,
         "rank": np.tile(np.arange(1, top.depth + 1), len(chosen)),
         "item_id": items,
-        "score": pa.nulls(items.size, pa.float64()) if top.scores is None else top.scores.ravel().astype(np.float64),
+        "score": pa.nulls(items.size, pa.float64()) if top.scores is None else top.scores.ravel(),
         "positive": verdicts.positive,
         **verdicts.columns,
     }

@@ -20,6 +20,7 @@ from cxc_eccv.report.html_page import render_html
 from cxc_eccv.report.markdown_page import render_markdown
 from cxc_eccv.report.page import page_of
 from cxc_eccv.report.thumbnails import thumbnails
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_folder
 
@@ -136,7 +137,7 @@ def _write(path: Path, text: str) -> None:
 
 def _write_table(path: Path, table: pa.Table, digest: bytes) -> None:
     metadata = {**(table.schema.metadata or {}), DIGEST: digest}
-    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
+    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd", write_page_checksum=True)
 
 
 def _digest(text: str) -> bytes:
@@ -158,8 +159,8 @@ def _refuse_incomplete(folder: Path) -> None:
 
 def _read_table(path: Path, schema: pa.Schema, digest: bytes) -> pa.Table:
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
         raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
     absent = [name for name in schema.names if name not in table.column_names]
     if absent:

@@ -18,6 +18,7 @@ TITLES = {
     "run kind": "Run",
     "split": "Split",
     "similarity": "Similarity",
+    "similarity from": "Similarity, said by",
     "data edition": "Data edition",
     "data version": "Data version",
     "data fingerprint": "Data, sha256 over all raw files",

@@ -135,7 +135,9 @@ def _item_ids(row: ArrayLike | Sequence[int], place: str, query: int) -> NDArray
     array = plain_array(place, f"ranking of query {query}", row)
     if array.ndim == 1 and not array.size:
         return np.empty(0, dtype=np.int32)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max:
+    # NumPy takes true among numbers for 1.
+    truths = isinstance(row, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, row))
+    if array.ndim != 1 or array.dtype.kind not in "iu" or truths or array.max() > np.iinfo(np.int64).max:
         raise MalformedRun(
             f"{place}: the ranking of query {query} is {_shortened(row)}; need a list of whole-number ids, best first"
         )

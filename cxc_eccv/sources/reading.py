@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.content import read_bytes
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.npy import array_of_npy
 
 __all__ = [
     "first_duplicate",
@@ -246,17 +247,13 @@ def read_ids(path: Path) -> IntArray:
         MalformedSource: not an npy file, pickled objects, not a row of integers from 0 on, a duplicated id, bytes
             after the array.
     """
-    expected = "an npy file of integers"
-    data = io.BytesIO(read_bytes(path))
+    data = read_bytes(path)
     try:
-        array = np.load(data, allow_pickle=False)
-    # NumPy evaluates the header as Python, whose faults are of many kinds.
-    except Exception as error:
-        raise MalformedSource(path, "", str(error).partition("\n")[0], expected) from None
-    if data.read(1):
-        raise MalformedSource(path, "", "bytes after the array's end", expected)
-    if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
-        found = f"{getattr(array, 'dtype', type(array))} of shape {getattr(array, 'shape', '?')}"
+        array = array_of_npy(io.BytesIO(data), len(data))
+    except ValueError as error:
+        raise MalformedSource(path, "", str(error), "an npy file of integers") from None
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        found = f"{array.dtype} of shape {array.shape}"
         raise MalformedSource(path, "", found, "integers of shape (N,), N > 0")
     beyond = np.flatnonzero((array < 0) | (array > LARGEST_ID))
     if beyond.size:

@@ -15,7 +15,7 @@ from cxc_eccv.sts.correlation import correlate, cosines
 from cxc_eccv.sts.relatedness import GradeClassifier, pair_features
 from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs, task_names
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import Embeddings, FloatArray
 
 __all__ = ["Encoder", "evaluate_sts"]
 
@@ -50,7 +50,7 @@ def evaluate_sts(
     Raises:
         UnknownName: no such task.
         DataError: a raw file is missing or malformed.
-        MalformedRun: vectors of another number, or not finite, or all similarities equal.
+        MalformedRun: vectors of another number, not finite, too small for float32 or zero, or all similarities equal.
     """
     found: dict[str, list[Row]] = {}
     for task in task_names(tasks):
@@ -105,8 +105,16 @@ def _encoded(encoder: Encoder, pairs: SentencePairs) -> tuple[NDArray[np.float32
     texts = pairs.left + pairs.right
     # Sentences recur; one vector each keeps equal texts equal.
     places: Mapping[str, int] = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    vectors = np.asarray(encoder(list(places)), dtype=np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(places) or not np.isfinite(vectors).all():
-        raise MalformedRun(f"the encoder gave {vectors.shape} for {len(places)} texts; expected finite (N, D) vectors")
+    given = np.asarray(encoder(list(places)))
+    if given.ndim != 2 or len(given) != len(places) or not np.isfinite(given).all():
+        raise MalformedRun(f"the encoder gave {given.shape} for {len(places)} texts; expected finite (N, D) vectors")
+    vectors = Embeddings(np.arange(len(places)), given).vectors
+    nowhere = np.flatnonzero(~vectors.any(axis=1))
+    if nowhere.size:
+        first = list(places)[nowhere[0]]
+        raise MalformedRun(
+            f"the encoder gave {nowhere.size} of {len(places)} texts the zero vector, which has no direction and so no "
+            f"cosine, the first: {first!r:.80}"
+        )
     rows = vectors[[places[text] for text in texts]]
     return rows[: len(pairs.left)], rows[len(pairs.left) :]

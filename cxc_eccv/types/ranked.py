@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cxc_eccv.types.ids import IntArray, frozen_ints
+from cxc_eccv.types.ids import FloatArray, IntArray, frozen_ints
 
 __all__ = ["PositiveRanks", "TopK"]
 
@@ -20,7 +20,7 @@ class TopK:
     Attributes:
         query_ids: (Q,) int64.
         ids: (Q, depth) gallery ids, best first; of equal scores the lower gain first.
-        scores: (Q, depth) float32, or None when only the order is known.
+        scores: (Q, depth) float64, or None when only the order is known.
         cut: (Q,) items beyond the depth that score as high as the last one, or None when unknown.
 
     Example:
@@ -30,7 +30,7 @@ class TopK:
 
     query_ids: IntArray
     ids: IntArray
-    scores: NDArray[np.float32] | None = None
+    scores: FloatArray | None = None
     cut: IntArray | None = None
 
     @property

@@ -1,5 +1,6 @@
 """``cxc-eccv evaluate``: per-query values beside the report, intervals, policies for pairs without a label."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -12,8 +13,8 @@ from typer.testing import CliRunner
 
 from cxc_eccv.cli import app
 from cxc_eccv.cli.user_tables import policy, read_captions
-from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.runs import save_embeddings
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.runs import load_embeddings, save_embeddings
 
 
 @pytest.fixture
@@ -154,3 +155,24 @@ def test_labels_as_words(tmp_path):
         "caption_id": [2, -3],
         "label": [1, 0],
     }
+
+
+def test_the_similarity_of_the_file_and_of_the_option(evaluate, file):
+    save_embeddings(file, dataclasses.replace(load_embeddings(file), similarity="dot"))
+    by_file, folder = evaluate("--tasks", "coco_5k")
+    assert "Similarity, said by" in (folder / "report.md").read_text()
+    by_option, _ = evaluate("--tasks", "coco_5k", "--similarity", "cosine")
+    found = [[one["provenance"][name] for name in ("similarity", "similarity_from")] for one in (by_file, by_option)]
+    assert found == [["dot", "the run"], ["cosine", "the caller"]]
+    with pytest.raises(UnknownName, match="unknown similarity 'l2'"):
+        evaluate("--similarity", "l2")
+
+
+@pytest.mark.parametrize("option", [("--similarity", "nonsense"), ("--device", "x")])
+def test_options_of_embeddings_are_refused_for_scores(option, file, tmp_path):
+    run = load_embeddings(file)
+    scores = run.images.vectors @ run.captions.vectors.T
+    np.savez(tmp_path / "scores.npz", image_ids=run.images.ids, caption_ids=run.captions.ids, scores=scores)
+    result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "scores.npz"), "--data-dir", "sample", *option])
+    assert isinstance(result.exception, InvalidOption)
+    assert "is for embeddings, and this run has scores; leave it out" in str(result.exception)

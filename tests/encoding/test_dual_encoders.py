@@ -12,6 +12,7 @@ import torch  # noqa: E402 - after the skip
 
 from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
 
 DUAL = {name: getattr(tiny_models, name) for name in ("clip", "siglip", "siglip2", "align", "dual")}
 
@@ -145,3 +146,14 @@ def test_a_crop_without_images_is_refused():
     model, tokenizer, _ = tiny_models.dual()
     with pytest.raises(InvalidOption, match="central_crop is for images"):
         encode(model, captions=[(1, "a dog")], processor=tokenizer, central_crop=0.5, progress=False)
+
+
+@pytest.mark.parametrize(("normalize", "similarity"), [(None, "cosine"), (True, "cosine"), (False, "dot")])
+def test_the_file_says_what_the_model_compares_by(normalize, similarity, tmp_path):
+    model, tokenizer, images = tiny_models.clip()
+    if normalize is not None:
+        model.config.normalize = normalize
+    captions = {"caption_id": [5, 6], "text": ["a dog", "a cat"]}
+    path = tmp_path / "clip.safetensors"
+    run = encode(model, captions=captions, processor=(tokenizer, images), output=path, progress=False)
+    assert (run.similarity, load_embeddings(path).similarity) == (similarity, similarity)

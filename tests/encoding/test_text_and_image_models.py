@@ -12,6 +12,7 @@ import torch  # noqa: E402 - after the skip
 
 from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
 
 
 def close(left, right):
@@ -123,6 +124,21 @@ def test_a_sentence_transformers_model_pools_by_itself(tmp_path):
         text_encoder(model, pooling="cls")
     with pytest.raises(InvalidOption, match="rules of its own for texts"):
         load_model(model, lowercase=True)
+
+
+def test_a_sentence_transformers_model_says_its_similarity(tmp_path):
+    pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    model = sentence_model(tmp_path / "bert")
+    options = {"captions": [(4, "a dog")], "progress": False}
+    for name in ("cosine", "dot"):
+        model.similarity_fn_name = name
+        encode(model, output=tmp_path / "st.npz", **options)
+        assert load_embeddings(tmp_path / "st.npz").similarity == name
+    model.similarity_fn_name = "euclidean"
+    with pytest.raises(
+        ModelError, match="compares its vectors by 'euclidean'; set its similarity_fn_name to one of cosine"
+    ):
+        encode(model, **options)
 
 
 @pytest.mark.slow

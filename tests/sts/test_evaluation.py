@@ -116,6 +116,19 @@ def test_an_encoder_that_gives_nonsense(small_library, bad, words):
         evaluate_sts(bad, small_library, ["sts2013"])
 
 
+@pytest.mark.parametrize("task", ["sts2013", "stsb"])
+def test_a_zero_vector_has_no_cosine(small_library, task):
+    def forgetful(texts):
+        vectors = encoder(texts)
+        vectors[3] = 0
+        return vectors
+
+    with pytest.raises(MalformedRun, match=r"gave 1 of \d+ texts the zero vector, .* the first: '[a-z ]+'"):
+        evaluate_sts(forgetful, small_library, [task])
+    with pytest.raises(MalformedRun, match="smaller than float32 can tell apart"):
+        evaluate_sts(lambda texts: encoder(texts) * np.float64(1e-60), small_library, [task])
+
+
 def test_an_unknown_task(small_library):
     with pytest.raises(UnknownName, match="did you mean 'sts2013'"):
         evaluate_sts(encoder, small_library, ["sts20133"])

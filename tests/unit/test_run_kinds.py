@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.errors import InvalidOption, RunTooShallow
+from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, UnknownName
+from cxc_eccv.ranking.of_run import ranks_of_run
+from cxc_eccv.ranking.similarities import similarities_of_run
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.tasks import coco_1k
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings, Judgments, RatedPairs, Report
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,7 @@ def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, sample_library
     assert report.skipped["cxc/t2t"] == "scores of images with captions do not rank t2t"
     assert report.provenance["run"]["type"] == "float64"
     assert report.provenance["similarity"] is None
+    assert report.provenance["similarity_from"] is None
 
 
 def test_whole_rankings_give_the_report_of_their_embeddings(forms, sample_library):
@@ -126,3 +129,80 @@ def test_scores_of_whole_numbers_give_the_same_report_on_the_real_ids(real_libra
     expected = ce.evaluate(EmbeddingsRun(*sides), similarity="dot", **options)
     assert sum(row.ties for row in expected.results) > 0
     assert rows(ce.evaluate(ScoresRun(images, captions, matrix), **options)) == rows(expected)
+
+
+@pytest.mark.parametrize("kind", ["scores", "rankings"])
+@pytest.mark.parametrize(
+    "option", [{"similarity": "nonsense"}, {"similarity": "cosine"}, {"device": "x"}, {"block_size": 7}]
+)
+def test_options_of_embeddings_are_refused_elsewhere(forms, sample_library, kind, option):
+    name, value = next(iter(option.items()))
+    words = rf"{name}={value!r} is for embeddings, and this run has {kind}; leave it out"
+    run = forms[kind]
+    with pytest.raises(InvalidOption, match=words):
+        ce.evaluate(run, data_dir=sample_library, **option)
+    qrels = Judgments.from_pairs(
+        run.ids("images")[:1], run.ids("captions"), run.ids("images")[:1], run.ids("captions")[:1]
+    )
+    with pytest.raises(InvalidOption, match=words):
+        ranks_of_run(run, {"i": ("i2t", qrels)}, **option)
+    assert "i" in ranks_of_run(run, {"i": ("i2t", qrels)}, progress=True)
+
+
+def test_rated_pairs_of_scores_have_no_similarity_to_choose(forms):
+    run = forms["scores"]
+    rated = RatedPairs(run.image_ids[:1], run.caption_ids[:1], np.array([5.0]))
+    with pytest.raises(InvalidOption, match="similarity='dot' is for embeddings, and this run has scores"):
+        similarities_of_run(run, "i2t", rated, similarity="dot")
+
+
+@pytest.mark.parametrize("tasks", ["all", "cxc/sts", "coco_5k"])
+@pytest.mark.parametrize(
+    ("option", "error"), [({"similarity": "l2"}, UnknownName), ({"device": "abacus"}, InvalidOption)]
+)
+def test_unknown_options_of_embeddings_are_refused_before_any_task(forms, sample_library, tasks, option, error):
+    with pytest.raises(error, match=r"l2|abacus"):
+        ce.evaluate(forms["embeddings"], tasks, data_dir=sample_library, **option)
+
+
+def test_scores_that_float32_would_drop_keep_their_order(forms, sample_library):
+    whole = forms["scores"]
+    small = dataclasses.replace(whole, scores=whole.scores * 2.0**-200)
+    report = ce.evaluate(small, data_dir=sample_library)
+    assert rows(report) == rows(ce.evaluate(whole, data_dir=sample_library))
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant", "used", "source"),
+    [
+        (None, None, "cosine", "default"),
+        (None, "dot", "dot", "the run"),
+        (None, "cosine", "cosine", "the run"),
+        ("cosine", "dot", "cosine", "the caller"),
+        ("dot", None, "dot", "the caller"),
+    ],
+)
+def test_the_run_says_its_similarity_and_the_caller_overrides_it(forms, sample_library, asked, meant, used, source):
+    plain = forms["embeddings"]
+    long = Embeddings(plain.captions.ids, plain.captions.vectors * np.linspace(1, 9, plain.captions.ids.size)[:, None])
+    run = EmbeddingsRun(plain.images, long, similarity=meant)
+    options = {"data_dir": sample_library, "confidence": None}
+    report = ce.evaluate(run, ["coco_5k", "cxc/sits"], similarity=asked, **options)
+    assert (report.provenance["similarity"], report.provenance["similarity_from"]) == (used, source)
+    expected = ce.evaluate(
+        dataclasses.replace(run, similarity=None), ["coco_5k", "cxc/sits"], similarity=used, **options
+    )
+    assert report.scores == expected.scores
+    other = ce.evaluate(run, ["coco_5k", "cxc/sits"], similarity={"cosine": "dot", "dot": "cosine"}[used], **options)
+    assert report.scores != other.scores
+
+
+def test_a_zero_vector_gives_no_number(forms, sample_library):
+    plain = forms["embeddings"].captions
+    vectors = plain.vectors.copy()
+    vectors[[3, 5]] = 0
+    run = EmbeddingsRun(None, Embeddings(plain.ids, vectors))
+    for tasks in ("all", "cxc/t2t", "cxc/sts"):
+        with pytest.raises(MalformedRun, match="captions have the zero vector, which has no direction"):
+            ce.evaluate(run, tasks, data_dir=sample_library)
+    assert ce.evaluate(run, data_dir=sample_library, similarity="dot", confidence=None).scores

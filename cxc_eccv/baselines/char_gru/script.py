@@ -23,7 +23,6 @@ from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.evaluation import evaluate, report_to_json
-from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.writing import replaced_file
@@ -102,11 +101,11 @@ def report_on(
     entered = [coco_text(text) for text in texts] if arguments.coco_tokens else texts
     captions = zip(content.caption_ids.tolist(), entered, strict=True)
     tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
-    vectors = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False).captions
+    texts_alone = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False)
     images = None
     if features is not None:
         images = Embeddings(content.image_ids, features.encoded(ensemble, content.image_ids))
-    run = EmbeddingsRun(images, vectors)
+    run = replace(texts_alone, images=images)
     report = evaluate(run, split=split, data_dir=library, per_query=True)
     return replace(report, provenance={**report.provenance, "model": "character GRU", "training": arguments.identity})
 
