@@ -36,6 +36,7 @@ class PlausibleRows:
     """
 
     without_self = False
+    ended = False
 
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
         self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids
