@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ __all__ = ["RankedLists", "narrowed"]
 
 MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
 LISTS_AT_ONCE = 256
-"""So many lists are narrowed at once: a few numbers are slow one list at a time, all are twice as large."""
+"""So many lists are narrowed at once: one at a time is slow where they are short, all at once is too large."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,10 +87,8 @@ class RankedLists:
         if not lists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
         queries = np.array([_query_id(key, place) for key in lists], dtype=np.int64)
-        rows, lengths, parts = list(lists.values()), [], []
-        for start in range(0, len(rows), LISTS_AT_ONCE):
-            named = zip(rows[start : start + LISTS_AT_ONCE], queries[start:].tolist(), strict=False)
-            part = [_item_ids(row, place, query) for row, query in named]
+        named, lengths, parts = zip(queries.tolist(), lists.values(), strict=True), [], []
+        while part := [_item_ids(row, place, query) for query, row in itertools.islice(named, LISTS_AT_ONCE)]:
             lengths += [row.size for row in part]
             parts.append(narrowed(np.concatenate(part)))
         return cls(queries, np.append(0, np.cumsum(lengths)), np.concatenate(parts), place=place, **origin)
