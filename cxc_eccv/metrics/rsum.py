@@ -11,7 +11,7 @@ __all__ = ["SPEC", "rsum"]
 
 
 def rsum(recalls: FloatArray) -> FloatArray:
-    """RSUM: the sum of R@1, R@5 and R@10 of both directions, in percent; 600 is perfect.
+    """RSUM: the sum of R@1, R@5 and R@10 of both directions of one task, in percent; 600 is perfect.
 
     Args:
         recalls: (..., 6) recalls as fractions in [0, 1], in any order.
@@ -20,7 +20,7 @@ def rsum(recalls: FloatArray) -> FloatArray:
         (...) sums in percent.
 
     References:
-        Chun et al., ECCV Caption, ECCV 2022, which reports it for COCO 1K.
+        Chun et al., ECCV Caption, ECCV 2022, which reports it for COCO 1K; others report it for COCO 5K as well.
 
     Example:
         >>> float(rsum(np.array([0.5, 0.75, 1.0, 0.25, 0.5, 0.75])))

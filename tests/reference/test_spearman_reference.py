@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+import cxc_eccv as ce
 from cxc_eccv.judgments.qrels import coco_links, merged_qrels
 from cxc_eccv.judgments.rated import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
@@ -73,3 +74,6 @@ def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
         recall = recall_at_k(positive_ranks(run, qrels, "t2t"), 1).mean()
         assert recall == pytest.approx(expected, abs=2e-4)
         assert 0 <= by_position - recall < 1e-3
+    scores = ce.evaluate(run, ["co_captions", "cxc/t2t"], data_dir=real_library, confidence=None).scores
+    assert scores["co_captions/t2t/recall_at_1"] == pytest.approx(0.3607, abs=2e-4)
+    assert scores["cxc/t2t/recall_at_1"] == pytest.approx(0.3620, abs=2e-4)
