@@ -169,10 +169,10 @@ def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
             self.taken += 1
             super().take(*best)
 
-    reader = EndsAfterTwo(qrels, 2)
+    reader = EndsAfterTwo(qrels, 1)
     ranks_of_run(run, {}, readers={"i2t": [reader]})
     assert reader.taken == 2
-    assert reader.result.ids.tolist() == [[7, 8], [7, 8], [0, 0], [0, 0], [0, 0]]
+    assert reader.result.ids.tolist() == [[7], [7], [0], [0], [0]]
 
 
 @pytest.mark.parametrize("items_at_once", [1, 2**18])

@@ -1,5 +1,7 @@
 """One tiny example, worked out by hand, for each rule of ranking, judging and measuring."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,9 @@ from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.plan import Variant
 from cxc_eccv.evaluation.values import values_of
 from cxc_eccv.judgments.entailed import entailed_pairs
+from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.graded import cxc_ratings
+from cxc_eccv.judgments.merge import merge
 from cxc_eccv.judgments.plausible import CategoryMatches, plausible_matches
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
@@ -179,6 +184,32 @@ def test_the_best_order_of_ndcg_is_cut_at_k_as_well():
 def test_a_declaration_with_one_wrong_word_is_refused(wrong):
     with pytest.raises(InvalidOption, match=next(iter(wrong.values()))):
         Spec(function=mrr, citation="x", **({"needs": "ranks"} | wrong))
+
+
+@pytest.mark.parametrize(("direction", "kind"), [("i2t", "sits"), ("t2i", "sits"), ("t2t", "sts"), ("i2i", "sis")])
+def test_a_rating_that_equals_the_threshold_is_positive(sample_library, direction, kind):
+    ratings = merge(sample_library, "test", direction, sources=("cxc",)).ratings
+    threshold = float(np.nanquantile(ratings, 0.5, method="lower"))
+    pairs = merge(sample_library, "test", direction, sources=("cxc",), thresholds=Thresholds(**{kind: threshold}))
+    higher = np.fmax(pairs.ratings, pairs.reverse)
+    assert (higher == threshold).any()
+    assert pairs.positive[higher == threshold].all()
+    assert not pairs.positive[higher < threshold].any()
+    assert pairs.conflict[(pairs.ratings < threshold) & (pairs.reverse == threshold)].all()
+
+
+def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(monkeypatch):
+    """Images 1 and 2 were rated 1 and 4, images 1 and 3 rated 0 once: 3 has no gain and is no query."""
+    ids, nan = np.array([1, 2, 3]), np.nan
+    monkeypatch.setattr(
+        "cxc_eccv.judgments.graded.merge",
+        lambda *_, **__: SimpleNamespace(
+            query_ids=ids, gallery_ids=ids, queries=np.array([0, 0, 1, 2]), items=np.array([1, 2, 0, 0]),
+            ratings=np.array([1, 0, 4, nan]), reverse=np.array([4, nan, 1, 0])
+        ),
+    )  # fmt: skip
+    qrels = cxc_ratings(None, "test", "i2i")
+    assert (qrels.query_ids.tolist(), qrels.gains.tolist(), qrels.without_self) == ([1, 2], [4, 0, 4], True)
 
 
 def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library):
