@@ -89,7 +89,7 @@ def test_ranks_that_cannot_be_give_no_number(name, case):
 
 
 def test_bad_ranks_are_named():
-    with pytest.raises(MalformedRun, match="rank -3 of query 1: .* rise, from 1 to at most 100"):
+    with pytest.raises(MalformedRun, match=r"rank -3 of query 1: .* rise, from 1 to at most 100"):
         PositiveRanks.of([[2], [-3]])
     with pytest.raises(MalformedRun, match="ranks are float64, of 1 queries; need whole numbers"):
         PositiveRanks.of([[1.7]])

@@ -120,7 +120,9 @@ def test_a_median_rank_is_that_of_best_ranks_and_lies_between_two_of_an_even_num
 def hits_of(scores, matching, look=(0, None)):
     """Plausible hits of image 1, of which ``matching`` captions have its one category."""
     captions = np.arange(10, 10 + len(scores))
-    run = EmbeddingsRun(Embeddings(np.array([1]), [[1.0]]), Embeddings(captions, np.array(scores, dtype=float)[:, None]))
+    run = EmbeddingsRun(
+        Embeddings(np.array([1]), [[1.0]]), Embeddings(captions, np.array(scores, dtype=float)[:, None])
+    )
     sets = np.isin(np.arange(len(scores)), matching)[:, None]
     matches = CategoryMatches.of(np.array([1]), np.array([[True]]), captions, sets)
     return plausible_hits(run, matches, "i2t", (look,), similarity="dot")
