@@ -33,7 +33,8 @@ class RowReader(Protocol):
     deepest: int | None
 
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """Whether it needs no further rows."""
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn how the matrix is laid out.

@@ -97,8 +97,8 @@ class PositiveRanks:
         bad = np.flatnonzero((self.n_positives < found) | (self.n_positives < 1))
         if bad.size:
             raise MalformedRun(
-                f"query {self.query_ids[bad[0]]} has R = {self.n_positives[bad[0]]} and {found[bad[0]]} ranks; R counts "
-                "every positive and is at least 1"
+                f"query {self.query_ids[bad[0]]} has R = {self.n_positives[bad[0]]} and {found[bad[0]]} ranks; R "
+                "counts every positive and is at least 1"
             )
 
     @classmethod

@@ -43,7 +43,7 @@ def test_real_pairs_equal_scipy_on_the_same_draws(real_library, kind, step):
 @pytest.mark.parametrize("deviation", [1.0, 1.5, 2.5])
 @pytest.mark.parametrize("kind", HALF)
 def test_the_deviation_follows_the_number_of_sampled_queries(real_library, kind, deviation):
-    """About 1.06 (1 - r^2) / sqrt(n) for a correlation r of n pairs; images as queries of STS would more than double it."""
+    """About 1.06 (1 - r^2) / sqrt(n) for a correlation r of n pairs; images asking in STS would more than double it."""
     pairs = rated_pairs(real_library, "test", kind)
     samples = bootstrap_spearman(pairs, noisy(pairs, deviation), seed=1)
     law = 1.06 * (1 - samples.mean() ** 2) / np.sqrt(HALF[kind])
