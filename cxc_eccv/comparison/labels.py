@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["metric_name", "shown_value", "task_name"]
 
 TASKS = {
+    "co_captions": "co-captions",
     "coco_1k": "COCO 1K",
     "coco_5k": "COCO 5K",
     "cxc": "CxC",

@@ -156,6 +156,10 @@ class _Reading:
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         self._unless_too_shallow(self.reader.take, queries, scores, items)
 
+    @property
+    def ended(self) -> bool:
+        return self.error is not None
+
     def _unless_too_shallow(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
         if self.error is None:
             try:

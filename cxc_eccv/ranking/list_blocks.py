@@ -13,7 +13,7 @@ from cxc_eccv.runs.ranked_lists import RankedLists
 from cxc_eccv.types import IntArray, Judgments, positions_of
 from cxc_eccv.types.ids import DENSE_SPAN
 
-__all__ = ["Found", "found_in_lists"]
+__all__ = ["ITEMS_AT_ONCE", "Found", "GalleryPlaces", "found_in_lists", "joined"]
 
 ITEMS_AT_ONCE = 2**18
 FLAGS_AT_ONCE = 2**25
@@ -49,7 +49,7 @@ def found_in_lists(lists: RankedLists, rows: IntArray, judgments: Judgments) -> 
         >>> found.ranks.tolist(), found.depths.tolist()
         ([3], [3])
     """
-    gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)
+    gallery = GalleryPlaces(lists.item_ids, judgments.gallery_ids)
     parts = [_found(lists, rows[block], judgments, block, gallery) for block in _blocks(lists, rows, judgments)]
     return Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -61,8 +61,13 @@ def _blocks(lists: RankedLists, rows: IntArray, judgments: Judgments) -> Iterato
     yield from np.split(np.arange(rows.size), np.flatnonzero(np.diff(items) | np.diff(flags)) + 1)
 
 
-class _GalleryPlaces:
-    """Place in the gallery of each ranked item, -1 outside: one table for all lists."""
+class GalleryPlaces:
+    """Place in the gallery of each ranked item, -1 outside: one table for all lists.
+
+    Args:
+        item_ids: (N,) the distinct items of the lists, ascending.
+        gallery_ids: (M,) ids of the gallery.
+    """
 
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
         places, known = positions_of(item_ids, gallery_ids)
@@ -77,23 +82,24 @@ class _GalleryPlaces:
         return self._table[items - self._low if self._dense else np.searchsorted(self._ids, items)]
 
 
-def _found(lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces) -> Found:
+def _found(lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: GalleryPlaces) -> Found:
     owners = np.repeat(np.arange(block.size), lists.depths[rows])
-    items = _joined(lists, lists.items, rows)
+    items = joined(lists, lists.items, rows)
     places = gallery.of(items)
     kept = _competing(items, places, owners, judgments, block)
     if not kept.all():
         owners, places = owners[kept], places[kept]
     positive, ties = _are_positive(owners, places, judgments, block), np.zeros(block.size, dtype=np.int64)
     if lists.scores is not None:
-        order, ties = positives_last(owners, _joined(lists, lists.scores, rows)[kept], positive, block.size)
+        order, ties = positives_last(owners, joined(lists, lists.scores, rows)[kept], positive, block.size)
         positive = positive[order]
     depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
     ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
     return Found(ranks, np.bincount(owners[at], minlength=block.size), depths, ties)
 
 
-def _joined(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
+def joined(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
+    """Values of the items of several lists, one list after the other."""
     return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
 
 

@@ -37,6 +37,7 @@ class PlausibleRows:
 
     without_self = False
     reason = "for its plausible matches"
+    ended = False
 
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
         self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids

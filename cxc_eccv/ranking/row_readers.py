@@ -24,12 +24,17 @@ class RowReader(Protocol):
         gallery_ids: (N,) ids of the items that they rank.
         without_self: a query is left out of its own ranking.
         deepest: the most items of a row that it looks at; None for no such limit.
+        ended: it needs no further rows, because rankings were too short for it.
     """
 
     query_ids: IntArray
     gallery_ids: IntArray
     without_self: bool
     deepest: int | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it needs no further rows."""
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn how the matrix is laid out.

@@ -30,6 +30,8 @@ class TopRows:
         InvalidOption: K is not a whole number of at least 1.
     """
 
+    ended = False
+
     def __init__(self, judgments: Judgments, depth: int) -> None:
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
             raise InvalidOption(f"the top k of a ranking: k is {depth!r}, expected a whole number of at least 1")

@@ -23,4 +23,5 @@ TASK = Task(
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy",),
     config="captions",
+    whole=("rsum",),
 )

@@ -85,7 +85,7 @@ def test_evaluate_writes_the_report(embeddings, tmp_path):
     assert "cxc/t2t/median_rank" in report["scores"]
     assert report["provenance"]["data"]["edition"] == "sample"
     assert "skipped coco_1k" in text
-    tasks = {"coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment", "plausible_match"}
+    tasks = {"co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment", "plausible_match"}
     assert {row["task"] for row in report["results"]} == tasks
 
 

@@ -22,6 +22,14 @@ def test_intervals_are_the_papers(r, above, below, pairs):
     assert r - 100 * low == pytest.approx(below, abs=0.1)
 
 
+@pytest.mark.parametrize(("pairs", "half"), [(12, 1.959964 / 3), (4, 1.959964)])
+def test_an_interval_by_hand(pairs, half):
+    """Fisher's z of r = 0.6 is ln(4) / 2; of n pairs its deviation is 1 / sqrt(n - 3): a third of 12, and 1 of 4."""
+    low, high = fisher_interval(0.6, pairs)
+    assert low == pytest.approx(math.tanh(math.log(4) / 2 - half), abs=1e-7)
+    assert high == pytest.approx(math.tanh(math.log(4) / 2 + half), abs=1e-7)
+
+
 def test_pearson_and_spearman_equal_loops():
     random = np.random.default_rng(0)
     scores = random.integers(0, 6, 40).astype(float)
@@ -115,3 +123,11 @@ def test_the_length_of_the_vectors_does_not_matter():
     longer = GradeClassifier.fit((stretched(train[0], 8), train[1]), (stretched(dev[0], 8), dev[1]), 1, 5)
     features = pair_features(left, right)
     np.testing.assert_allclose(plain.predict(features), longer.predict(stretched(features, 8)), atol=1e-3)
+
+
+@pytest.mark.parametrize("best", range(5))
+def test_the_penalty_that_does_best_on_the_development_part_wins_wherever_it_stands(monkeypatch, best):
+    qualities = iter([0.9 if place == best else 0.1 * place for place in range(5)])
+    monkeypatch.setattr(relatedness, "_pearson", lambda *_: next(qualities))
+    model = GradeClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1), 1, 5)
+    assert model.penalty == relatedness.PENALTIES[best]

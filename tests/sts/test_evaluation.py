@@ -10,6 +10,7 @@ from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import evaluate_sts
 from cxc_eccv.sts.correlation import cosines
+from cxc_eccv.sts.relatedness import GradeClassifier
 from cxc_eccv.sts.results import to_json, to_markdown
 from cxc_eccv.sts.tasks import SUBTASKS
 
@@ -90,6 +91,22 @@ def test_all_years_together(report):
     rows = [row for task in SUBTASKS for row in report.tasks[task] if row.name in SUBTASKS[task]]
     assert report.row("sts", "mean").pearson == pytest.approx(np.mean([row.pearson for row in rows]))
     assert report.row("sts", "mean").pairs == sum(row.pairs for row in rows)
+
+
+@pytest.mark.parametrize("tasks", [["sts2013"], [*SUBTASKS][:-1], ["stsb", *[*SUBTASKS][1:]]])
+def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeypatch, tasks):
+    monkeypatch.setattr("cxc_eccv.sts.evaluation._supervised", lambda *_: [])
+    assert set(evaluate_sts(encoder, small_library, tasks).tasks) == set(tasks)
+    assert "sts" in evaluate_sts(encoder, small_library, list(SUBTASKS)).tasks
+
+
+@pytest.mark.parametrize(("task", "grades"), [("stsb", (0, 5)), ("sick", (1, 5))])
+def test_each_classifier_predicts_the_grades_that_people_gave(small_library, monkeypatch, task, grades):
+    """STS Benchmark is scored from 0, SICK from 1."""
+    fitted, fit = [], GradeClassifier.fit
+    monkeypatch.setattr(GradeClassifier, "fit", lambda *given: fitted.append(given[2:]) or fit(*given))
+    evaluate_sts(encoder, small_library, [task])
+    assert fitted == [grades]
 
 
 def test_written_out(report):

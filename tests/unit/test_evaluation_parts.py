@@ -119,7 +119,7 @@ def test_entailment_states_policy_and_coverage(run, sample_library):
     top = top_k(run, labels, "i2t", 10)
     for policy in ("not_entailed", "leave_out"):
         report = ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=policy)
-        assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10)]
+        assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10, 30)]
         for row in report.results:
             assert row.parameters["unjudged"] == policy
             assert 0 < row.coverage < 1
