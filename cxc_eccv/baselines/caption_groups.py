@@ -12,8 +12,19 @@ from cxc_eccv.sources.library import Library
 
 __all__ = ["CaptionGroup", "caption_groups"]
 
-SPLITS = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
-COLLECTIONS = {"coco": tuple(SPLITS), "flickr30k": ("train", "val", "validation", "test"), "flickr8k": ("all",)}
+SPLITS = {
+    "train": "train",
+    "restval": "restval",
+    "val": "validation",
+    "dev": "validation",
+    "validation": "validation",
+    "test": "test",
+}
+COLLECTIONS = {
+    "coco": ("train", "restval", "val", "validation", "test"),
+    "flickr30k": ("train", "val", "validation", "test"),
+    "flickr8k": ("all", "train", "dev", "val", "validation", "test"),
+}
 """Collection to the splits that may be named after it."""
 
 
@@ -41,8 +52,9 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
 
     Args:
         library: the raw sources.
-        names: ``coco/train``, ``coco/restval``, ``coco/val``, ``coco/test``, ``flickr30k/val`` and its like, or
-            ``flickr8k/all``.
+        names: ``coco/train``, ``coco/restval``, ``coco/val``, ``coco/test``, ``flickr30k/val`` and its like;
+            ``flickr8k/all`` (with the 92 images that are in no split), ``flickr8k/train``, ``flickr8k/dev`` or
+            ``flickr8k/test``.
 
     Returns:
         Groups in the order of ``names`` and of the raw files.
@@ -79,7 +91,7 @@ def _parsed(name: str) -> tuple[str, str]:
 
 def _captions(library: Library, collection: str, split: str) -> pa.Table:
     if collection == "flickr8k":
-        return library.flickr8k()
+        return library.flickr8k() if split == "all" else library.flickr8k_split(split).captions
     return library.captions(split) if collection == "coco" else library.flickr30k(split).captions
 
 
