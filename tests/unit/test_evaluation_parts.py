@@ -163,7 +163,7 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
     [
         ({"unjudged": "leaveout"}, UnknownName, "did you mean 'leave_out'"),
         ({"unjudged": "classifier"}, InvalidOption, "give the classifier itself"),
-        ({"intervals": "wilson"}, UnknownName, "Known: bootstrap, binomial, none"),
+        ({"intervals": "wilson"}, UnknownName, "Known: bootstrap, binomial, binomial_images, none"),
         ({"tasks": "cxc/stss"}, UnknownName, "did you mean 'sts'"),
         ({"tasks": "entailment", "metrics": ["ndcg_at_k"]}, InvalidOption, "none of the metrics ndcg_at_k"),
         ({"tasks": "cxc", "metrics": ["entail_at_5"]}, InvalidOption, "none of the metrics entail_at_5"),
