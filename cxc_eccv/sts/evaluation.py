@@ -32,6 +32,7 @@ def evaluate_sts(
     *,
     model: str = "a text encoder",
     confidence: float = 0.95,
+    classifier: bool = True,
 ) -> StsReport:
     """Correlate a text encoder's similarities with human scores.
 
@@ -46,6 +47,7 @@ def evaluate_sts(
         tasks: ``sts2012`` to ``sts2016``, ``stsb``, ``sick``; None for all.
         model: its name in the report.
         confidence: of the intervals.
+        classifier: train the classifiers of the STS Benchmark and SICK; else their cosines alone.
 
     Raises:
         UnknownName: no such task.
@@ -57,7 +59,7 @@ def evaluate_sts(
         found[task] = (
             _by_subtask(encoder, library, task, confidence)
             if task in SUBTASKS
-            else _supervised(encoder, library, task, confidence)
+            else _supervised(encoder, library, task, confidence, classifier)
         )
     years = [row for task in SUBTASKS if task in found for row in found[task] if row.name in SUBTASKS[task]]
     if set(SUBTASKS) <= set(found):
@@ -90,15 +92,16 @@ def _means(rows: Sequence[Row]) -> list[Row]:
     return [averaged("mean", np.ones(len(rows))), averaged("weighted_mean", counts)]
 
 
-def _supervised(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
+def _supervised(encoder: Encoder, library: Library, task: str, confidence: float, classifier: bool) -> list[Row]:
     train, dev, test = supervised_pairs(library, task)
-    vectors = [_encoded(encoder, part) for part in (train, dev, test)]
-    features = [pair_features(left, right) for left, right in vectors]
-    model = GradeClassifier.fit((features[0], train.scores), (features[1], dev.scores), *GRADES[task])
-    return [
-        Row.of("cosine", correlate(cosines(*vectors[2]), test.scores, confidence)),
-        Row.of("classifier", correlate(model.predict(features[2]), test.scores, confidence)),
-    ]
+    tested = _encoded(encoder, test)
+    rows = [Row.of("cosine", correlate(cosines(*tested), test.scores, confidence))]
+    if classifier:
+        learnt, selecting = ((pair_features(*_encoded(encoder, part)), part.scores) for part in (train, dev))
+        model = GradeClassifier.fit(learnt, selecting, *GRADES[task])
+        predicted = model.predict(pair_features(*tested))
+        rows.append(Row.of("classifier", correlate(predicted, test.scores, confidence)))
+    return rows
 
 
 def _encoded(encoder: Encoder, pairs: SentencePairs) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
