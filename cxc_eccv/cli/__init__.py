@@ -14,6 +14,7 @@ from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.features import features
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command()(build)
 app.command()(encode)
+app.command()(features)
 app.command()(evaluate)
 app.command()(report)
 app.command()(compare)
