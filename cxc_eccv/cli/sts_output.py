@@ -17,10 +17,12 @@ PIPED_WIDTH = 110
 
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print one table per task; correlations times 100."""
+    """Print what the model was fitted on, where it was, and one table per task; correlations times 100."""
     shown = console or Console()
     if not shown.is_terminal:
         shown = Console(file=shown.file, width=PIPED_WIDTH)
+    if "fitted_on" in report.provenance:
+        shown.print(f"Fitted on {report.provenance['fitted_on']}.", markup=False, highlight=False)
     for task, rows in report.tasks.items():
         table = Table(box=box.SIMPLE_HEAD, title=f"{title(task)}, times 100", title_justify="left")
         for name in HEADER:

@@ -90,6 +90,8 @@ def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 def to_markdown(report: StsReport) -> str:
     """One table per task."""
     lines = [f"# Semantic textual similarity: {report.provenance.get('model', 'a model')}"]
+    if "fitted_on" in report.provenance:
+        lines += ["", f"Fitted on {report.provenance['fitted_on']}."]
     for task, rows in report.tasks.items():
         lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
         lines += [_line(cells) for cells in table_rows(rows)]
