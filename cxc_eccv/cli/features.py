@@ -36,8 +36,9 @@ def features(
     The crops are the four corners and the middle of the scaled image, and the same of its mirror. Killed, the same
     command goes on where it was. Under torchrun the processes share the work.
 
-    Example: cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset --parts
-    flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
+    Examples:
+      cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset \
+--parts flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
     """
     from cxc_eccv.cli.encode import say
     from cxc_eccv.cli.extras import needs_train_extra

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from PIL import Image, ImageOps
 
@@ -70,5 +71,5 @@ class TenCropInput:
 
     def __call__(self, image: Image.Image) -> Inputs:
         """Tensors of one RGB image, with its ten crops as their first dimension."""
-        plain = {"do_resize": False, "do_center_crop": False, "return_tensors": "pt"}
-        return dict(self._processor(images=self._crops(image), **plain))
+        plain: dict[str, Any] = {"do_resize": False, "do_center_crop": False}
+        return dict(self._processor(images=self._crops(image), return_tensors="pt", **plain))

@@ -110,7 +110,7 @@ class HeldOut:
         was_training = model.training
         encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
         run = EmbeddingsRun(self._images(model), Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
-        found = {}
+        found: dict[str, float] = {}
         for direction, judgments in self.judgments.items():
             ranks = positive_ranks(run, judgments, direction)
             found |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in DEPTHS}
