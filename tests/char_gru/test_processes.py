@@ -34,7 +34,7 @@ def torchrun(*arguments):
 
 
 PARTS = ["--data_dir", "sample", "--train_on", "coco/val", "--held_out", "20", "--report_on", "test"]
-SMALL = ["--hidden_size", "8", "--images", "8", "--captions", "2", "--cycle_epochs", "1", "--highest_rate", "0.02"]
+SMALL = ["--hidden_size", "8", "--images", "8", "--captions", "5", "--cycle_epochs", "1", "--highest_rate", "0.02"]
 
 
 def arguments(folder, epochs):
