@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from transformers import HfArgumentParser
 
+from cxc_eccv.errors import UnknownName
+
 __all__ = ["read_arguments"]
 
 
-def read_arguments(name: str, about: str, kinds: Sequence[type], command: Sequence[str]) -> tuple[Any, ...]:
+def read_arguments(
+    name: str,
+    about: str,
+    kinds: Sequence[type],
+    command: Sequence[str],
+    presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> tuple[Any, ...]:
     """One dataclass of each kind, filled in from a command line; ``--help`` lists all options and ends the program.
 
     Args:
@@ -18,6 +27,10 @@ def read_arguments(name: str, about: str, kinds: Sequence[type], command: Sequen
         about: what it does.
         kinds: dataclasses; one's ``_argument_group_name`` is the heading of its options.
         command: arguments as on the command line.
+        presets: what ``--preset`` may name, to the options that stand where the command does not name them.
+
+    Raises:
+        UnknownName: no such preset.
 
     Example:
         >>> from dataclasses import dataclass
@@ -34,6 +47,11 @@ def read_arguments(name: str, about: str, kinds: Sequence[type], command: Sequen
         usage=usage,
         description=about,
     )
+    preset = parser.parse_known_args(list(command))[0].preset if presets else None
+    if preset is not None:
+        if preset not in presets:
+            raise UnknownName("preset", preset, presets)
+        parser.set_defaults(**presets[preset])
     *found, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
     if unknown:
         parser.error(f"unknown: {' '.join(unknown)}; --help lists the options")

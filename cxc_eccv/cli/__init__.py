@@ -16,6 +16,7 @@ from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
@@ -43,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, evaluate, report, compare, baseline, sts, demo, push, submit):
+for command in (build, encode, features, evaluate, report, compare, baseline, sts, demo, push, submit):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")

@@ -13,7 +13,7 @@ from cxc_eccv.terminal import say
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
 
-__all__ = ["encode"]
+__all__ = ["encode", "say_once"]
 
 
 def encode(
@@ -99,7 +99,7 @@ def _embed(loaded: LoadedModel, rerank: Path | None, options: dict[str, Any]) ->
         raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
     run = encode_run(loaded, **options)
     sides = [f"{len(side.ids)} {name}" for name in ("images", "captions") if (side := getattr(run, name)) is not None]
-    _say(f"wrote {options['output']}: {' and '.join(sides)}")
+    say_once(f"wrote {options['output']}: {' and '.join(sides)}")
 
 
 def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> None:
@@ -109,10 +109,10 @@ def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[s
 
     if rerank is None:
         run = score_pairs(loaded, **options)
-        _say(f"wrote {options['output']}: {len(run.image_ids)} images x {len(run.caption_ids)} captions")
+        say_once(f"wrote {options['output']}: {len(run.image_ids)} images x {len(run.caption_ids)} captions")
         return
     rank_anew(loaded, load_embeddings(rerank), top_k=top_k, **options)
-    _say(f"wrote {options['output']}: the top {top_k} of {rerank.name}, ranked anew")
+    say_once(f"wrote {options['output']}: the top {top_k} of {rerank.name}, ranked anew")
 
 
 def _chosen_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _image_files(library: Any, split: str, folder: Path) -> list[tuple[int, Path
     return [(number, files.find(name) or folder / name) for number, name in pairs]
 
 
-def _say(text: str) -> None:
+def say_once(text: str) -> None:
     """On the first process alone."""
     import os
 

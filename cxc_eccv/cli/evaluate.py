@@ -30,7 +30,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     intervals: Annotated[
-        str, typer.Option(help="bootstrap over images, binomial (Wilson's, for recall), or none.")
+        str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
     ] = "bootstrap",
     unjudged: Annotated[
         str,

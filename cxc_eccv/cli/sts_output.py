@@ -19,7 +19,9 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print one table per task; correlations times 100."""
+    """Print what the model was fitted on, where it was, and one table per task; correlations times 100."""
+    if "fitted_on" in report.provenance:
+        print_shown(Text(visible(f"Fitted on {report.provenance['fitted_on']}.")), console)
     for task, rows in report.tasks.items():
         print_shown(Sheet(HEADER, table_rows(rows), stacked=STACKED, title=f"{title(task)}, times 100"), console)
     for line in modified_lines(report):

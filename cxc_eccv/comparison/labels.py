@@ -11,6 +11,7 @@ TASKS = {
     "cxc": "CxC",
     "cxc_rated": "CxC rated",
     "eccv_caption": "ECCV Caption",
+    "flickr8k": "Flickr8k",
     "flickr30k": "Flickr30k",
     "plausible_match": "plausible match",
 }

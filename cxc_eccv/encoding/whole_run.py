@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from cxc_eccv.encoding.processes import Processes, joined
 from cxc_eccv.encoding.remarks import warn_of, write_whole
 from cxc_eccv.encoding.shards import FolderStore, MemoryStore, Notes
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, Side
+from cxc_eccv.encoding.ten_crops import TenCropInput, TenCrops
 from cxc_eccv.encoding.text_encoder import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
@@ -39,6 +41,7 @@ def encode(
     output: str | Path | None = None,
     skip_bad_images: bool = False,
     central_crop: float | None = None,
+    ten_crops: TenCrops | None = None,
     progress: bool = True,
 ) -> EmbeddingsRun:
     """Encode images, captions, or both.
@@ -65,6 +68,8 @@ def encode(
         skip_bad_images: leave out an image that is missing or broken, with a warning that names it.
         central_crop: share of an image's area that the model sees, around its centre, before its own processing; 0.875
             is the CxC paper's for image-only models.
+        ten_crops: how to cut ten crops of an image, of whose vectors the mean is taken; None for the image as the
+            model's own processor takes it.
         progress: show bars.
 
     Raises:
@@ -87,8 +92,10 @@ def encode(
     path = None if output is None else checked_output(output, (".npz", ".safetensors"))
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
     similarity = loaded.similarity
-    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop)
+    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
+    crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
     settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
+    settings += map(str, crops.values())
     key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
     with joined() as processes, held(path, processes.rank):
         found = {}
@@ -101,7 +108,7 @@ def encode(
         if path is not None:
             facts = {"model": loaded.name, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
             changed = {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases}
-            _write(path, run, notes, {**facts, **changed}, processes)
+            _write(path, run, notes, {**facts, **changed, **crops}, processes)
     return run
 
 
@@ -113,6 +120,7 @@ def _sides(
     pooling: str,
     skip_bad: bool,
     central_crop: float | None,
+    ten_crops: TenCrops | None,
 ) -> list[Side]:
     if images is None and captions is None:
         raise InvalidOption("neither images nor captions to encode; give one of them, or both")
@@ -125,7 +133,8 @@ def _sides(
         )
     sides: list[Side] = []
     if images is not None:
-        encoder = ImageEncoder(loaded, batch_size, central_crop)
+        by_crops = None if ten_crops is None else partial(TenCropInput, crops=ten_crops)
+        encoder = ImageEncoder(loaded, batch_size, central_crop, by_crops)
         sides.append(ImageSide(encoder, image_items(images), skip_bad))
     if captions is not None:
         sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))

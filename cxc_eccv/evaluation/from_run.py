@@ -54,7 +54,8 @@ def evaluate(
         seed: of the bootstrap behind the intervals.
         confidence: of the intervals; None for no intervals.
         intervals: ``bootstrap`` over images, which keeps the captions of one image together; ``binomial``: Wilson's
-            interval for recall, as if queries were independent, and the bootstrap for other metrics; or ``none``.
+            interval for recall, as if queries were independent; ``binomial_images``: that with the number of images
+            in place of that of the queries, as some papers have it; the bootstrap for other metrics; or ``none``.
         unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
             ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
             table with ``image_id``, ``caption_id``, ``label``) says its label. Results state policy and coverage.

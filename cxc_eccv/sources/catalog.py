@@ -126,7 +126,7 @@ def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None)
 
     Example:
         >>> len(load_catalog().entries), load_catalog().version
-        (69, '1.0.0')
+        (72, '1.0.0')
     """
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():

@@ -18,7 +18,7 @@ from cxc_eccv.sources.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of, where_from
-from cxc_eccv.sources.flickr8k import read_flickr8k
+from cxc_eccv.sources.flickr8k import read_flickr8k, split_flickr8k
 from cxc_eccv.sources.flickr30k import read_flickr30k
 from cxc_eccv.sources.karpathy import KarpathySplit, fold_restval, read_karpathy
 from cxc_eccv.sources.reading import read_ids
@@ -29,6 +29,13 @@ __all__ = ["Library"]
 Content = TypeVar("Content")
 
 RAW_SPLIT = {"train": "train", "restval": "restval", "validation": "val", "test": "test"}
+
+FLICKR8K_LISTS = {
+    "train": "flickr8k_train_images",
+    "validation": "flickr8k_dev_images",
+    "test": "flickr8k_test_images",
+}
+"""Split of Flickr8k to the catalog's name of its list."""
 
 
 class Library:
@@ -114,6 +121,25 @@ class Library:
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
         return self._once("flickr8k", lambda: read_flickr8k(self._path("flickr8k_tokens")))
+
+    @property
+    def has_flickr8k(self) -> bool:
+        """Whether the captions and split lists of Flickr8k are on this machine."""
+        return all(self._locate(name) is not None for name in ("flickr8k_tokens", *FLICKR8K_LISTS.values()))
+
+    def flickr8k_split(self, split: str) -> KarpathySplit:
+        """Images and captions of a Flickr8k split: 6,000 images in ``train``, 1,000 in ``validation`` and ``test``.
+
+        Raises:
+            DataError: there is no such split.
+        """
+        splits = self._once(
+            "flickr8k splits",
+            lambda: split_flickr8k(self.flickr8k(), {one: self._path(name) for one, name in FLICKR8K_LISTS.items()}),
+        )
+        if split not in splits:
+            raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
+        return splits[split]
 
     def cxc(self, kind: str, split: str) -> pa.Table:
         """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.

@@ -102,6 +102,8 @@ def to_markdown(report: StsReport) -> str:
     """One table per task."""
     lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
     lines += [line for text in modified_lines(report) for line in ("", markdown_text(text))]
+    if "fitted_on" in report.provenance:
+        lines += ["", f"Fitted on {markdown_text(report.provenance['fitted_on'])}."]
     for task, rows in report.tasks.items():
         lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
         lines += [_line(cells) for cells in table_rows(rows)]

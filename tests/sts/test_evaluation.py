@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
+from cxc_eccv.baselines.sentence_similarity import sts_of_baseline
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import evaluate_sts
+from cxc_eccv.sts import FittedPerTask, evaluate_sts
 from cxc_eccv.sts.correlation import cosines
 from cxc_eccv.sts.relatedness import GradeClassifier
 from cxc_eccv.sts.results import to_json, to_markdown
-from cxc_eccv.sts.tasks import SUBTASKS
+from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_texts
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -149,3 +150,33 @@ def test_a_zero_vector_has_no_cosine(small_library, task):
 def test_an_unknown_task(small_library):
     with pytest.raises(UnknownName, match="did you mean 'sts2013'"):
         evaluate_sts(encoder, small_library, ["sts20133"])
+
+
+def test_an_encoder_is_fitted_on_the_sentences_of_each_task_alone(small_library):
+    seen = []
+
+    def fit(texts):
+        seen.append(texts)
+        return lambda some: encoder(some) * (1 + np.arange(12) * len(texts))
+
+    together = evaluate_sts(FittedPerTask(fit), small_library, ["sts2013", "sick"], classifier=False)
+    for place, task in enumerate(("sts2013", "sick")):
+        alone = evaluate_sts(FittedPerTask(fit), small_library, [task], classifier=False)
+        assert alone.tasks[task] == together.tasks[task]
+        assert seen[place] == seen[2 + place] == task_texts(small_library, task)
+        assert len(set(seen[place])) == len(seen[place])
+    train, dev, test = supervised_pairs(small_library, "sick")
+    assert set(seen[1]) == {text for part in (train, dev, test) for text in (*part.left, *part.right)}
+    assert [row.name for row in together.tasks["sick"]] == ["cosine"]
+    assert "fitted_on" not in together.provenance
+
+
+@pytest.mark.reference
+def test_tf_idf_on_the_papers_tasks(real_library):
+    report = sts_of_baseline("bow", real_library)
+    assert sum(row.pairs for row in report.tasks["sts"][:1]) == 12_544
+    found = {(task, row.name): round(100 * row.pearson, 1) for task, rows in report.tasks.items() for row in rows}
+    assert found["sts2012", "msrpar"] == 59.7
+    assert found["sts2016", "question_question"] == 64.2
+    assert (found["stsb", "cosine"], found["sick", "cosine"]) == (69.6, 61.8)
+    assert (found["sts", "mean"], found["sts", "weighted_mean"]) == (67.0, 68.4)
