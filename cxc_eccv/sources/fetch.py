@@ -164,8 +164,8 @@ def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
     """Where to get a raw file and where to put it, in lines for the end of an error.
 
     Example:
-        >>> print(where_from(load_catalog().entry("sts_val")).splitlines()[2])
-          put it at: MIRROR/cxc/sts_val.csv (or the same with .gz)
+        >>> print(where_from(load_catalog().entry("sts_val"), ".").splitlines()[2])
+          put it at: cxc/sts_val.csv (or the same with .gz)
     """
     folder = mirror_folder(data_dir)
     address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"

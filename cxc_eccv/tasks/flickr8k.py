@@ -13,7 +13,7 @@ __all__ = ["TASK"]
 TASK = Task(
     name="flickr8k",
     description=(
-        "Image-text retrieval on a Flickr8k split: 1,000 images with five captions each in test and in validation. "
+        "Image-text retrieval on a Flickr8k split, whose images have five captions each. "
         "Images are named by Flickr's photo number, captions by ten times that number plus their place (0 to 4). A "
         "caption is positive for the image it was written for, and for no other."
     ),

@@ -20,7 +20,7 @@ from PIL import Image
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.builders.discovery import dataset_configs
 from cxc_eccv.builders.folder import build_folder
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
 
 
 def contents(folder):
@@ -258,7 +258,7 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
         [sys.executable, "-c", SLOW_BUILD, str(tmp_path / "data")], stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == b"written\n"
-        with pytest.raises(DataError, match="another process is building"):
+        with pytest.raises(WriteFailed, match="another process is writing"):
             build(tmp_path / "data", configs=["sis"])
         os.kill(process.pid, signal.SIGKILL)
     assert contents(tmp_path / "data") == before

@@ -82,7 +82,7 @@ def test_a_comparison_of_two_such_reports_names_them(reports, hashes):
 
 def test_a_report_on_sentence_similarity_names_them(reports, hashes):
     text = to_markdown(StsReport({}, reports[0].provenance))
-    assert f"Modified data: sits_test has sha256 {hashes['found']}, expected {hashes['expected']}." in text
+    assert f"Modified data: sits\\_test has sha256 {hashes['found']}, expected {hashes['expected']}." in text
     assert "odified" not in to_markdown(StsReport({}, reports[1].provenance))
 
 

@@ -40,14 +40,16 @@ def in_every_form(scores=SCORES):
     order = np.argsort(-np.array(scores), kind="stable")
     lists = RankedLists(images, np.array([0, 5]), CAPTIONS[order], np.array(scores)[order])
     return {
-        "embeddings": EmbeddingsRun(Embeddings(images, [[1.0]]), Embeddings(CAPTIONS, np.array(scores)[:, None])),
+        "embeddings": EmbeddingsRun(
+            Embeddings(images, [[1.0]]), Embeddings(CAPTIONS, np.array(scores)[:, None]), similarity="dot"
+        ),
         "scores": ScoresRun(images, CAPTIONS, np.array([scores])),
         "rankings": RankingsRun({"i2t": lists}),
     }
 
 
 def ranked(run, judgments, direction="i2t"):
-    found = ranks_of_run(run, {"task": (direction, judgments)}, similarity="dot")["task"]
+    found = ranks_of_run(run, {"task": (direction, judgments)})["task"]
     return getattr(found, "ranks", found) if isinstance(run, RankingsRun) else found
 
 
@@ -79,7 +81,7 @@ def test_the_query_is_not_in_its_own_gallery(form):
     qrels = Judgments.from_pairs([10], CAPTIONS, [10], [30], without_self=True)
     vectors = np.array([[1.0, 0], [0.5, 0], [0.5, 0], [0.4, 0], [0.1, 0]])
     runs = {
-        "embeddings": EmbeddingsRun(None, Embeddings(CAPTIONS, vectors)),
+        "embeddings": EmbeddingsRun(None, Embeddings(CAPTIONS, vectors), similarity="dot"),
         "rankings": RankingsRun(
             {"t2t": RankedLists(np.array([10]), np.array([0, 5]), CAPTIONS, np.array([1, 0.5, 0.5, 0.4, 0.1]))}
         ),
