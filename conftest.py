@@ -1,6 +1,12 @@
-"""Modules that need the extra ``train`` are not collected where it is not installed."""
+"""What holds before any test is imported: one thread per worker, and no modules of extras that are not installed."""
 
+import os
 from importlib.util import find_spec
+
+# Workers beside each other whose libraries start a thread per core each wait for one another several times as long as
+# they compute. The package's own threads are counted by cores, not by this.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
 HELPERS = (
@@ -8,6 +14,8 @@ HELPERS = (
     "tests/dual_encoder_models.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
+    "tests/two_processes.py",
 )
-MODULES = tuple(f"cxc_eccv/{part}/*" for part in ("encoding", "baselines/dual_encoder", "baselines/char_gru"))
+PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/script_arguments.py")
+MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]

@@ -21,6 +21,7 @@
     │   ├── HubAccessDenied       no token, or one that may not do this
     │   └── HubConflict           the repository holds, or has meanwhile got, what stands against the change
     ├── ReportRefused             a report that must not be submitted; says why
+    ├── WriteFailed               a file or folder cannot be written; names it, the reason and the remedy
     ├── UnknownName               no such task, metric, config or source; suggests the nearest
     └── InvalidOption             an argument outside its range or at odds with another
 
@@ -56,16 +57,41 @@ __all__ = [
     "TowerMissing",
     "UnknownIds",
     "UnknownName",
+    "WriteFailed",
+    "raise_all",
 ]
 
 
 class CxcEccvError(Exception):
-    """Root of the tree: catch this to catch everything the package raises on purpose."""
+    """Root of the tree: catch this to catch everything the package raises on purpose.
+
+    What a file names itself, its members or its columns may hold control characters; a message shows them escaped, so
+    that none reaches a terminal.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(escaped(text, keep="\n") if isinstance(text, str) else text for text in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an error that comes from another process is made again from its text alone, which the
         # constructors of some do not take.
         return _made_again, (type(self), self.args, self.__dict__)
+
+
+def escaped(text: str, keep: str = "") -> str:
+    r"""The text with every character that is not printable escaped: controls, line breaks, directions of writing.
+
+    Args:
+        text: for people to read.
+        keep: characters left as they are.
+
+    Example:
+        >>> print(escaped("a\x1b[31m\nb"))
+        a\x1b[31m\nb
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in keep else repr(one)[1:-1] for one in text)
 
 
 def _made_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
@@ -115,7 +141,15 @@ class RunError(CxcEccvError):
 
 
 class MalformedRun(RunError):
-    """Unreadable, of the wrong type or shape, not finite, or with duplicated ids."""
+    r"""Unreadable, of the wrong type or shape, not finite, or with duplicated ids.
+
+    Example:
+        >>> print(MalformedRun("clip\n.npz: no such file"))
+        clip\n.npz: no such file
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escaped(message))
 
 
 class UnknownIds(RunError):
@@ -175,6 +209,10 @@ class ReportRefused(CxcEccvError):
     """A report that must not be submitted; the message says why."""
 
 
+class WriteFailed(CxcEccvError):
+    """A file or folder cannot be written; what was there before is as it was."""
+
+
 class UnknownName(CxcEccvError):
     """No such task, metric, config or source.
 
@@ -192,3 +230,20 @@ class UnknownName(CxcEccvError):
 
 class InvalidOption(CxcEccvError):
     """An argument is outside its range or at odds with another one."""
+
+
+def raise_all(errors: Iterable[CxcEccvError]) -> None:
+    """Raise everything that is wrong at once: one line each, as an error of the first one's kind.
+
+    Args:
+        errors: of kinds that are made from a message alone; none of them is no error.
+
+    Example:
+        >>> raise_all([MissingIds("no images"), RunTooShallow("no depth"), MissingIds("no images")])
+        Traceback (most recent call last):
+        cxc_eccv.errors.MissingIds: no images
+        no depth
+    """
+    found = {str(error): error for error in errors}
+    for first in found.values():
+        raise first if len(found) == 1 else type(first)("\n".join(found))

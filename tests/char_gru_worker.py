@@ -1,4 +1,4 @@
-"""One process of the character GRU's training: a single step, or a whole run; writes what it arrives at to a file."""
+"""The character GRU's training on processes: a single step, and a whole run that writes its scores to a file."""
 
 import json
 import sys
@@ -37,12 +37,8 @@ def step(with_images, pooling="attention"):
 CASES = [(False, "attention"), (True, "attention"), (True, "max")]
 
 if __name__ == "__main__":
-    task, folder, *command = sys.argv[1:]
-    if task == "step":
-        distributed.init_process_group("gloo")
-        torch.save({case: step(*case) for case in CASES}, Path(folder) / f"{process_rank()}.pt")
-    else:
-        report = train(command)
-        (Path(folder) / f"{process_rank()}.json").write_text(json.dumps(report.scores))
+    folder, *command = sys.argv[1:]
+    report = train(command)
+    (Path(folder) / f"{process_rank()}.json").write_text(json.dumps(report.scores))
     distributed.barrier()
     distributed.destroy_process_group()

@@ -1,6 +1,4 @@
-"""One process of a data-parallel step: writes the loss and the gradients it arrives at to a file."""
-
-import sys
+"""A data-parallel step of the dual encoder: the loss and the gradients that a process arrives at."""
 
 import torch
 from dual_encoder_models import inputs, model, pixels
@@ -31,12 +29,3 @@ def step(mode, loss):
     if process_count() > 1:
         distributed.all_reduce(value)
     return value / process_count(), grads
-
-
-if __name__ == "__main__":
-    distributed.init_process_group("gloo")
-    found = {(mode, loss): step(mode, loss) for mode in MODES for loss in ("paper", "softmax")}
-    if process_rank() == 0:
-        torch.save(found, sys.argv[1])
-    distributed.barrier()
-    distributed.destroy_process_group()

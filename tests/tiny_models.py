@@ -42,6 +42,14 @@ def bert_tokenizer(limit=24):
     return transformers.BertTokenizer(vocab={word: place for place, word in enumerate(WORDS)}, model_max_length=limit)
 
 
+def gemma_tokenizer():
+    """A character tokenizer that knows capitals, as the checkpoints of SigLIP 2 save theirs."""
+    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *LETTERS, *LETTERS[:26].upper()]
+    vocabulary = {piece: place for place, piece in enumerate(pieces)}
+    options = {"add_bos_token": False, "add_eos_token": True, "padding_side": "right"}
+    return transformers.GemmaTokenizer(vocab=vocabulary, merges=[], model_input_names=["input_ids"], **options)
+
+
 def clip_images(size=32):
     return transformers.CLIPImageProcessor(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
 
@@ -58,17 +66,17 @@ def clip():
     return seeded(lambda: transformers.CLIPModel(config)), tokenizer, clip_images()
 
 
-def siglip():
-    tokenizer = bert_tokenizer(16)
-    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": 16, "projection_size": 16}
+def siglip(tokenizer=None, positions=16):
+    tokenizer = tokenizer or bert_tokenizer(16)
+    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": positions, "projection_size": 16}
     config = transformers.SiglipConfig(text_config=text, vision_config=VISION)
     images = transformers.SiglipImageProcessor(size={"height": 32, "width": 32})
     return seeded(lambda: transformers.SiglipModel(config)), tokenizer, images
 
 
-def siglip2():
-    tokenizer = bert_tokenizer(16)
-    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": 16, "projection_size": 16}
+def siglip2(tokenizer=None, positions=16):
+    tokenizer = tokenizer or bert_tokenizer(16)
+    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": positions, "projection_size": 16}
     vision = {**TEXT, "num_patches": 16, "patch_size": 8}
     config = transformers.Siglip2Config(text_config=text, vision_config=vision)
     images = transformers.Siglip2ImageProcessor(patch_size=8, max_num_patches=16)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cxc_eccv.errors import InvalidOption
@@ -72,3 +73,15 @@ class TfIdf:
         norms[norms == 0] = 1
         counts.data /= np.repeat(norms, np.diff(counts.indptr))
         return counts.astype(np.float32)
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(N, D) unit rows as :meth:`encode` has them, without the columns of words that no text here holds.
+
+        So the columns of two calls differ; similarities within one do not miss anything.
+
+        Example:
+            >>> TfIdf.fit(["a red circle", "a blue square"])(["a circle", "a square"]).shape
+            (2, 3)
+        """
+        vectors = self.encode(texts)
+        return np.asarray(vectors[:, np.unique(vectors.indices)].toarray())

@@ -8,12 +8,24 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.karpathy import KarpathySplit
 from cxc_eccv.sources.library import Library
 
-__all__ = ["CaptionGroup", "caption_groups"]
+__all__ = ["CaptionGroup", "caption_groups", "part_images"]
 
-SPLITS = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
-COLLECTIONS = {"coco": tuple(SPLITS), "flickr30k": ("train", "val", "validation", "test"), "flickr8k": ("all",)}
+SPLITS = {
+    "train": "train",
+    "restval": "restval",
+    "val": "validation",
+    "dev": "validation",
+    "validation": "validation",
+    "test": "test",
+}
+COLLECTIONS = {
+    "coco": ("train", "restval", "val", "validation", "test"),
+    "flickr30k": ("train", "val", "validation", "test"),
+    "flickr8k": ("all", "train", "dev", "val", "validation", "test"),
+}
 """Collection to the splits that may be named after it."""
 
 
@@ -41,8 +53,9 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
 
     Args:
         library: the raw sources.
-        names: ``coco/train``, ``coco/restval``, ``coco/val``, ``coco/test``, ``flickr30k/val`` and its like, or
-            ``flickr8k/all``.
+        names: ``coco/train``, ``coco/restval``, ``coco/val``, ``coco/test``, ``flickr30k/val`` and its like;
+            ``flickr8k/all`` (with the 92 images that are in no split), ``flickr8k/train``, ``flickr8k/dev`` or
+            ``flickr8k/test``.
 
     Returns:
         Groups in the order of ``names`` and of the raw files.
@@ -62,10 +75,44 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
         raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example coco/val")
     groups: dict[tuple[str, int], CaptionGroup] = {}
     for collection, split in parts:
-        for group in _grouped("coco" if collection == "coco" else "flickr", _captions(library, collection, split)):
+        whole = (collection, split) == ("flickr8k", "all")
+        captions = library.flickr8k() if whole else _content(library, collection, split).captions
+        for group in _grouped("coco" if collection == "coco" else "flickr", captions):
             key = group.collection, group.image_id
             groups[key] = _joined(groups[key], group) if key in groups else group
     return list(groups.values())
+
+
+def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
+    """File names of the images of one or more parts.
+
+    Args:
+        library: the raw sources.
+        names: as of :func:`caption_groups`.
+
+    Returns:
+        Collection (``coco`` or ``flickr``) and image id to file name, each image once.
+
+    Raises:
+        InvalidOption: ``flickr8k/all``, whose captions do not name all files.
+
+    Example:
+        >>> names = part_images(Library("sample"), ["coco/val"])
+        >>> len(names), next(iter(names))[0]
+        (60, 'coco')
+    """
+    found: dict[tuple[str, int], str] = {}
+    for collection, split in map(_parsed, names):
+        if (collection, split) == ("flickr8k", "all"):
+            raise InvalidOption(
+                "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
+                "flickr8k/test"
+            )
+        table = _content(library, collection, split).images
+        kind = "coco" if collection == "coco" else "flickr"
+        for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
+            found.setdefault((kind, number), file)
+    return found
 
 
 def _parsed(name: str) -> tuple[str, str]:
@@ -77,10 +124,9 @@ def _parsed(name: str) -> tuple[str, str]:
     return collection, SPLITS.get(split, split)
 
 
-def _captions(library: Library, collection: str, split: str) -> pa.Table:
-    if collection == "flickr8k":
-        return library.flickr8k()
-    return library.captions(split) if collection == "coco" else library.flickr30k(split).captions
+def _content(library: Library, collection: str, split: str) -> KarpathySplit:
+    of = {"coco": library.karpathy, "flickr30k": library.flickr30k, "flickr8k": library.flickr8k_split}
+    return of[collection](split)
 
 
 def _grouped(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:

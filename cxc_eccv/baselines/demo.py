@@ -16,14 +16,17 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.types import Embeddings, Report
 
-__all__ = ["run_demo", "sample_images"]
+__all__ = ["FILES", "run_demo", "sample_images"]
+
+FILES = ("dataset", "cache", "ridge.npz")
+"""What the demo leaves in its folder."""
 
 
 def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings.
 
     Args:
-        folder: where ``dataset/`` and ``ridge.npz`` are written.
+        folder: where ``dataset/``, the cache it is read through and ``ridge.npz`` are written.
         say: called with one line per step.
 
     Returns:

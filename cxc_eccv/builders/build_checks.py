@@ -10,14 +10,16 @@ from cxc_eccv.builders.discovery import DEFAULT_CONFIG
 from cxc_eccv.builders.image_files import ImageFolder
 from cxc_eccv.builders.split_build import Outcome
 from cxc_eccv.builders.summary import NotBuilt, SplitSummary
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.library import Library
 
 __all__ = ["SPLITS", "absent_splits", "chosen_images", "chosen_splits", "require_images", "require_rows"]
 
 SPLITS = ("train", "restval", "validation", "test")
 
 
-def chosen_splits(wanted: Sequence[str] | None, at_hand: Sequence[str], options: BuildOptions) -> list[str]:
+def chosen_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
     """The splits to build, in their usual order; all at hand for None, and ``val`` stands for ``validation``.
 
     Raises:
@@ -25,18 +27,14 @@ def chosen_splits(wanted: Sequence[str] | None, at_hand: Sequence[str], options:
         DataError: the raw files at hand do not hold a split that was asked for.
 
     Example:
-        >>> chosen_splits(["test", "val"], ("validation", "test"), BuildOptions())
+        >>> chosen_splits(["test", "val"], Library("sample"))
         ['validation', 'test']
     """
-    names = at_hand if wanted is None else ["validation" if split == "val" else split for split in wanted]
+    if wanted is None:
+        return list(library.splits)
+    names = ["validation" if split == "val" else split for split in wanted]
     for name in names:
-        if name not in SPLITS:
-            raise UnknownName("split", name, SPLITS)
-        if name not in at_hand:
-            raise DataError(
-                f"split {name!r}: {_why_absent(name, options)}. At hand are {', '.join(at_hand)}. "
-                "Put dataset_coco.json, which holds all splits, into the mirror folder, or build other splits."
-            )
+        library.karpathy(name)
     return [split for split in SPLITS if split in names]
 
 
@@ -102,4 +100,4 @@ def require_images(outcomes: Sequence[Outcome], images: ImageFolder | None) -> N
 def _why_absent(split: str, options: BuildOptions) -> str:
     if split == "restval" and options.restval_in_train:
         return "it is folded into train"
-    return "the raw files at hand do not hold this split"
+    return f"it is in {load_catalog().entry('karpathy_coco').path}, which is not at hand"

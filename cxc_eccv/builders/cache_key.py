@@ -11,7 +11,7 @@ from pathlib import Path
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
 from cxc_eccv.sources.fetch import catalog_of, locate, sha256_of
 
-__all__ = ["cache_key"]
+__all__ = ["cache_key", "modified_at_hand"]
 
 CODE = ("sources", "judgments", "builders")
 """Subpackages that decide what the rows are."""
@@ -32,12 +32,31 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     """
     catalog = catalog_of(data_dir)
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(asdict(options).items())), _code_hash()]
-    for group in config.sources:
-        for entry in catalog.of_group(group):
-            # A file that is not the catalog's is for its reader to refuse, and its content counts all the same.
-            path = locate(entry.name, data_dir, allow_modified=True)
-            facts.append(f"{entry.name} {'absent' if path is None else sha256_of(path)}")
+    facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def modified_at_hand(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, dict[str, str]]:
+    """The raw files at hand, among the sources of the config, that are not the catalog's.
+
+    Returns:
+        Catalog name to ``expected`` and ``found``, both sha256.
+
+    Example:
+        >>> from cxc_eccv.builders.discovery import dataset_configs
+        >>> modified_at_hand(dataset_configs()["sts"], "sample")
+        {}
+    """
+    present = {name: digest for name, digest in _digests(config, data_dir).items() if digest is not None}
+    return catalog_of(data_dir).modified(present)
+
+
+def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, str | None]:
+    """Catalog name to sha256 of every file the config may read; None where it is not at hand."""
+    entries = [entry for group in config.sources for entry in catalog_of(data_dir).of_group(group)]
+    # A file that is not the catalog's is for its reader to refuse, and its content counts all the same.
+    paths = {entry.name: locate(entry.name, data_dir, allow_modified=True) for entry in entries}
+    return {name: None if path is None else sha256_of(path) for name, path in paths.items()}
 
 
 @cache

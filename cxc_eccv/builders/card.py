@@ -10,6 +10,7 @@ from huggingface_hub import DatasetCard
 from cxc_eccv.builders.card_metadata import ConfigMetadata, card_metadata
 from cxc_eccv.builders.card_sections import citations, config_sections, licences, sources_of
 from cxc_eccv.builders.config import DatasetConfig
+from cxc_eccv.builders.markdown import code, text
 from cxc_eccv.sources.catalog import Catalog
 
 __all__ = ["config_card", "render_card"]
@@ -58,6 +59,6 @@ def render_card(metadata: str, blocks: list[str]) -> DatasetCard:
 
 def _edition(splits: Mapping[str, Any], statistics: Mapping[str, Any]) -> str:
     return (
-        f"The statistics cover {' and '.join(splits)} of edition `{statistics['edition']}`, version "
-        f"{statistics['data_version']}; sha256 over its raw files `{statistics['fingerprint']}`."
+        f"The statistics cover {' and '.join(splits)} of edition {code(statistics['edition'])}, version "
+        f"{text(statistics['data_version'])}; sha256 over its raw files `{statistics['fingerprint']}`."
     )

@@ -44,11 +44,19 @@ class ConfigMetadata:
     content: str = ""
 
 
-def card_metadata(title: str, configs: Sequence[ConfigMetadata]) -> DatasetCardData:
+def card_metadata(
+    title: str, configs: Sequence[ConfigMetadata], modified: Mapping[str, Mapping[str, str]] | None = None
+) -> DatasetCardData:
     """Front matter with ``configs`` (files of every split) and ``dataset_info`` (features and sizes).
 
     ``captions`` is the default config where it is there, else the first one. Without the features older releases of
     ``datasets`` cannot read what newer ones write.
+
+    Args:
+        title: name of the dataset.
+        configs: what it holds.
+        modified: raw files that are not the catalog's, to ``expected`` and ``found`` sha256; they make the entry
+            ``modified_data``, which is absent without any.
 
     Example:
         >>> features = datasets.Features({"text": datasets.Value("string")})
@@ -58,6 +66,9 @@ def card_metadata(title: str, configs: Sequence[ConfigMetadata]) -> DatasetCardD
     """
     names = [config.name for config in configs]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
+    extra: dict[str, Any] = {}
+    if modified:
+        extra["modified_data"] = [{"file": name, **hashes} for name, hashes in modified.items()]
     n_rows = sum(rows for config in configs for rows, _ in config.splits.values())
     return DatasetCardData(
         pretty_name=title,
@@ -73,6 +84,7 @@ def card_metadata(title: str, configs: Sequence[ConfigMetadata]) -> DatasetCardD
         tags=["image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption"],
         configs=[_files(config, config.name == default) for config in configs],
         dataset_info=[_info(config) for config in configs],
+        **extra,
     )
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import datasets
 
 from cxc_eccv.builders.card_tables import fields_table, left_out_table, statistics_tables
 from cxc_eccv.builders.config import DatasetConfig
-from cxc_eccv.builders.markdown import table
+from cxc_eccv.builders.markdown import fenced, table, text
 from cxc_eccv.sources.catalog import Catalog
 
 __all__ = ["citations", "config_sections", "licences", "sources_of"]
+
+URL = ":/?#&=%~+,;@!$'*"
+"""What stays as it is in an address; a parenthesis would end the link."""
 
 IMAGE_FIELD = "the photograph, null where its file was not found"
 
@@ -41,7 +45,7 @@ def config_sections(
         blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
     load = f'from datasets import load_dataset\n\ndataset = load_dataset("{path}", "{config.name}", split="{split}")'
-    return [*blocks, f"{level} Example", f"```python\n{load}\n{textwrap.dedent(config.example)}\n```"]
+    return [*blocks, f"{level} Example", fenced(f"{load}\n{textwrap.dedent(config.example)}", "python")]
 
 
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
@@ -70,7 +74,7 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
         group = catalog.group(name)
         read = [entry for entry in catalog.of_group(name) if names is not None and entry.name in names]
         terms = dict.fromkeys(entry.licence for entry in read) or [group.licence]
-        rows.append((f"[{group.title}]({group.homepage})", "; ".join(terms)))
+        rows.append((f"[{text(group.title)}]({quote(group.homepage, safe=URL)})", text("; ".join(terms))))
     return table(["source", "terms"], rows)
 
 
@@ -84,4 +88,4 @@ def citations(groups: Iterable[str], catalog: Catalog) -> str:
     """
     keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
     papers = "\n\n".join(catalog.citations[key].strip() for key in keys)
-    return f"```bibtex\n{papers}\n```"
+    return fenced(papers, "bibtex")

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 
 from cxc_eccv.builders.card_statistics import GROUP_COLUMNS
-from cxc_eccv.builders.markdown import table
+from cxc_eccv.builders.markdown import table, text
 
 __all__ = ["fields_table", "left_out_table", "statistics_tables"]
 
@@ -65,7 +65,7 @@ def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> s
     by = next((name for name in GROUP_COLUMNS if name in features), None)
     head = ["split"] if by is None else ["split", by]
     groups = [
-        ([split] if by is None else [split, group], part)
+        ([split] if by is None else [split, text(group)], part)
         for split, statistics in splits.items()
         for group, part in statistics["groups"].items()
     ]
@@ -119,7 +119,7 @@ def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
     lists = [[*place, name, *found.values()] for place, name, found in cells if "items" in found]
     flags = [[*place, name, found["true"]] for place, name, found in cells if "true" in found]
     labels = [
-        [*place, name, ", ".join(f"{value}: {number:,}" for value, number in found["values"].items())]
+        [*place, name, ", ".join(f"{text(value)}: {number:,}" for value, number in found["values"].items())]
         for place, name, found in cells
         if "values" in found
     ]

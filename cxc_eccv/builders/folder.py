@@ -7,7 +7,6 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from cxc_eccv.builders.atomic_folder import replaced_folder
 from cxc_eccv.builders.build_checks import (
     absent_splits,
     chosen_images,
@@ -24,6 +23,7 @@ from cxc_eccv.builders.provenance import open_library, provenance_of
 from cxc_eccv.builders.split_build import Outcome, SplitJob
 from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.writing import replaced_folder
 
 __all__ = ["build_folder"]
 
@@ -64,7 +64,8 @@ def build_folder(
         InvalidOption: ``output`` holds foreign files, ``num_proc`` is under 1, ``images`` is no folder.
         UnknownName: no such config or split.
         SourceMissing: a config asked for by name, or everything, lacks its raw files; or no image was found at all.
-        DataError: a split asked for is not in the raw files; another build of ``output`` is under way.
+        DataError: a split asked for is in none of the raw files at hand.
+        WriteFailed: ``output`` cannot be written, or another build of it is under way.
 
     Example:
         >>> import tempfile
@@ -82,8 +83,8 @@ def build_folder(
     files = chosen_images(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
-    wanted = chosen_splits(splits, library.splits, options)
-    with replaced_folder(target) as folder:
+    wanted = chosen_splits(splits, library)
+    with replaced_folder(target, wait=0) as folder:
         job = SplitJob("", tuple(chosen), options, folder, opening, files, progress)
         outcomes, sources = run_jobs([job.of(split) for split in wanted], library, num_proc, progress)
         outcomes += absent_splits(chosen, library.splits, options) if splits is None else []
@@ -113,7 +114,10 @@ def _write_manifest(folder: Path, summary: BuildSummary) -> None:
         name: {part.split: {"rows": part.shards.num_rows, "files": part.shards.files} for part in parts}
         for name, parts in summary.configs.items()
     }
-    content = {**asdict(summary.provenance), "options": asdict(summary.options), "configs": configs}
+    provenance = asdict(summary.provenance)
+    if not summary.provenance.modified:
+        del provenance["modified"]
+    content = {**provenance, "options": asdict(summary.options), "configs": configs}
     hashes = {
         f"{part.config.name}/{file}": digest
         for part in summary.splits

@@ -9,7 +9,7 @@ from huggingface_hub import DatasetCard
 from cxc_eccv.builders.card import render_card
 from cxc_eccv.builders.card_metadata import ConfigMetadata, card_metadata
 from cxc_eccv.builders.card_sections import citations, config_sections, licences, sources_of
-from cxc_eccv.builders.markdown import table
+from cxc_eccv.builders.markdown import code, table, text
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
@@ -28,9 +28,10 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
         catalog: where licences and citations come from.
     """
     declared = [parts[0].config for parts in summary.configs.values()]
-    metadata = card_metadata(TITLE, [_metadata(parts) for parts in summary.configs.values()])
+    configs = [_metadata(parts) for parts in summary.configs.values()]
+    metadata = card_metadata(TITLE, configs, summary.provenance.modified)
     groups = sources_of(declared)
-    blocks = [f"# {TITLE}", _introduction(summary), "## Configs", _overview(summary)]
+    blocks = [f"# {TITLE}", _introduction(summary), *_modified(summary), "## Configs", _overview(summary)]
     for parts in summary.configs.values():
         statistics = {part.split: part.statistics for part in parts}
         config = parts[0].config
@@ -57,9 +58,22 @@ def _introduction(summary: BuildSummary) -> str:
     if summary.provenance.edition == OFFICIAL:
         return text
     return (
-        f"{text}\n\nThis folder holds the edition `{summary.provenance.edition}`, which is not the published data: "
+        f"{text}\n\nThis folder holds the edition {code(summary.provenance.edition)}, which is not the published data: "
         "how the labels were collected, and the known defects, are told of the official edition."
     )
+
+
+def _modified(summary: BuildSummary) -> list[str]:
+    modified = summary.provenance.modified
+    if not modified:
+        return []
+    rows = [(code(name), code(hashes["expected"]), code(hashes["found"])) for name, hashes in modified.items()]
+    return [
+        "## Modified data",
+        "This folder was built with `--allow-modified` from raw files that are not those of the edition. It is not the "
+        "published data, and no number computed from it can be compared with a published one.",
+        table(["raw file", "expected sha256", "found sha256"], rows),
+    ]
 
 
 def _overview(summary: BuildSummary) -> str:
@@ -74,7 +88,7 @@ def _overview(summary: BuildSummary) -> str:
 def _build(summary: BuildSummary) -> list[str]:
     provenance, options = summary.provenance, summary.options
     blocks = [
-        f"- data edition `{provenance.edition}`, version {provenance.data_version}\n"
+        f"- data edition {code(provenance.edition)}, version {text(provenance.data_version)}\n"
         f"- sha256 over its raw files `{provenance.fingerprint}`; `manifest.json` lists each\n"
         f"- built by cxc_eccv {provenance.package_version}\n"
         f"- policy `{options.policy}`; lowest positive ratings: STS {options.sts}, SIS {options.sis}, "

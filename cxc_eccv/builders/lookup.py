@@ -6,12 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from datasets import Value
 from numpy.typing import NDArray
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["caption_texts", "file_names", "images_of", "nested", "nullable", "subset_lists"]
+__all__ = [
+    "RATING_FEATURES",
+    "RATING_FIELDS",
+    "caption_texts",
+    "file_names",
+    "images_of",
+    "nested",
+    "nullable",
+    "single_ratings",
+    "subset_lists",
+]
 
 
 def caption_texts(library: Library, split: str, ids: IntArray) -> pa.Array:
@@ -45,6 +56,45 @@ def nested(rows: IntArray, n_rows: int, columns: dict[str, pa.Array]) -> pa.List
 def nullable(values: NDArray[np.float64]) -> pa.Array:
     """Float column with null where a value is NaN."""
     return pa.array(values, mask=np.isnan(values))
+
+
+RATING_FEATURES = {"rating_count": Value("int64"), "rating_std": Value("float64")}
+
+RATING_FIELDS = {
+    "rating_count": "number of single ratings, null where the file of them is not at hand",
+    "rating_std": "their standard deviation (over all of them, so 0 for one), null where the file is not at hand",
+}
+
+
+def single_ratings(library: Library, kind: str, split: str) -> tuple[dict[str, pa.Array], dict[str, int]]:
+    """Number and standard deviation of the single ratings behind each row of CxC, in the order of its table.
+
+    Returns:
+        Columns ``rating_count`` and ``rating_std``, null where the single ratings are not at hand; and rule to the
+        number of ratings left out.
+
+    Example:
+        >>> columns, _ = single_ratings(Library("sample"), "sts", "test")
+        >>> columns["rating_std"].null_count == len(columns["rating_std"]) > 0
+        True
+    """
+    table, single = library.cxc(kind, split), library.annotators(kind, split)
+    if single is None:
+        return {name: pa.nulls(table.num_rows, feature.pa_type) for name, feature in RATING_FEATURES.items()}, {}
+    pairs = np.concatenate([np.stack([part["left_id"], part["right_id"]], axis=1) for part in (table, single)])
+    places = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+    row_of = np.full(places.max() + 1, -1)
+    row_of[places[: table.num_rows]] = np.arange(table.num_rows)
+    rows = row_of[places[table.num_rows :]]
+    known, ratings = rows >= 0, np.asarray(single["rating"])
+    rows, ratings = rows[known], ratings[known]
+    count = np.bincount(rows, minlength=table.num_rows)
+    least = np.maximum(count, 1)
+    mean = np.bincount(rows, ratings, table.num_rows) / least
+    std = np.sqrt(np.bincount(rows, (ratings - mean[rows]) ** 2, table.num_rows) / least)
+    columns = {"rating_count": pa.array(count, mask=count == 0), "rating_std": pa.array(std, mask=count == 0)}
+    left_out = int((~known).sum())
+    return columns, {"single ratings of pairs without an aggregated one": left_out} if left_out else {}
 
 
 def subset_lists(flags: NDArray[np.bool_], names: Sequence[str]) -> pa.Array:

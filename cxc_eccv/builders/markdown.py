@@ -1,10 +1,46 @@
-"""Markdown tables."""
+"""Markdown: tables, and texts out of data that shall stand in it as they are."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cell", "table"]
+__all__ = ["cell", "code", "fenced", "table", "text"]
+
+SPECIAL = re.compile(r"([\\`*_\[\]~#$])")
+
+
+def text(value: object) -> str:
+    r"""A text that Markdown and HTML both show as it is, on one line. A bar is left to :func:`cell`.
+
+    Example:
+        >>> print(text("a_b\n<script>"))
+        a\_b &lt;script&gt;
+    """
+    marked = SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
+    return marked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code(value: object) -> str:
+    """A text in a code span, which a backtick in it cannot end.
+
+    Example:
+        >>> code("a `b` c")
+        '`a  b  c`'
+    """
+    return f"`{' '.join(str(value).splitlines()).replace('`', ' ')}`"
+
+
+def fenced(value: str, language: str) -> str:
+    """A code block, whose fence is longer than any within.
+
+    Example:
+        >>> fenced("x = 1", "python").splitlines()[0]
+        '```python'
+    """
+    longest = max(map(len, re.findall("`+", value)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{value}\n{fence}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

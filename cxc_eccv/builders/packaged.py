@@ -11,7 +11,7 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
-from cxc_eccv.builders.cache_key import cache_key
+from cxc_eccv.builders.cache_key import cache_key, modified_at_hand
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
 from cxc_eccv.builders.discovery import DEFAULT_CONFIG, dataset_configs, select_configs
 from cxc_eccv.builders.images import attach_images
@@ -93,6 +93,14 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         """Splits that the config can have and the raw files hold."""
         return [split for split in self._declared.splits if split in self._opened.splits]
 
+    def require_split(self, split: str) -> None:
+        """Make sure that the raw files hold a split.
+
+        Raises:
+            DataError: they do not; says which file does, and where that is from.
+        """
+        self._opened.karpathy(split)
+
     @property
     def _declared(self) -> DatasetConfig:
         return dataset_configs()[self.config.name]
@@ -104,7 +112,11 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         return self._library
 
     def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(description=self._declared.description, features=self._declared.features)
+        description = self._declared.description
+        if self.config.options.allow_modified:
+            for name, hashes in modified_at_hand(self._declared, self.config.data_dir).items():
+                description += f"\n\nModified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}."
+        return datasets.DatasetInfo(description=description, features=self._declared.features)
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         splits = self.splits_at_hand()
@@ -171,6 +183,7 @@ def load(
     Raises:
         UnknownName: no such config or split.
         SourceMissing: its raw files, or an image, are not at hand.
+        DataError: the raw files at hand do not hold the split.
         InvalidOption: a slice of a split was to be streamed.
 
     Example:
@@ -186,7 +199,7 @@ def load(
         data_dir=None if data_dir is None else str(data_dir),
         options=options,
     )
-    wanted = None if split is None else _known(split, builder.splits_at_hand())
+    wanted = None if split is None else _known(split, builder)
     if streaming:
         dataset = _streamed(builder, wanted)
     else:
@@ -202,13 +215,15 @@ def _streamed(builder: CxcEccv, split: str | None) -> datasets.IterableDataset |
         raise InvalidOption(f"split {split!r} cannot be streamed ({error}). Name one split, or load all.") from None
 
 
-def _known(split: str, known: list[str]) -> str:
+def _known(split: str, builder: CxcEccv) -> str:
     """``split`` with ``val`` spelled out, every name in it checked."""
-    parts = []
+    parts, known = [], builder.splits_at_hand()
     for part in str(split).split("+"):
         name, bracket, rest = part.strip().partition("[")
         name = "validation" if name == "val" else name
-        if name not in [*known, "all"]:
+        if name in dataset_configs()[builder.config.name].splits:
+            builder.require_split(name)
+        elif name != "all":
             raise UnknownName("split", name, known)
         parts.append(name + bracket + rest)
     return "+".join(parts)

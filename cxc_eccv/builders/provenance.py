@@ -24,6 +24,7 @@ class Provenance:
         package_version: version of this package.
         fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
         sources: catalog name to sha256 of every raw file read.
+        modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
     """
 
     edition: str
@@ -31,6 +32,7 @@ class Provenance:
     package_version: str
     fingerprint: str
     sources: Mapping[str, str]
+    modified: Mapping[str, Mapping[str, str]]
 
 
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:
@@ -70,4 +72,5 @@ def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
     sources = dict(sorted(files.items()))
     lines = "".join(f"{name} {digest}\n" for name, digest in sources.items())
     fingerprint = hashlib.sha256(lines.encode()).hexdigest()
-    return Provenance(library.edition, library.catalog.version, cxc_eccv.__version__, fingerprint, sources)
+    modified = library.catalog.modified(sources)
+    return Provenance(library.edition, library.catalog.version, cxc_eccv.__version__, fingerprint, sources, modified)

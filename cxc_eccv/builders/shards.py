@@ -115,7 +115,8 @@ def write_shards(groups: Iterable[pa.Table], folder: Path, split: str, shard_byt
             if writer is not None:
                 writer.close()
             parts.append(folder / f"{split}-{len(parts):05d}.part")
-            writer, room = pq.ParquetWriter(parts[-1], group.schema, compression="zstd"), shard_bytes
+            writer = pq.ParquetWriter(parts[-1], group.schema, compression="zstd", write_page_checksum=True)
+            room = shard_bytes
         writer.write_table(group, row_group_size=group.num_rows)
         room, num_rows, num_bytes = room - group.nbytes, num_rows + group.num_rows, num_bytes + group.nbytes
     if writer is not None:

@@ -76,6 +76,10 @@ class BuildSummary:
     def __str__(self) -> str:
         """A report of several lines for people."""
         lines = [f"{self.output}: edition {self.provenance.edition}, version {self.provenance.data_version}"]
+        lines += [
+            f"  modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}"
+            for name, hashes in self.provenance.modified.items()
+        ]
         for part in self.splits:
             images = part.images_found + part.images_missing
             pictured = f", {part.images_found:,} of {images:,} images" if images else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import warnings
 
@@ -14,47 +16,48 @@ from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.features import features
+from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
+from cxc_eccv.cli.streams import safe_streams
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
 from cxc_eccv.cli.train import train
 from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.terminal import say
+from cxc_eccv.writing import remedy_of
 
 __all__ = ["app", "main"]
 
+BROKEN_PIPE = 128 + 13
+"""Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
+
 app = typer.Typer(
     name="cxc-eccv",
+    cls=Group,
     help="Honest labels and exact metrics for MS-COCO image-caption retrieval.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(build)
-app.command()(encode)
-app.command()(evaluate)
-app.command()(report)
-app.command()(compare)
-app.command()(baseline)
-app.command()(sts)
-app.command()(demo)
-app.command()(push)
-app.command()(submit)
-app.command("list")(list_all)
+for command in (build, encode, features, evaluate, report, compare, baseline, sts, demo, push, submit):
+    app.command(cls=Command)(command)
+app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"cxc-eccv {__version__}")
+        say(f"cxc-eccv {__version__}")
         raise typer.Exit
 
 
 def _show_warning(message: Warning | str, *_place: object, **_stream: object) -> None:
-    typer.echo(f"cxc-eccv: warning: {message}", err=True)
+    say(f"cxc-eccv: warning: {message}", err=True)
 
 
 @app.callback()
@@ -65,14 +68,43 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error of this package is one message and exit status 2."""
+    """Run the command line.
+
+    An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
+    any more ends a run when its work is done, with the status that a broken pipe has.
+    """
+    stdout = safe_streams()
     warnings.showwarning = _show_warning
     COMMAND.set(command_text(sys.argv[1:]))
+    status = _status_of_run()
+    sys.stdout.flush()
+    lost = None if stdout is None else stdout.lost
+    if lost is not None and lost.errno == errno.EPIPE:
+        status = status or BROKEN_PIPE
+    elif lost is not None:
+        say(f"cxc-eccv: standard output cannot be written: {lost.strerror}", err=True)
+        status = status or 2
+    sys.exit(status)
+
+
+def _status_of_run() -> int:
     try:
         app()
+    except SystemExit as ended:
+        return int(ended.code or 0)
     except CxcEccvError as error:
-        typer.echo(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
-        sys.exit(2)
+        say(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
+        return 2
+    except OSError as error:
+        say(f"cxc-eccv: {_of_system(error)}", err=True)
+        return 2
     except KeyboardInterrupt:
-        typer.echo("cxc-eccv: interrupted", err=True)
-        sys.exit(130)
+        say("cxc-eccv: interrupted", err=True)
+        return 130
+    return 0
+
+
+def _of_system(error: OSError) -> str:
+    place = ": ".join(os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes))
+    reason = error.strerror or str(error) or type(error).__name__
+    return " ".join(filter(None, [f"{place}: {reason}." if place else f"{reason}.", remedy_of(error)]))

@@ -19,6 +19,9 @@ def baseline(
     features: Annotated[Path | None, typer.Option(help="image_features: file with image_embeddings.")] = None,
     model: Annotated[str | None, typer.Option(help="image_features: Hub id or folder of an image model.")] = None,
     images: Annotated[Path | None, typer.Option(help="image_features: folder with the images, for --model.")] = None,
+    central_crop: Annotated[
+        float | None, typer.Option(help="image_features: share of an image's area to keep; the CxC paper's is 0.875.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="random: seed of the vectors. Default: 0.")] = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
@@ -38,12 +41,11 @@ def baseline(
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
     from cxc_eccv.baselines.untrained.declared import Inputs, baseline_named
-    from cxc_eccv.cli.output import write_report
-    from cxc_eccv.report.console import print_report
+    from cxc_eccv.cli.output import check_output, deliver
     from cxc_eccv.sources.library import Library
 
+    check_output(output)
     one = baseline_named(name)
     library = Library(data_dir, allow_modified=allow_modified)
-    report, run = one(library, split_name(split), Inputs(vectors, features, model, images, seed))
-    print_report(report)
-    write_report(report, output, run, library)
+    report, run = one(library, split_name(split), Inputs(vectors, features, model, images, central_crop, seed))
+    deliver(report, output, run, library)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.terminal import say
 
 __all__ = ["build"]
 
@@ -50,4 +51,4 @@ def build(
         options=BuildOptions(policy, sts, sis, sits, restval_in_train, allow_modified),
         overwrite=overwrite,
     )
-    typer.echo(str(summary))
+    say(str(summary))

@@ -9,15 +9,16 @@ import typer
 
 from cxc_eccv.cli.choices import DataDir
 from cxc_eccv.cli.choices import names as names_of
+from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from collections.abc import Sequence
 
     from cxc_eccv.types import Report
 
 __all__ = ["compare"]
 
-PIPED_WIDTH = 100
+COMPARISON, CHARTS = "compare.json", ("published_ranks.svg", "published_ranks.png")
 
 
 def compare(
@@ -27,21 +28,31 @@ def compare(
     published: Annotated[bool, typer.Option("--published", help="Place the models among published ones.")] = False,
     output: Annotated[Path | None, typer.Option(help="Folder for compare.json and the chart of ranks.")] = None,
     names: Annotated[list[str] | None, typer.Option(help="Models' names. Default: the folders'.")] = None,
-    samples: Annotated[int, typer.Option(help="Bootstrap samples behind p-values and intervals.")] = 10_000,
+    all_metrics: Annotated[
+        bool, typer.Option("--all-metrics", help="Test every metric, not each task's main one alone.")
+    ] = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Bootstrap samples. Default: 10000, or more where the number of tests needs them."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the tests.")] = 0.95,
     chart: Annotated[bool, typer.Option(help="With --published and --output, draw the ranks.")] = True,
     data_dir: DataDir = None,
 ) -> None:
-    """Test the differences between models, metric by metric, or place models among published ones.
+    """Test the differences between models, or place models among published ones.
+
+    Tested is the main metric of each task, direction by direction, corrected for the number of tests by Holm's method.
 
     Each report needs the per_query.parquet that evaluate --output writes beside it; a single report with --published
     does not. Reports of different data, splits or protocols are refused.
 
     Examples:
       cxc-eccv compare baseline/report.json new/report.json
+      cxc-eccv compare baseline new --all-metrics --output compared
       cxc-eccv compare new/report.json --published --output compared
     """
+    from cxc_eccv.cli.output import check_output, say_written
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
     from cxc_eccv.comparison.comparison_json import comparison_to_json
@@ -51,53 +62,48 @@ def compare(
 
     if len(reports) == 1 and not published:
         raise InvalidOption("one report alone: name a second one, or place it among published models with --published")
+    check_output(output)
     draws_chart = published and chart and output is not None
     if draws_chart:
         require_matplotlib()
     models, tables = read_reports(reports, names_of(names)), published_tables() if published else ()
     placements = [one for table in tables for one in place(table, models)]
-    comparison = None
+    comparison, written = None, []
     if len(reports) > 1:
         scored = load_reports(reports, names_of(names), data_dir)
-        comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence)
-        _print(render_comparison(comparison))
-    for table in tables:
-        _print(render_placements(table, [one for one in placements if one.table == table.name], list(models)))
-    if output is not None:
-        agreement = published_agreement() if published else None
-        _write(comparison_to_json(comparison, placements, tables, agreement), output)
-    if draws_chart and output is not None:
-        _draw(models, output)
+        metrics = "all" if all_metrics else "main"
+        comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence, metrics=metrics)
+    try:
+        if output is not None:
+            agreement = published_agreement() if published else None
+            text = comparison_to_json(comparison, placements, tables, agreement)
+            written = _write(text, models if draws_chart else None, output)
+    finally:
+        if comparison is not None:
+            print_shown(render_comparison(comparison))
+        for table in tables:
+            print_shown(render_placements(table, [one for one in placements if one.table == table.name], list(models)))
+    say_written(written)
 
 
-def _print(blocks: RenderableType) -> None:
-    from rich.console import Console
+def _write(text: str, models: dict[str, Report] | None, output: Path) -> list[Path]:
+    """Write ``compare.json`` and the chart of the models' ranks, all or nothing."""
+    from cxc_eccv.writing import replaced_folder
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(file=console.file, width=PIPED_WIDTH)
-    console.print(blocks)
-
-
-def _write(text: str, output: Path) -> None:
-    """Write ``compare.json`` as a whole or not at all."""
-    output.mkdir(parents=True, exist_ok=True)
-    target, part = output / "compare.json", output / "compare.json.part"
-    part.write_text(text, encoding="utf-8")
-    part.replace(target)
-    typer.echo(f"wrote {target}")
+    with replaced_folder(output, (COMPARISON, *CHARTS)) as folder:
+        (folder / COMPARISON).write_text(text, encoding="utf-8")
+        drawn = [] if models is None else _draw(models, folder)
+    return [output / name for name in (COMPARISON, *drawn)]
 
 
-def _draw(models: dict[str, Report], output: Path) -> None:
+def _draw(models: dict[str, Report], folder: Path) -> Sequence[str]:
     from cxc_eccv.comparison.published import eccv_caption_table
     from cxc_eccv.comparison.rank_chart import draw_rank_chart
     from cxc_eccv.errors import InvalidOption
 
-    targets = [output / f"published_ranks{suffix}" for suffix in (".svg", ".png")]
     try:
-        draw_rank_chart(eccv_caption_table(), models, targets)
+        draw_rank_chart(eccv_caption_table(), models, [folder / name for name in CHARTS])
     except InvalidOption as error:
-        typer.echo(f"no chart of ranks: {error}", err=True)
-        return
-    for target in targets:
-        typer.echo(f"wrote {target}")
+        say(f"no chart of ranks: {error}", err=True)
+        return ()
+    return CHARTS

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.terminal import say
+
 __all__ = ["demo"]
 
 
@@ -22,14 +24,22 @@ def demo(
     """
     import tempfile
 
+    from cxc_eccv.baselines.demo import FILES as DEMO_FILES
     from cxc_eccv.baselines.demo import run_demo, sample_images
-    from cxc_eccv.cli.output import write_report
+    from cxc_eccv.cli.output import check_output, say_written, write_report
     from cxc_eccv.report.console import print_report
+    from cxc_eccv.report.folder import FILES as REPORT_FILES
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.writing import replaced_folder
 
-    with tempfile.TemporaryDirectory() as scratch:
-        report = run_demo(output or Path(scratch), say=typer.echo)
-        print_report(report)
-        if output is not None:
-            write_report(report, output, load_run(output / "ridge.npz"), Library("sample"), sample_images())
+    check_output(output)
+    if output is None:
+        with tempfile.TemporaryDirectory() as scratch:
+            print_report(run_demo(Path(scratch), say=say))
+        return
+    with replaced_folder(output, (*DEMO_FILES, *REPORT_FILES)) as folder:
+        report = run_demo(folder, say=say)
+        written = write_report(report, folder, load_run(folder / "ridge.npz"), Library("sample"), sample_images())
+    print_report(report)
+    say_written(output / path.name for path in written)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
 
-__all__ = ["encode"]
+__all__ = ["encode", "say_once"]
 
 
 def encode(
@@ -34,6 +35,13 @@ def encode(
     batch_size: Annotated[int, typer.Option(help="Items at once.")] = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option(help="Put captions in lower case first. Default: for SigLIP 2, trained on such.")
+    ] = None,
+    central_crop: Annotated[
+        float | None,
+        typer.Option(help="Share of an image's area to keep; 0.875 as the CxC paper's for image-only models."),
+    ] = None,
     skip_bad_images: Annotated[
         bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
     ] = False,
@@ -57,20 +65,30 @@ def encode(
 --output clip.npz
     """
     from cxc_eccv.cli.extras import needs_train_extra
+    from cxc_eccv.writing import refuse_unwritable
 
+    refuse_unwritable(output, file=True)
     with needs_train_extra():
         from cxc_eccv.cli.model_classes import register_models
         from cxc_eccv.encoding import load_model
 
     register_models()
-    loaded = load_model(model, processor=processor, device=device, dtype=dtype)
+    loaded = load_model(model, processor=processor, device=device, dtype=dtype, lowercase=lowercase)
     chosen = _chosen_sides(loaded, only, images)
     items = _items(chosen, images, captions, split_name(split), data_dir, allow_modified)
     options: dict[str, Any] = {"batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
     if loaded.is_cross_encoder:
+        _refuse_to_crop(loaded, central_crop)
         _score(loaded, rerank, top_k, {**items, **options, "max_pairs": max_pairs})
     else:
-        _embed(loaded, rerank, {**items, **options, "pooling": pooling})
+        _embed(loaded, rerank, {**items, **options, "pooling": pooling, "central_crop": central_crop})
+
+
+def _refuse_to_crop(loaded: LoadedModel, central_crop: float | None) -> None:
+    from cxc_eccv.errors import InvalidOption
+
+    if central_crop is not None:
+        raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
 
 
 def _embed(loaded: LoadedModel, rerank: Path | None, options: dict[str, Any]) -> None:
@@ -81,7 +99,7 @@ def _embed(loaded: LoadedModel, rerank: Path | None, options: dict[str, Any]) ->
         raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
     run = encode_run(loaded, **options)
     sides = [f"{len(side.ids)} {name}" for name in ("images", "captions") if (side := getattr(run, name)) is not None]
-    _say(f"wrote {options['output']}: {' and '.join(sides)}")
+    say_once(f"wrote {options['output']}: {' and '.join(sides)}")
 
 
 def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> None:
@@ -91,10 +109,10 @@ def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[s
 
     if rerank is None:
         run = score_pairs(loaded, **options)
-        _say(f"wrote {options['output']}: {len(run.image_ids)} images x {len(run.caption_ids)} captions")
+        say_once(f"wrote {options['output']}: {len(run.image_ids)} images x {len(run.caption_ids)} captions")
         return
     rank_anew(loaded, load_embeddings(rerank), top_k=top_k, **options)
-    _say(f"wrote {options['output']}: the top {top_k} of {rerank.name}, ranked anew")
+    say_once(f"wrote {options['output']}: the top {top_k} of {rerank.name}, ranked anew")
 
 
 def _chosen_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
@@ -125,7 +143,7 @@ def _items(
     data_dir: str | None,
     allow_modified: bool,
 ) -> dict[str, Any]:
-    from cxc_eccv.cli.caption_file import read_captions
+    from cxc_eccv.cli.user_tables import read_captions
     from cxc_eccv.sources.library import Library
 
     library, found = Library(data_dir, allow_modified=allow_modified), {}
@@ -145,9 +163,9 @@ def _image_files(library: Any, split: str, folder: Path) -> list[tuple[int, Path
     return [(number, files.find(name) or folder / name) for number, name in pairs]
 
 
-def _say(text: str) -> None:
+def say_once(text: str) -> None:
     """On the first process alone."""
     import os
 
     if os.environ.get("RANK", "0") == "0":
-        typer.echo(text)
+        say(text)

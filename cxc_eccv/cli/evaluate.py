@@ -30,7 +30,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     intervals: Annotated[
-        str, typer.Option(help="bootstrap over images, binomial (Wilson's, for recall), or none.")
+        str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
     ] = "bootstrap",
     unjudged: Annotated[
         str,
@@ -39,6 +39,9 @@ def evaluate(
             "predicted labels with image_id, caption_id, label."
         ),
     ] = "not_entailed",
+    similarity: Annotated[
+        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="Torch device to score embeddings on, e.g. cuda. Default: the processor.")
     ] = None,
@@ -58,14 +61,13 @@ def evaluate(
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
     """
-    from cxc_eccv.cli.output import check_images, write_report
-    from cxc_eccv.cli.predicted_labels import policy
+    from cxc_eccv.cli.output import check_output, deliver
+    from cxc_eccv.cli.user_tables import policy
     from cxc_eccv.evaluation import evaluate as evaluate_run
-    from cxc_eccv.report.console import print_report
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
-    check_images(images, output)
+    check_output(output, images)
     run, library = load_run(*files, direction=direction), Library(data_dir, allow_modified=allow_modified)
     report = evaluate_run(
         run,
@@ -77,7 +79,7 @@ def evaluate(
         intervals=intervals,
         unjudged=policy(unjudged),
         per_query=output is not None,
+        similarity=similarity,
         device=device,
     )
-    print_report(report)
-    write_report(report, output, run, library, images)
+    deliver(report, output, run, library, images)

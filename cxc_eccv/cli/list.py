@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from cxc_eccv.cli.choices import DataDir
 
 __all__ = ["list_all"]
@@ -18,12 +16,11 @@ def list_all(data_dir: DataDir = None) -> None:
       cxc-eccv list
       cxc-eccv list --data-dir sample
     """
-    from rich.console import Console
-
     from cxc_eccv.builders.discovery import dataset_configs
     from cxc_eccv.registry import metrics as metrics_by_name
     from cxc_eccv.registry import tasks as tasks_by_name
     from cxc_eccv.sources.fetch import catalog_of, state
+    from cxc_eccv.terminal import Sheet, print_shown
 
     catalog = catalog_of(data_dir)
     sources = [[e.name, e.path, _size(e.size), state(e, data_dir)] for e in catalog.entries.values()]
@@ -32,23 +29,13 @@ def list_all(data_dir: DataDir = None) -> None:
         [t.name, " ".join(t.parts), ", ".join(t.splits), _summary(t.description)] for t in tasks_by_name().values()
     ]
     metrics = [[s.name, _summary(s.description)] for s in metrics_by_name().values()]
-    console = Console()
-    for title, columns, rows in (
-        (f"Sources ({catalog.edition} edition)", ["source", "file", "size", "state"], sources),
-        ("Configs (build, load_dataset)", ["config", "splits", "what"], configs),
-        ("Tasks (evaluate --tasks)", ["task", "parts", "splits", "what"], tasks),
-        ("Metrics (evaluate --metrics)", ["metric", "what"], metrics),
+    for title, columns, rows, stacked in (
+        (f"Sources ({catalog.edition} edition)", ["source", "file", "size", "state"], sources, ((0, 1), (2, 3))),
+        ("Configs (build, load_dataset)", ["config", "splits", "what"], configs, ((0, 1), (2,))),
+        ("Tasks (evaluate --tasks)", ["task", "parts", "splits", "what"], tasks, ((0, 1, 2), (3,))),
+        ("Metrics (evaluate --metrics)", ["metric", "what"], metrics, ((0,), (1,))),
     ):
-        console.print(_table(title, columns, rows))
-
-
-def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for column in columns:
-        table.add_column(column, no_wrap=column in ("source", "config", "task", "metric", "size", "state"))
-    for row in rows:
-        table.add_row(*row)
-    return table
+        print_shown(Sheet(columns, rows, frozenset(range(len(columns))), [stacked], title=title))
 
 
 def _summary(text: str) -> str:

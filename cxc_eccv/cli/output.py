@@ -4,42 +4,46 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import say
+from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = ["COMMAND", "check_images", "command_text", "write_report"]
+__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_written", "write_report"]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 """The command line that is being run, as reports record it."""
 
 
-def check_images(images: Path | None, output: Path | None) -> None:
-    """Refuse images that no page could show, before any work is done.
+def check_output(output: Path | None, images: Path | None = None) -> None:
+    """Refuse a folder that cannot be written, and images that no page could show, before any work is done.
 
     Args:
-        images: folder with the images, or None.
         output: folder of the report, or None.
+        images: folder with the images, or None.
 
     Raises:
-        InvalidOption: there is no report to show them in, or no such folder.
+        InvalidOption: ``output`` is no folder that can be replaced; there is no report to show images in, or no such
+            folder of images.
+        WriteFailed: ``output`` may not be written.
 
     Example:
-        >>> check_images(Path("val2014"), None)
+        >>> check_output(None, Path("val2014"))
         Traceback (most recent call last):
         cxc_eccv.errors.InvalidOption: --images are thumbnails in report.html; name its folder with --output
     """
+    if output is not None:
+        refuse_unwritable(output)
     if images is None:
         return
     if output is None:
@@ -48,13 +52,39 @@ def check_images(images: Path | None, output: Path | None) -> None:
         raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
 
 
-def write_report(
+def deliver(
     report: Report,
     output: Path | None,
     run: Run | None = None,
     library: Library | None = None,
     images: Path | None = None,
 ) -> None:
+    """Write a report as :func:`write_report` does, then print it: a reader that has gone loses no file.
+
+    A report that cannot be written is printed too, before the error, so that its numbers are not lost.
+    """
+    from cxc_eccv.report.console import print_report
+
+    try:
+        written = write_report(report, output, run, library, images)
+    finally:
+        print_report(report)
+    say_written(written)
+
+
+def say_written(paths: Iterable[Path]) -> None:
+    """Print which files were written."""
+    for path in paths:
+        say(f"wrote {path}")
+
+
+def write_report(
+    report: Report,
+    output: Path | None,
+    run: Run | None = None,
+    library: Library | None = None,
+    images: Path | None = None,
+) -> list[Path]:
     """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
 
     Args:
@@ -64,12 +94,16 @@ def write_report(
         library: the raw sources it was scored on.
         images: folder with the images, for thumbnails.
 
+    Returns:
+        The files.
+
     Raises:
         InvalidOption: the folder holds none of the images shown; the report is whole, without thumbnails.
         MalformedSource: an image is broken; likewise.
+        WriteFailed: the folder cannot be written; it is as it was.
     """
     if output is None:
-        return
+        return []
     from cxc_eccv.report.examples import collect_examples
     from cxc_eccv.report.folder import rebuild_pages, write_folder
 
@@ -78,10 +112,10 @@ def write_report(
         examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    for path in write_folder(output, report, examples):
-        typer.echo(f"wrote {path}")
+    written = write_folder(output, report, examples)
     if images is not None:
         rebuild_pages(output, images)
+    return written
 
 
 def command_text(arguments: Sequence[str]) -> str:

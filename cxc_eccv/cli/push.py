@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.terminal import say
+
 __all__ = ["push"]
 
 
@@ -38,9 +40,9 @@ def push(
     from cxc_eccv.hub.push import planned_push
 
     push = planned_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
-    typer.echo(str(push.plan))
+    say(str(push.plan))
     if not yes:
-        typer.echo("Nothing was sent. Add --yes to upload.")
+        say(f"{push.plan.repository.access.told}\nNothing was sent. Add --yes to upload.")
         return
     done = push.carry_out()
-    typer.echo(f"uploaded to {push.url}" if done.pending or push.plan.pending else f"{push.url} is up to date")
+    say(f"uploaded to {push.url}" if done.pending or push.plan.pending else f"{push.url} is up to date")

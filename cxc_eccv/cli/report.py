@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.terminal import say
+
 __all__ = ["report"]
 
 
@@ -28,4 +30,4 @@ def report(
     from cxc_eccv.report.folder import rebuild_pages
 
     for path in rebuild_pages(folder, images):
-        typer.echo(f"wrote {path}")
+        say(f"wrote {path}")

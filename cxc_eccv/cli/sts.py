@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.terminal import say
+
+if TYPE_CHECKING:
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sts import StsReport
 
 __all__ = ["sts"]
 
 
 def sts(
-    model: Annotated[str, typer.Option(help="Hub id or folder of a model with a text encoder.")],
+    model: Annotated[str | None, typer.Option(help="Hub id or folder of a model with a text encoder.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="In place of a model: bow (TF-IDF) or word_vectors (their mean).")
+    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="word_vectors: text file as GloVe's, a word per line.")] = None,
     tasks: Annotated[
         list[str] | None,
         typer.Option(help="sts2012 to sts2016, stsb, sick; comma-separated or repeated. Default: all."),
@@ -29,28 +38,49 @@ def sts(
     """Correlate the similarities of a text encoder with human scores on SemEval STS, the STS Benchmark and SICK.
 
     Any model that cxc-eccv encode takes texts with: a dual encoder, a text model, a sentence-transformers model, or a
-    baseline of this package. Rows without a human score are left out and counted.
+    trained baseline of this package; or a bag of words. Rows without a human score are left out and counted.
 
-    Example: cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
+    Examples:
+      cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
+      cxc-eccv sts --baseline bow
+      cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     """
-    from cxc_eccv.cli.extras import needs_train_extra
+    from cxc_eccv.cli.output import check_output, say_written
     from cxc_eccv.cli.sts_output import print_sts, write_sts
+    from cxc_eccv.errors import InvalidOption
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.sts import evaluate_sts
     from cxc_eccv.sts.tasks import task_names
 
+    check_output(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
+    if (model is None) == (baseline is None) or (vectors is not None and baseline is None):
+        raise InvalidOption("give either --model, or --baseline bow or word_vectors, the latter with --vectors")
+    library = Library(data_dir, allow_modified=allow_modified)
+    if model is None:
+        from cxc_eccv.baselines.sentence_similarity import sts_of_baseline
+
+        report = sts_of_baseline(str(baseline), library, wanted, vectors=vectors)
+    else:
+        encoding = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
+        report = _of_model(model, library, wanted, encoding)
+    try:
+        written = write_sts(report, output)
+    finally:
+        print_sts(report)
+    say_written(written)
+
+
+def _of_model(model: str, library: Library, tasks: list[str], encoding: dict[str, Any]) -> StsReport:
+    from cxc_eccv.cli.extras import needs_train_extra
+    from cxc_eccv.sts import evaluate_sts
+
     with needs_train_extra():
         from cxc_eccv.cli.model_classes import register_models
         from cxc_eccv.encoding import text_encoder
 
     register_models()
-    library = Library(data_dir, allow_modified=allow_modified)
-    encoder = text_encoder(model, pooling=pooling, batch_size=batch_size, device=device, dtype=dtype)
-    report = evaluate_sts(encoder, library, wanted, model=Path(model).name if Path(model).is_dir() else model)
+    encoder = text_encoder(model, **encoding)
+    report = evaluate_sts(encoder, library, tasks, model=Path(model).name if Path(model).is_dir() else model)
     if encoder.truncated:
-        typer.echo(
-            f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True
-        )
-    print_sts(report)
-    write_sts(report, output)
+        say(f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True)
+    return report

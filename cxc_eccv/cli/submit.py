@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.terminal import say
+
 __all__ = ["submit"]
 
 
@@ -43,11 +45,11 @@ def submit(
     options = SubmitOptions(dataset, date, notes, source, model_index)
     access = Access(timeout=timeout)
     submission = planned_submission(report, model, options, access=access)
-    typer.echo(str(submission))
+    say(str(submission))
     if not submission.pending:
         return
     if not yes:
-        typer.echo("Nothing was sent. Add --yes to open the pull request.")
+        say(f"{access.told}\nNothing was sent. Add --yes to open the pull request.")
         return
     url = submission.open_pull_request(lambda: planned_submission(report, model, options, access=access))
-    typer.echo(f"pull request: {url}")
+    say(f"pull request: {url}")

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cxc_eccv.comparison.difference import Comparison, Difference
 from cxc_eccv.comparison.labels import metric_name, shown_value, task_name
 from cxc_eccv.comparison.placement import Placement
 from cxc_eccv.comparison.published import PublishedTable
+from cxc_eccv.shown import visible
+from cxc_eccv.terminal import Sheet
 
 __all__ = ["render_comparison", "render_placements"]
 
 LEAST_SHOWN = 0.001
-NEIGHBOUR_WIDTH = 24
+LONGEST_HEADING = 16
+"""Longer names of models do not stand above columns; the title or a legend has them."""
+
+STACKED = (
+    ((0,), (1,), (2,), (3, 4), (5, 6), (7,)),
+    ((0,), (1, 2), (3, 4), (5, 6, 7)),
+)
+"""Columns of a comparison that share one in a narrow terminal: value over interval, p over Holm, and so on."""
 
 
 def render_comparison(comparison: Comparison) -> RenderableType:
@@ -32,22 +38,27 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         >>> console = Console(width=100)
         >>> with console.capture() as shown:
         ...     console.print(render_comparison(Comparison("old", ("new",), Settings(), (one,))))
-        >>> "+4.0 [+2.0, +6.0]" in shown.get(), "0.003 *" in shown.get()
+        >>> "+4.0   [+2.0, +6.0]" in shown.get(), "0.003 *" in shown.get()
         (True, True)
     """
     settings, n_tests = comparison.settings, len(comparison.differences)
-    level = 1 - settings.confidence
     blocks: list[RenderableType] = []
     for model in comparison.models:
         rows = [one for one in comparison.differences if one.model == model]
-        blocks += [Text.assemble((f"{model} against {comparison.baseline}", "bold")), _differences(rows, comparison)]
+        blocks += [
+            Text(visible(f"{model} against {comparison.baseline}"), style="bold"),
+            _differences(rows, comparison),
+        ]
         blocks += _left_out(comparison.not_compared.get(model, {}))
+    family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
     legend = (
         f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a paired "
         f"bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for {n_tests} "
-        f"tests, * under {level:.2g}; won:lost counts the queries that the model does better or worse."
+        f"tests ({family}), * under {settings.level:.2g}; won:lost counts the queries that the model does better or "
+        "worse."
     )
-    return Group(*blocks, Text(legend, style="dim"), *(Text(f"note: {note}") for note in comparison.notes))
+    notes = (Text(visible(f"note: {note}")) for note in comparison.notes)
+    return Group(*blocks, Text(legend, style="dim"), *notes)
 
 
 def render_placements(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> RenderableType:
@@ -58,73 +69,82 @@ def render_placements(table: PublishedTable, placements: Sequence[Placement], na
         placements: of that table.
         names: of the models, in order.
     """
-    grid = Table(box=box.SIMPLE_HEAD)
-    grid.add_column("", no_wrap=True)
-    for name in names:
-        grid.add_column(name, justify="right", min_width=6, overflow="fold")
-        grid.add_column("rank", justify="right", no_wrap=True)
-    if len(names) == 1:
-        for neighbour in ("just above", "just below"):
-            grid.add_column(neighbour, no_wrap=True, max_width=NEIGHBOUR_WIDTH)
     by_key: dict[str, dict[str, Placement]] = {}
     for one in placements:
         by_key.setdefault(one.key, {})[one.model] = one
-    for task in dict.fromkeys(key.split("/")[0] for key in by_key):
-        grid.add_section()
-        grid.add_row(task_name(task))
-        for key in (key for key in by_key if key.split("/")[0] == task):
-            cells = [_placement_cells(by_key[key].get(name), table.decimals - 2, len(names) == 1) for name in names]
-            grid.add_row(_row_name(key), *itertools.chain(*cells))
     title = Text.assemble(("Among published models", "bold"), (f"  {table.title}, {table.printed_in}", "dim"))
     if not by_key:
         return Group(title, Text("  no metric in common\n", style="dim"))
+    legend, headings = _headings(names)
     source = Text(f"Of equal values, published models rank first. {table.citation}. {table.url}\n", style="dim")
-    return Group(title, grid, source)
+    pairs = [(2 * place + 1, 2 * place + 2) for place in range(len(names))]  # no table ends between value and rank
+    header = ["", *(cell for heading in headings for cell in (heading, "rank"))]
+    if len(names) == 1:
+        header, pairs = [*header, "just above", "just below"], [*pairs, (3, 4)]
+    rows = list(_placement_rows(by_key, names, table.decimals - 2))
+    prose = frozenset(range(2 * len(names) + 1, len(header)))
+    return Group(title, *legend, Sheet(header, rows, prose, [[(0,), *pairs]]), source)
 
 
-def _differences(rows: Sequence[Difference], comparison: Comparison) -> Table:
-    grid = Table(box=box.SIMPLE_HEAD)
-    grid.add_column("", no_wrap=True)
-    for heading in (comparison.baseline, rows[0].model if rows else ""):
-        grid.add_column(heading, justify="right", min_width=6, overflow="fold")
-    for heading in ("difference", "p", "Holm", "won:lost"):
-        grid.add_column(heading, justify="right", no_wrap=True)
+def _headings(names: Sequence[str]) -> tuple[list[Text], list[str]]:
+    """A legend of the names that are too long to stand above a column, and what stands there."""
+    if all(len(name) <= LONGEST_HEADING for name in names):
+        return [], list(names)
+    headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
+    return [Text(visible(f"{short}: {name}")) for short, name in zip(headings, names, strict=True)], headings
+
+
+def _placement_rows(
+    by_key: Mapping[str, Mapping[str, Placement]], names: Sequence[str], decimals: int
+) -> Iterator[Sequence[str]]:
+    for task in dict.fromkeys(key.split("/")[0] for key in by_key):
+        yield [task_name(task)]
+        for key in (key for key in by_key if key.split("/")[0] == task):
+            cells = [cell for name in names for cell in _placement_cells(by_key[key].get(name), decimals)]
+            alone = by_key[key].get(names[0]) if len(names) == 1 else None
+            yield [_row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
+
+
+def _differences(rows: Sequence[Difference], comparison: Comparison) -> Sheet:
+    model = rows[0].model if rows else ""
+    is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
+    names = (comparison.baseline, model) if is_short else ("baseline", "model")
+    header = ("", *names, "difference", "interval", "p", "Holm", "won:lost")
+    lines: list[Sequence[str]] = []
+    styles = []
     for task in dict.fromkeys(one.task for one in rows):
-        grid.add_section()
-        grid.add_row(task_name(task))
-        for one in rows:
-            if one.task == task:
-                significant = comparison.significant(one)
-                grid.add_row(*_difference_cells(one, significant), style="bold" if significant else "")
-    return grid
+        own = [one for one in rows if one.task == task]
+        lines += [[task_name(task)], *(_difference_cells(one, comparison.significant(one)) for one in own)]
+        styles += ["", *("bold" if comparison.significant(one) else "" for one in own)]
+    return Sheet(header, lines, stacked=STACKED, styles=styles)
 
 
 def _difference_cells(one: Difference, significant: bool) -> list[str]:
-    interval = f"[{shown_value(one.metric, one.low, '+.1f')}, {shown_value(one.metric, one.high, '+.1f')}]"
     return [
         _row_name(one.key),
         shown_value(one.metric, one.baseline_value),
         shown_value(one.metric, one.value),
-        f"{shown_value(one.metric, one.difference, '+.1f')} {interval}",
+        shown_value(one.metric, one.difference, "+.1f"),
+        f"[{shown_value(one.metric, one.low, '+.1f')}, {shown_value(one.metric, one.high, '+.1f')}]",
         _p(one.p_value),
         f"{_p(one.p_holm)} {'*' if significant else ' '}",
         f"{one.better:,}:{one.worse:,}" if one.direction else "",
     ]
 
 
-def _placement_cells(one: Placement | None, decimals: int, with_neighbours: bool) -> list[str]:
+def _placement_cells(one: Placement | None, decimals: int) -> list[str]:
     if one is None:
         return ["", ""]
-    value = shown_value(one.key.rpartition("/")[2], one.value, f".{decimals}f")
-    neighbours = [one.above or "", one.below or ""] if with_neighbours else []
-    return [value, f"{one.rank} of {one.n_models}", *neighbours]
+    return [shown_value(one.key.rpartition("/")[2], one.value, f".{decimals}f"), f"{one.rank} of {one.n_models}"]
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[Text]:
     by_reason: dict[str, list[str]] = {}
     for key, reason in reasons.items():
         by_reason.setdefault(reason, []).append(key)
-    return [Text(f"not compared: {', '.join(keys)}: {reason}", style="dim") for reason, keys in by_reason.items()]
+    return [
+        Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim") for reason, keys in by_reason.items()
+    ]
 
 
 def _row_name(key: str) -> str:

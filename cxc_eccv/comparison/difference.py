@@ -16,11 +16,23 @@ class Settings:
         seed: of the draws.
         samples: bootstrap samples.
         confidence: of the intervals; 1 minus it is the level of the tests.
+        metrics: which are tested: ``main``, the main metric of each task, or ``all``.
     """
 
     seed: int = 0
     samples: int = 10_000
     confidence: float = 0.95
+    metrics: str = "main"
+
+    @property
+    def level(self) -> float:
+        """Of all tests together; 0.05, and not the 0.05000000000000004 that a subtraction of floats leaves.
+
+        Example:
+            >>> Settings().level
+            0.05
+        """
+        return round(1 - self.confidence, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +98,4 @@ class Comparison:
 
     def significant(self, one: Difference) -> bool:
         """Whether a difference holds at the level of the tests after Holm's correction."""
-        return one.p_holm < 1 - self.settings.confidence
+        return one.p_holm < self.settings.level

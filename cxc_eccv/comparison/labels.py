@@ -5,11 +5,13 @@ from __future__ import annotations
 __all__ = ["metric_name", "shown_value", "task_name"]
 
 TASKS = {
+    "co_captions": "co-captions",
     "coco_1k": "COCO 1K",
     "coco_5k": "COCO 5K",
     "cxc": "CxC",
     "cxc_rated": "CxC rated",
     "eccv_caption": "ECCV Caption",
+    "flickr8k": "Flickr8k",
     "flickr30k": "Flickr30k",
     "plausible_match": "plausible match",
 }

@@ -40,7 +40,10 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
     They are the package's version, the similarity, which is the model's own choice, and how many of the pairs that a
     metric needs are judged, which depends on what a model retrieves.
     """
-    notes = []
+    notes = [
+        f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}"
+        for name, hashes in (_data(baseline).get("modified") or {} | (_data(other).get("modified") or {})).items()
+    ]
     for title, path in (("package version", ("package", "version")), ("similarity", ("similarity",))):
         values = [_entry(one.report.provenance, path) for one in (baseline, other)]
         if values[0] != values[1]:

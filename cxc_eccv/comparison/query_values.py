@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from cxc_eccv.errors import MalformedSource
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["QueryValues", "query_values", "read_query_values"]
@@ -105,8 +105,8 @@ def read_query_values(path: Path) -> pa.Table:
         MalformedSource: not a readable Parquet file.
     """
     try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        return read_parquet(path)
+    except pa.ArrowInvalid as error:
         raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
 
 

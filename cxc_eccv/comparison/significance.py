@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from cxc_eccv.types import FloatArray
 
-__all__ = ["holm", "least_p_value", "two_sided_p_value"]
+__all__ = ["enough_samples", "holm", "least_p_value", "two_sided_p_value"]
+
+FEWEST_SAMPLES = 10_000
+ROOM = 5
+"""How many times smaller than the level the smallest corrected p-value is, so that a clear difference shows as one."""
 
 
 def two_sided_p_value(differences: FloatArray) -> float:
@@ -43,6 +48,20 @@ def least_p_value(samples: int) -> float:
         0.001
     """
     return 2 / (samples + 1)
+
+
+def enough_samples(tests: int, level: float) -> int:
+    """Samples whose smallest p-value, corrected for all tests, is well under the level: by default a round 10,000.
+
+    Args:
+        tests: number of them.
+        level: of all tests together, for example 0.05.
+
+    Example:
+        >>> enough_samples(14, 0.05), enough_samples(54, 0.05), enough_samples(54, 0.01)
+        (10000, 11000, 54000)
+    """
+    return max(FEWEST_SAMPLES, 1_000 * math.ceil(round(2 * ROOM * tests / level, 6) / 1_000))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, PretrainedConfig
 from transformers.utils.hub import cached_file
 
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 
-__all__ = ["from_checkpoint"]
+__all__ = ["from_checkpoint", "reason_of"]
+
+MODULES = "modules.json"
+"""What makes a folder a sentence-transformers model; a list."""
+
+WEIGHTS = (".safetensors", ".bin")
 
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
@@ -37,15 +42,17 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str])
     if _is_sentence_transformer(source):
         return _sentence_transformer(source, dtype)
     config = _config(source)
-    architecture = (config.architectures or [""])[0]
-    own = architecture in own_class or architecture.endswith("WithProjection")
-    kind = getattr(transformers, architecture) if own else AutoModel
     try:
-        model, found = kind.from_pretrained(source, config=config, dtype=dtype, output_loading_info=True)
+        architecture = (config.architectures or [""])[0]
+        own = architecture in own_class or architecture.endswith("WithProjection")
+        kind = getattr(transformers, architecture) if own else AutoModel
+        model, found = kind.from_pretrained(
+            source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False
+        )
     except RuntimeError as error:
-        raise CheckpointMismatch(f"{source}: weights and config do not fit ({_first_line(error)})") from None
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise ModelError(f"{source}: the checkpoint cannot be loaded ({_first_line(error)})") from None
+        raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
     missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(
@@ -57,20 +64,19 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str])
 
 def _config(source: str) -> PretrainedConfig:
     try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(source)
+        config: PretrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=False)
         return config
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(
-            f"{source}: no model there ({_first_line(error)}); give a folder with config.json and weights, or a Hub id"
-        ) from None
+    except Exception as error:  # likewise
+        advice = "give a folder with config.json and weights, or a Hub id"
+        raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
 
 
 def _is_sentence_transformer(source: str) -> bool:
     if Path(source).is_dir():
-        return (Path(source) / "modules.json").is_file()
+        return (Path(source) / MODULES).is_file()
     quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
     try:
-        return cached_file(source, "modules.json", **quiet, _raise_exceptions_for_gated_repo=False) is not None
+        return cached_file(source, MODULES, **quiet, _raise_exceptions_for_gated_repo=False) is not None
     except OSError:
         return False
 
@@ -81,10 +87,37 @@ def _sentence_transformer(source: str, dtype: torch.dtype) -> Any:  # noqa: ANN4
     from sentence_transformers import SentenceTransformer
 
     try:
-        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype})
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({_first_line(error)})") from None
+        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype}, trust_remote_code=False)
+    except Exception as error:  # likewise
+        reason = reason_of(error, source)
+        raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({reason})") from None
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def reason_of(error: Exception, source: str) -> str:
+    """Why a model, or what comes with it, cannot be loaded: the damaged file where one is seen, else the error's word.
+
+    Args:
+        error: that a library raised.
+        source: folder or Hub id.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "tokenizer.json").write_text("[]")
+        >>> reason_of(AttributeError("'list' object has no attribute 'pop'"), str(folder))
+        'tokenizer.json is no JSON object'
+        >>> reason_of(AttributeError("no such thing"), "org/name")
+        'no such thing'
+    """
+    files = sorted(path for path in Path(source).glob("*") if path.is_file())
+    damaged = [f"{path.name} is no JSON object" for path in files if path.suffix == ".json" and not _is_object(path)]
+    damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]
+    return " and ".join(damaged) or str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _is_object(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) or path.name == MODULES

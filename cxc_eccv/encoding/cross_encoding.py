@@ -13,6 +13,7 @@ from cxc_eccv.encoding.reranked import candidates, rankings_by_score, write_rank
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.npz import write_npz
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["MOST_PAIRS", "rerank", "score_pairs"]
 
@@ -116,6 +117,5 @@ def _refuse_too_many(pairs: int, most: int, what: str) -> None:
 
 
 def _write_scores(path: Path, run: ScoresRun) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    write_npz(partial, {"image_ids": run.image_ids, "caption_ids": run.caption_ids, "scores": run.scores})
-    partial.replace(path)
+    with replaced_file(path) as part:
+        write_npz(part, {"image_ids": run.image_ids, "caption_ids": run.caption_ids, "scores": run.scores})

@@ -15,6 +15,9 @@ __all__ = ["POOLINGS", "Forward", "image_features", "text_features"]
 
 POOLINGS = ("mean", "cls")
 
+CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
+"""Names of the parameter that a model puts before an image's places."""
+
 Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 """Inputs of a batch to (N, D) features."""
 
@@ -23,7 +26,8 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     """How a model turns tokens into (N, D) features.
 
     A model with ``get_text_features`` (CLIP, SigLIP, ALIGN, VisionTextDualEncoder) gives these; any other the mean of
-    its last hidden states over the tokens that are no padding, or the state of the first token.
+    its last hidden states over the tokens that are no padding, or the state of the first token. The text tower of
+    SigLIP alone has its own pooling, as it sees its padding.
 
     Args:
         model: in evaluation mode.
@@ -47,6 +51,8 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
         out = model(**_accepted(model.forward, inputs))
         if getattr(out, "text_embeds", None) is not None:
             return _vectors(out.text_embeds, model)
+        if model.config.model_type.startswith("siglip"):
+            return _vectors(out, model)
         return _pooled(out.last_hidden_state, inputs.get("attention_mask"), pooling)
 
     return forward
@@ -56,19 +62,28 @@ def image_features(model: PreTrainedModel) -> Forward:
     """How a model turns pixels into (N, D) features.
 
     A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
-    over places; DINOv2: the normalised class token). Where that is a dense layer with tanh, which the published ViT
-    checkpoints mostly lack, the normalised class token stands for it.
+    over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
+    published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
+    mean over places.
 
     Args:
         model: in evaluation mode.
 
     Raises:
         TowerMissing: the model has no image tower.
+        ModelError: it leaves out parts of an image at random.
     """
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
         return lambda inputs: _vectors(method(**inputs), model)
     _refuse_without_tower(model, "image", "pixel_values")
+    if getattr(model.config, "mask_ratio", 0):
+        raise ModelError(
+            f"{type(model).__name__} leaves out {model.config.mask_ratio:.0%} of an image at random, also when it does "
+            "not train; set mask_ratio to 0.0 in its config.json"
+        )
+    names = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
+    has_class_token = not names.isdisjoint(CLASS_TOKENS)
     learned = hasattr(getattr(model, "pooler", None), "dense")
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -77,7 +92,8 @@ def image_features(model: PreTrainedModel) -> Forward:
             return _vectors(out.image_embeds, model)
         pooled = getattr(out, "pooler_output", None)
         if pooled is None or learned:
-            return _vectors(out.last_hidden_state[:, 0], model)
+            states = out.last_hidden_state
+            return _vectors(states[:, 0] if has_class_token else states.mean(1), model)
         return _vectors(pooled.flatten(2).mean(2) if pooled.ndim > 2 else pooled, model)
 
     return forward

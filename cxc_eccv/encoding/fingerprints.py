@@ -50,7 +50,8 @@ def processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an 
     if backend is not None:
         # How the last call padded and cut is part of its state, and says nothing of the next one.
         content = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
-        return json.dumps(content, sort_keys=True)
+        around = [processor.padding_side, processor.model_max_length, processor.model_input_names]
+        return json.dumps([content, *around], sort_keys=True)
     if hasattr(processor, "get_vocab"):
         return json.dumps([type(processor).__name__, processor.get_vocab()], sort_keys=True)
     return str(processor.to_json_string())

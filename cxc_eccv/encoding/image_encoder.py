@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -13,9 +14,9 @@ from transformers import PreTrainedModel
 from cxc_eccv.encoding.batch_size import checked_batch_size
 from cxc_eccv.encoding.features import image_features
 from cxc_eccv.encoding.loading import LoadedModel
-from cxc_eccv.errors import TowerMissing
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
-__all__ = ["ImageEncoder", "ImageInput", "Inputs", "ready_for"]
+__all__ = ["ImageEncoder", "ImageInput", "Inputs", "cropped", "ready_for"]
 
 Inputs = dict[str, torch.Tensor]
 """Tensors by name, the first dimension that of the images."""
@@ -26,14 +27,16 @@ class ImageInput:
 
     Args:
         loaded: the model.
+        central_crop: share of an image's area to keep, around its centre; None for all of it.
     """
 
-    def __init__(self, loaded: LoadedModel) -> None:
-        self._processor = loaded.processors.image_processor()
+    def __init__(self, loaded: LoadedModel, central_crop: float | None = None) -> None:
+        self._processor, self._share = loaded.processors.image_processor(), central_crop
 
     def __call__(self, image: Image.Image) -> Inputs:
         """Tensors of one RGB image, with a batch of one as their first dimension."""
-        return dict(self._processor(images=[image], return_tensors="pt"))
+        whole = image if self._share is None else cropped(image, self._share)
+        return dict(self._processor(images=[whole], return_tensors="pt"))
 
 
 class ImageEncoder:
@@ -42,17 +45,33 @@ class ImageEncoder:
     Args:
         loaded: the model.
         batch_size: images at once.
+        central_crop: share of an image's area to keep, above 0 and at most 1; None for all of it.
+        prepared_by: the model to what turns one RGB image into tensors, whose first dimension is that of its crops, of
+            whose vectors the mean is taken; None for its own image processor.
 
     Raises:
         TowerMissing: it has no image tower.
+        InvalidOption: a crop outside its range.
     """
 
-    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        batch_size: int,
+        central_crop: float | None = None,
+        prepared_by: Callable[[LoadedModel], Callable[[Image.Image], Inputs]] | None = None,
+    ) -> None:
+        if central_crop is not None and (isinstance(central_crop, bool) or not 0 < central_crop <= 1):
+            raise InvalidOption(
+                f"central_crop is {central_crop!r}, expected a share of the area above 0 and at most 1, such as 0.875"
+            )
+        if central_crop is not None and prepared_by is not None:
+            raise InvalidOption("central_crop and ten_crops are two ways to cut an image; give one of them")
         if not isinstance(loaded.model, PreTrainedModel):
             raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
         self._features, self._loaded = image_features(loaded.model), loaded
         self.batch_size = checked_batch_size(batch_size)
-        self.prepare = ImageInput(loaded)
+        self.prepare = ImageInput(loaded, central_crop) if prepared_by is None else prepared_by(loaded)
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) vectors; images whose tensors differ in shape go through the model apart."""
@@ -60,12 +79,36 @@ class ImageEncoder:
         for place, inputs in enumerate(batch):
             groups.setdefault(tuple(tensor.shape for tensor in inputs.values()), []).append(place)
         with torch.inference_mode():
-            ready = (ready_for(self._loaded, [batch[place] for place in group]) for group in groups.values())
-            parts = [self._features(inputs) for inputs in ready]
-        rows = torch.cat([part.float().cpu() for part in parts]).numpy()
+            parts = [self._means([batch[place] for place in group]) for group in groups.values()]
+        rows = torch.cat([part.cpu() for part in parts]).numpy()
         vectors = np.empty_like(rows)
         vectors[np.concatenate([np.asarray(group) for group in groups.values()])] = rows
         return vectors
+
+    def _means(self, batch: Sequence[Inputs]) -> torch.Tensor:
+        inputs = ready_for(self._loaded, batch)
+        try:
+            features = self._features(inputs).float()
+        except ValueError as error:  # of a model with positions for one size, which crops of another do not fit
+            shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
+            raise ModelError(f"{self._loaded.name} does not take {shapes}: {error}; give it the size it has") from None
+        return features.reshape(len(batch), -1, features.shape[1]).mean(dim=1)
+
+
+def cropped(image: Image.Image, share: float) -> Image.Image:
+    """The middle of an image, of its proportions, with this share of its area.
+
+    Args:
+        image: to cut.
+        share: above 0, at most 1; the CxC paper takes 0.875 for image-only models.
+
+    Example:
+        >>> cropped(Image.new("RGB", (640, 480)), 0.875).size
+        (599, 449)
+    """
+    width, height = (max(1, round(side * math.sqrt(share))) for side in image.size)
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
 
 
 def ready_for(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.encoding.checkpoints import from_checkpoint
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.processors import Processors
+from cxc_eccv.encoding.text_input import in_lower_case, never_saw_capitals
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.ranking.scores.device import torch_on
+from cxc_eccv.runs.embeddings import SIMILARITIES
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -46,11 +48,31 @@ class LoadedModel:
         model: in evaluation mode, on its device.
         processors: its tokenizer and image processor.
         name: what messages call it.
+        lowercase: put texts in lower case; None where the model was trained on such and its tokenizer does not do it.
     """
 
     model: PreTrainedModel | SentenceTransformer
     processors: Processors
     name: str
+    lowercase: bool | None = None
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """Its tokenizer, with the case that it is to have.
+
+        Raises:
+            ModelError: there is none, or it cannot be used.
+            InvalidOption: it cannot be told to lower-case.
+        """
+        kept = self.processors.tokenizer()
+        return in_lower_case(kept) if self.lowercases else kept
+
+    @cached_property
+    def lowercases(self) -> bool:
+        """Whether texts are put in lower case before the tokenizer's own rules."""
+        if self.lowercase is not None or not isinstance(self.model, PreTrainedModel):
+            return bool(self.lowercase)
+        return never_saw_capitals(self.processors.tokenizer(), self.model)
 
     @property
     def device(self) -> torch.device:
@@ -66,6 +88,26 @@ class LoadedModel:
     def is_cross_encoder(self) -> bool:
         """Whether it scores pairs and has no embeddings."""
         return any(kind.__name__ in CROSS_ENCODERS for kind in type(self.model).__mro__)
+
+    @property
+    def similarity(self) -> str:
+        """What its vectors are compared by: cosine, but for a model that says dot product.
+
+        A sentence-transformers model says it as ``similarity_fn_name``, a dual encoder that compares its raw vectors
+        has ``normalize`` false in its config.
+
+        Raises:
+            ModelError: it is meant for a distance, which nothing here computes.
+        """
+        if isinstance(self.model, PreTrainedModel):
+            return "cosine" if getattr(self.model.config, "normalize", True) else "dot"
+        name = str(self.model.similarity_fn_name)
+        if name not in SIMILARITIES:
+            raise ModelError(
+                f"{self.name} compares its vectors by {name!r}; set its similarity_fn_name to one of "
+                f"{', '.join(SIMILARITIES)} if these suit it"
+            )
+        return name
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -87,6 +129,7 @@ def load_model(
     processor: Any = None,  # noqa: ANN401 - see Processors
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    lowercase: bool | None = None,
 ) -> LoadedModel:
     """A model ready to encode.
 
@@ -97,10 +140,12 @@ def load_model(
         device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
             where a loaded model is.
         dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
+        lowercase: put texts in lower case first, or leave their capitals; None for what the model was trained on, as
+            far as its files tell (SigLIP 2 of fixed resolution has it done, any other is left to its tokenizer).
 
     Raises:
         ModelError: it cannot be loaded, or its checkpoint does not fit its config.
-        InvalidOption: no such device or dtype.
+        InvalidOption: no such device or dtype; ``lowercase`` for a sentence-transformers model.
     """
     if isinstance(model, LoadedModel):
         return model
@@ -113,7 +158,9 @@ def load_model(
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     if not isinstance(loaded, PreTrainedModel) and processor is None:
         processor = loaded.tokenizer
-    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__)
+    if lowercase is not None and not isinstance(loaded, PreTrainedModel):
+        raise InvalidOption("lowercase: a sentence-transformers model has rules of its own for texts; leave it out")
+    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__, lowercase)
 
 
 def torch_device(device: str | torch.device | None) -> torch.device:

@@ -18,7 +18,6 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
         sides: ``images`` for its image processor, ``captions`` for its tokenizer.
         *settings: whatever else changes the result.
     """
-    processors = loaded.processors
-    used = [processors.image_processor()] if "images" in sides else []
-    states = [processor_state(one) for one in [*used, *([processors.tokenizer()] if "captions" in sides else [])]]
+    used = [loaded.processors.image_processor()] if "images" in sides else []
+    states = [processor_state(one) for one in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
     return fingerprint(weights_fingerprint(loaded.model), str(loaded.dtype), states, settings)

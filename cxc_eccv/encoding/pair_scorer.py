@@ -39,7 +39,7 @@ class PairScorer:
                 f"{', '.join(CROSS_ENCODERS)}, or use encode for its embeddings"
             )
         self._model, self._loaded, self.batch_size = loaded.model, loaded, checked_batch_size(batch_size)
-        self._texts = TextInput(loaded.processors.tokenizer(), loaded.model)
+        self._texts = TextInput(loaded.tokenizer, loaded.model)
         self.prepare = ImageInput(loaded)
 
     def truncated(self, texts: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,12 @@ from cxc_eccv.encoding.caption_items import caption_items
 from cxc_eccv.encoding.image_items import ImageItem, image_items
 from cxc_eccv.encoding.loading import LoadedModel, load_model
 from cxc_eccv.encoding.model_key import model_key
-from cxc_eccv.encoding.output_path import parts_folder
+from cxc_eccv.encoding.output_path import held, parts_folder
 from cxc_eccv.encoding.pair_scorer import PairScorer
 from cxc_eccv.encoding.pair_side import PairSide
 from cxc_eccv.encoding.passes import encoded
 from cxc_eccv.encoding.processes import joined
-from cxc_eccv.encoding.remarks import warn_of, write_record
+from cxc_eccv.encoding.remarks import warn_of, write_whole
 from cxc_eccv.encoding.shards import FolderStore, MemoryStore, Notes
 from cxc_eccv.types import IntArray
 
@@ -106,7 +105,7 @@ class PairWork:
         rows, columns = np.divmod(pairs, self.caption_ids.size)
         side = PairSide(self.scorer, self.items, self.texts, rows, columns, self.skip_bad)
         key = "" if path is None else model_key(self.loaded, ["images", "captions"])
-        with joined() as processes:
+        with joined() as processes, held(path, processes.rank):
             store = MemoryStore() if path is None else FolderStore(parts_folder(path), side.name)
             found, notes = encoded(side, store, processes, key=key, progress=progress)
             notes = Notes.joined([notes, Notes(truncated=self.scorer.truncated(self.texts))])
@@ -115,8 +114,7 @@ class PairWork:
             if processes.rank == 0:
                 warn_of(notes)
             if processes.rank == 0 and path is not None:
-                write(path, made)
-                write_record(path, notes, model=self.loaded.name, fingerprint=key)
-                shutil.rmtree(parts_folder(path))
+                facts = {"model": self.loaded.name, "fingerprint": key, "lowercased": self.loaded.lowercases}
+                write_whole(path, lambda to: write(to, made), notes, **facts)
             processes.wait()
         return made

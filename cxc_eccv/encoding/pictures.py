@@ -73,16 +73,14 @@ def picture_mode(path: Path) -> str:
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     if not path.is_file():
-        raise SourceMissing(f"no image {path}; add the file; cxc-eccv encode can leave it out with --skip-bad-images")
+        raise SourceMissing(f"no image {path}; add the file")
     try:
         with Image.open(path) as image:
             yield image
     except MalformedSource:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
-        raise MalformedSource(
-            path, "", error, "a complete image; fetch it again; cxc-eccv encode can leave it out with --skip-bad-images"
-        ) from None
+        raise MalformedSource(path, "", error, "a complete image; fetch it again") from None
 
 
 def _rgb(image: Image.Image, where: str | Path) -> Image.Image:

@@ -36,5 +36,6 @@ def prepared_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], sk
         if skip_bad:
             return None, str(error)
         error.add_note(f"image id {number}")
+        error.args = (f"{error}; cxc-eccv encode can leave it out with --skip-bad-images",)
         raise
     return prepare(picture.image), picture.mode

@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import AutoImageProcessor, AutoTokenizer, BaseImageProcessor, PreTrainedTokenizerBase
 
+from cxc_eccv.encoding.checkpoints import reason_of
 from cxc_eccv.errors import ModelError
 
 __all__ = ["Processors"]
@@ -64,12 +65,10 @@ class Processors:
         if not self._source:
             raise ModelError(f"the model comes without {name}; give processor=")
         try:
-            return kind.from_pretrained(self._source)
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            reason = str(error).partition("\n")[0]
-            raise ModelError(
-                f"no {name} at {self._source} ({reason}); save it along with the model, or give processor="
-            ) from None
+            return kind.from_pretrained(self._source, trust_remote_code=False)
+        except Exception as error:  # on damaged files the libraries raise whatever they trip over
+            reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
+            raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
 
 
 def _parts(given: Any) -> Iterable[Any]:  # noqa: ANN401 - whatever the caller has

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cxc_eccv.encoding.output_path import parts_folder
 from cxc_eccv.encoding.shards import Notes
+from cxc_eccv.writing import replaced_file
 
-__all__ = ["record_path", "remarks", "warn_of", "write_record"]
+__all__ = ["record_path", "remarks", "warn_of", "write_whole"]
 
 NAMED = 20
 """Images that a warning names; the record names all."""
@@ -53,13 +57,22 @@ def record_path(output: Path) -> Path:
     return output.with_name(f"{output.stem}.encoding.json")
 
 
-def write_record(output: Path, notes: Notes, **facts: Any) -> None:  # noqa: ANN401 - anything JSON can hold
-    """Write facts and notes beside an output.
+def write_whole(output: Path, write: Callable[[Path], None], notes: Notes, **facts: Any) -> None:  # noqa: ANN401
+    """Write an output and a record of facts and notes beside it, and remove the shards that it was made of.
 
     Args:
         output: the file of embeddings, scores or rankings.
+        write: writes it, as a whole or not at all.
         notes: what happened on the way.
-        **facts: model and settings.
+        **facts: model and settings; anything JSON can hold.
+
+    Raises:
+        WriteFailed: one of the files cannot be written.
     """
-    content = {**facts, **asdict(notes)}
-    record_path(output).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    # A process that is killed here leaves an output without a record, and none with that of another model.
+    record_path(output).unlink(missing_ok=True)
+    write(output)
+    text = json.dumps({**facts, **asdict(notes)}, indent=2, ensure_ascii=False)
+    with replaced_file(record_path(output)) as part:
+        part.write_text(text + "\n", encoding="utf-8")
+    shutil.rmtree(parts_folder(output))

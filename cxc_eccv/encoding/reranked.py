@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MissingIds
+from cxc_eccv.ranking.scores.vectors import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.ranked_lists import RankedLists
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["candidates", "rankings_by_score", "write_rankings"]
 
@@ -20,7 +22,7 @@ ROWS_AT_ONCE = 512
 
 
 def candidates(run: EmbeddingsRun, image_ids: IntArray, caption_ids: IntArray, top_k: int) -> dict[str, IntArray]:
-    """The ``top_k`` captions of each image and images of each caption, by cosine.
+    """The ``top_k`` captions of each image and images of each caption, by the similarity that the run is meant for.
 
     Args:
         run: of a dual encoder.
@@ -33,14 +35,14 @@ def candidates(run: EmbeddingsRun, image_ids: IntArray, caption_ids: IntArray, t
 
     Raises:
         MissingIds: the run lacks an image or a caption.
+        MalformedRun: a zero vector, which has no cosine.
 
     Example:
         >>> run = EmbeddingsRun(Embeddings([1, 2], np.eye(2)), Embeddings([7, 8], [[0.1, 1], [1, 0]]))
         >>> candidates(run, np.array([1, 2]), np.array([7, 8]), 1)["i2t"].tolist()
         [[1], [0]]
     """
-    images = _unit(run.images, image_ids, "images")
-    captions = _unit(run.captions, caption_ids, "captions")
+    images, captions = _compared(run, image_ids, "images"), _compared(run, caption_ids, "captions")
     return {"i2t": _top(images, captions, top_k), "t2i": _top(captions, images, top_k)}
 
 
@@ -88,12 +90,12 @@ def write_rankings(path: Path, run: RankingsRun) -> None:
         if one.scores is not None:
             columns["score"] = one.scores
         tables.append(pa.table(columns))
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.concat_tables(tables), partial)
-    partial.replace(path)
+    with replaced_file(path) as part:
+        pq.write_table(pa.concat_tables(tables), part, write_page_checksum=True)
 
 
-def _unit(embeddings: Embeddings | None, ids: IntArray, side: str) -> FloatArray:
+def _compared(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
+    embeddings: Embeddings | None = getattr(run, side)
     if embeddings is None:
         raise MissingIds(f"the run to re-rank has no {side}; encode both sides with a dual encoder")
     places, known = positions_of(ids, embeddings.ids)
@@ -103,8 +105,11 @@ def _unit(embeddings: Embeddings | None, ids: IntArray, side: str) -> FloatArray
             "Encode them too, or name the split that it was made of."
         )
     vectors = embeddings.vectors[places].astype(np.float64)
+    if similarity_of(run) == "dot":
+        return vectors
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1))
+    refuse_zero_vectors(ids[lengths[:, 0] == 0], ids.size, side, run.path or "the run to re-rank")
+    return np.asarray(vectors / lengths)
 
 
 def _top(queries: FloatArray, gallery: FloatArray, top_k: int) -> IntArray:

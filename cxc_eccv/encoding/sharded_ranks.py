@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cxc_eccv.encoding.processes import Processes, joined
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
+from cxc_eccv.ranking.scores.vectors import similarity_of
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.sides import sides_of
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks
@@ -54,7 +55,7 @@ def sharded_ranks(
 
 
 def split_ranks(
-    run: EmbeddingsRun, direction: str, judgments: Judgments, *, similarity: str = "cosine"
+    run: EmbeddingsRun, direction: str, judgments: Judgments, *, similarity: str | None = None
 ) -> PositiveRanks:
     """Ranks of a run that every process has at hand; each compares the queries with its share of the gallery.
 
@@ -62,7 +63,7 @@ def split_ranks(
         run: vectors of the queries and the gallery.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
         judgments: with folds, a query ranks the items of its own fold (COCO 1K).
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
 
     Raises:
         InvalidOption: the run cannot be ranked in this direction.
@@ -71,6 +72,7 @@ def split_ranks(
     reason = run.why_not(direction)
     if reason is not None:
         raise InvalidOption(f"{direction}: {reason}")
+    similarity = similarity_of(run, similarity)
     query_side, gallery_side = sides_of(direction)
     queries, items = getattr(run, query_side), getattr(run, gallery_side)
     with joined() as processes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.types import IntArray
+from cxc_eccv.writing import replaced_file
 
 __all__ = ["FolderStore", "MemoryStore", "Notes", "Shard", "Store"]
 
@@ -121,9 +121,8 @@ class FolderStore:
     def put(self, start: int, fingerprint: str, shard: Shard) -> None:
         """See :class:`Store`."""
         about = np.frombuffer(json.dumps({"fingerprint": fingerprint, **asdict(shard.notes)}).encode(), dtype=np.uint8)
-        partial = self._path(start).with_suffix(f".{os.getpid()}.partial")
-        write_npz(partial, {"ids": shard.ids, "vectors": shard.vectors, "about": about})
-        partial.replace(self._path(start))
+        with replaced_file(self._path(start)) as part:
+            write_npz(part, {"ids": shard.ids, "vectors": shard.vectors, "about": about})
 
     def _path(self, start: int) -> Path:
         return self._folder / f"{self._side}-{start:09d}.npz"

@@ -64,8 +64,7 @@ class _Transformer(TextEncoder):
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
         super().__init__(batch_size)
         self._features, self._device = text_features(model, pooling), loaded.device
-        side = None if hasattr(model, "get_text_features") else "right"
-        self._input = TextInput(loaded.processors.tokenizer(), model, side)
+        self._input = TextInput(loaded.tokenizer, model)
         self.limit = self._input.limit
 
     def lengths(self, texts: Sequence[str]) -> list[int]:

@@ -1,21 +1,23 @@
-"""Texts to the tensors that a text tower takes: padded, and cut at the end of the model's context."""
+"""Texts to the tensors that a text tower takes: in the case it was trained on, padded, and cut at its context."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from tokenizers import normalizers
+from transformers import GemmaTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.errors import ModelError
+from cxc_eccv.errors import InvalidOption, ModelError
 
-__all__ = ["TextInput", "context_length"]
+__all__ = ["TextInput", "context_length", "in_lower_case", "never_saw_capitals", "padded_length"]
 
 UNBOUNDED = 1_000_000
 """Tokenizers without a limit of their own name a larger one."""
 
-PADDED_TO_CONTEXT = ("siglip", "siglip2")
+PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_model")
 """Models trained without an attention mask: they see the padding, and need as much of it as in training."""
 
 
@@ -25,7 +27,6 @@ class TextInput:
     Args:
         tokenizer: of the model.
         model: whose context bounds the tokens.
-        padding_side: ``right`` where the first token stands for the text; None for the tokenizer's own.
 
     Attributes:
         limit: most tokens of a text, special tokens included, or None.
@@ -34,18 +35,13 @@ class TextInput:
         ModelError: the tokenizer has more tokens than the model, or the context of a model that needs it is unknown.
     """
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, padding_side: str | None = None
-    ) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
         _refuse_larger_vocabulary(tokenizer, model)
-        unmasked = "attention_mask" not in tokenizer.model_input_names
-        self._to_context = unmasked or model.config.model_type in PADDED_TO_CONTEXT
-        if self._to_context and self.limit is None:
-            raise ModelError(
-                f"{type(model).__name__} needs texts padded to its context, and nothing says how long it is"
-            )
-        self._options: dict[str, Any] = {"padding_side": padding_side} if padding_side else {}
+        self._padding: dict[str, Any] = {"padding": "max_length"}
+        if padded_length(tokenizer, model) is None:
+            # On the left, padding would move a text's tokens to other positions with every batch.
+            self._padding = {"padding": "longest", "padding_side": "right"}
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, uncut."""
@@ -56,12 +52,11 @@ class TextInput:
         """The inputs of a batch, on the processor."""
         batch = self._tokenizer(
             list(texts),
-            padding="max_length" if self._to_context else "longest",
             truncation=self.limit is not None,
             max_length=self.limit,
             return_tensors="pt",
             verbose=False,
-            **self._options,
+            **self._padding,
         )
         return dict(batch)
 
@@ -78,6 +73,54 @@ def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -
     if positions is not None:
         limits.append(positions - _reserved_positions(model))
     return min(limits, default=None)
+
+
+def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
+    """Tokens that every text is padded to: the context of a model that sees the padding (64 for SigLIP), else None.
+
+    Raises:
+        ModelError: a model that sees the padding, and nothing says how long its context is.
+    """
+    sees_padding = "attention_mask" not in tokenizer.model_input_names
+    if not sees_padding and model.config.model_type not in PADDED_TO_CONTEXT:
+        return None
+    found = context_length(tokenizer, model)
+    if found is None:
+        raise ModelError(f"{type(model).__name__} needs texts padded to its context, and nothing says how long it is")
+    return found
+
+
+def never_saw_capitals(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> bool:
+    """Whether a model was trained on texts in lower case while its tokenizer keeps capitals.
+
+    So are the SigLIP 2 checkpoints of fixed resolution: their config says ``siglip``, whose own tokenizer is another,
+    and Gemma's tokenizer does not do what that of ``siglip2`` does. Capitals cost them points of recall on COCO.
+    """
+    return model.config.model_type.startswith("siglip") and isinstance(tokenizer, GemmaTokenizer)
+
+
+def in_lower_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A copy of the tokenizer that lower-cases texts first, as transformers' own tokenizer of ``siglip2`` does.
+
+    Raises:
+        InvalidOption: a tokenizer without a normalizer to add to.
+
+    Example:
+        >>> from transformers import BertTokenizer
+        >>> words = {word: number for number, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog".split())}
+        >>> kept = BertTokenizer(vocab=words, do_lower_case=False)
+        >>> kept("A dog")["input_ids"], in_lower_case(kept)("A dog")["input_ids"]
+        ([2, 1, 6, 3], [2, 5, 6, 3])
+    """
+    lowered = deepcopy(tokenizer)
+    backend = getattr(lowered, "backend_tokenizer", None)
+    if backend is None:
+        raise InvalidOption(
+            f"{type(tokenizer).__name__} cannot be told to lower-case; lower the captions, and leave out lowercase"
+        )
+    before = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+    return lowered
 
 
 def _reserved_positions(model: PreTrainedModel) -> int:

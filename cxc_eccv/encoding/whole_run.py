@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from cxc_eccv.encoding.image_encoder import ImageEncoder
 from cxc_eccv.encoding.image_items import image_items
 from cxc_eccv.encoding.loading import LoadedModel, load_model
 from cxc_eccv.encoding.model_key import model_key
-from cxc_eccv.encoding.output_path import checked_output, parts_folder
+from cxc_eccv.encoding.output_path import checked_output, held, parts_folder
 from cxc_eccv.encoding.passes import encoded
 from cxc_eccv.encoding.processes import Processes, joined
-from cxc_eccv.encoding.remarks import warn_of, write_record
+from cxc_eccv.encoding.remarks import warn_of, write_whole
 from cxc_eccv.encoding.shards import FolderStore, MemoryStore, Notes
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, Side
+from cxc_eccv.encoding.ten_crops import TenCropInput, TenCrops
 from cxc_eccv.encoding.text_encoder import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
@@ -38,6 +40,8 @@ def encode(
     pooling: str = "mean",
     output: str | Path | None = None,
     skip_bad_images: bool = False,
+    central_crop: float | None = None,
+    ten_crops: TenCrops | None = None,
     progress: bool = True,
 ) -> EmbeddingsRun:
     """Encode images, captions, or both.
@@ -45,6 +49,9 @@ def encode(
     With ``output``, every 1,024 finished items are kept beside it, in ``<output>.parts``, until the file is whole: the
     same call goes on after a kill. Under torchrun the processes share the work, every item is encoded once, the first
     process writes, and all return the whole run; give ``output`` in a folder that all of them see.
+
+    The run, and its file, say which similarity the model is meant for: what a sentence-transformers model names, the
+    dot product for a dual encoder that compares its raw vectors (``normalize`` false in its config), else cosine.
 
     Args:
         model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``.
@@ -59,12 +66,18 @@ def encode(
         output: ``.npz`` or ``.safetensors`` file to write; what was cut, converted or left out is noted beside it, in
             ``.encoding.json``.
         skip_bad_images: leave out an image that is missing or broken, with a warning that names it.
+        central_crop: share of an image's area that the model sees, around its centre, before its own processing; 0.875
+            is the CxC paper's for image-only models.
+        ten_crops: how to cut ten crops of an image, of whose vectors the mean is taken; None for the image as the
+            model's own processor takes it.
         progress: show bars.
 
     Raises:
-        ModelError: the model cannot be loaded, is a cross-encoder, or lacks a tower (:class:`TowerMissing`).
+        ModelError: the model cannot be loaded, is a cross-encoder, lacks a tower (:class:`TowerMissing`), or compares
+            its vectors by a distance.
         InvalidOption: neither images nor captions, or an option outside its range.
         SourceMissing, MalformedSource: an image is missing, or broken.
+        WriteFailed: ``output`` cannot be written, or another process encodes into it.
 
     Example:
         >>> from transformers import BertConfig, BertModel, BertTokenizer
@@ -78,19 +91,24 @@ def encode(
     """
     path = None if output is None else checked_output(output, (".npz", ".safetensors"))
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images)
-    key = "" if path is None else model_key(loaded, [side.name for side in sides], pooling)
-    with joined() as processes:
+    similarity = loaded.similarity
+    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
+    crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
+    settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
+    settings += map(str, crops.values())
+    key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
+    with joined() as processes, held(path, processes.rank):
         found = {}
         for side in sides:
             store = MemoryStore() if path is None else FolderStore(parts_folder(path), side.name)
             found[side.name] = encoded(side, store, processes, key=key, progress=progress)
-        run, notes = _run(found)
+        run, notes = _run(found, similarity)
         if processes.rank == 0:
             warn_of(notes)
         if path is not None:
             facts = {"model": loaded.name, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
-            _write(path, run, notes, facts, processes)
+            changed = {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases}
+            _write(path, run, notes, {**facts, **changed, **crops}, processes)
     return run
 
 
@@ -101,9 +119,13 @@ def _sides(
     batch_size: int,
     pooling: str,
     skip_bad: bool,
+    central_crop: float | None,
+    ten_crops: TenCrops | None,
 ) -> list[Side]:
     if images is None and captions is None:
         raise InvalidOption("neither images nor captions to encode; give one of them, or both")
+    if images is None and central_crop is not None:
+        raise InvalidOption("central_crop is for images, and there are none; leave it out")
     if loaded.is_cross_encoder:
         raise ModelError(
             f"{loaded.name} scores pairs and has no embeddings; use score_pairs (cxc-eccv encode does), or re-rank the "
@@ -111,23 +133,22 @@ def _sides(
         )
     sides: list[Side] = []
     if images is not None:
-        encoder = ImageEncoder(loaded, batch_size)
+        by_crops = None if ten_crops is None else partial(TenCropInput, crops=ten_crops)
+        encoder = ImageEncoder(loaded, batch_size, central_crop, by_crops)
         sides.append(ImageSide(encoder, image_items(images), skip_bad))
     if captions is not None:
         sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
     return sides
 
 
-def _run(found: dict[str, tuple[Embeddings, Notes]]) -> tuple[EmbeddingsRun, Notes]:
+def _run(found: dict[str, tuple[Embeddings, Notes]], similarity: str) -> tuple[EmbeddingsRun, Notes]:
     vectors = {side: embeddings for side, (embeddings, _) in found.items()}
     notes = Notes.joined([notes for _, notes in found.values()])
-    return EmbeddingsRun(vectors.get("images"), vectors.get("captions")), notes
+    return EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity), notes
 
 
-def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, str], processes: Processes) -> None:
+def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, Any], processes: Processes) -> None:
     processes.wait()
     if processes.rank == 0:
-        save_embeddings(path, run)
-        write_record(path, notes, **facts)
-        shutil.rmtree(parts_folder(path))
+        write_whole(path, partial(save_embeddings, run=run), notes, **facts)
     processes.wait()

@@ -65,7 +65,9 @@ def report_of_measured(
         results += rows
         scored += values
         reasons |= lacking
-    facts = provenance_of(library, split=split, **settings.facts, **provenance)
+    tasks = {one.request.task.name: one.request.task for one in measured}.values()
+    labels = {name: fact for task in tasks for name, fact in task.facts(library, split).items()}
+    facts = provenance_of(library, split=split, **settings.facts, **labels, **provenance)
     table = per_query_table(scored) if settings.per_query else None
     return Report(tuple(results), reasons, facts, table)
 

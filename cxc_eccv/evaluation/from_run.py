@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cxc_eccv.errors import MalformedRun, RunTooShallow
+from cxc_eccv.errors import CxcEccvError, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.from_measured import report_of_measured
-from cxc_eccv.evaluation.known_ids import refuse_unknown_ids
-from cxc_eccv.evaluation.measured import measured
-from cxc_eccv.evaluation.provenance import run_facts
-from cxc_eccv.evaluation.requests import requested
+from cxc_eccv.evaluation.known_ids import Asked, missing_ids, unknown_ids
+from cxc_eccv.evaluation.measured import measured, surely_too_shallow
+from cxc_eccv.evaluation.provenance import run_facts, scoring_of
+from cxc_eccv.evaluation.requests import Request, requested
 from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.evaluation.unjudged import Unjudged
 from cxc_eccv.runs import Run
@@ -32,7 +32,7 @@ def evaluate(
     intervals: str = "bootstrap",
     unjudged: Unjudged = "not_entailed",
     per_query: bool = False,
-    similarity: str = "cosine",
+    similarity: str | None = None,
     block_size: int | None = None,
     progress: bool = True,
     device: str | None = None,
@@ -54,12 +54,14 @@ def evaluate(
         seed: of the bootstrap behind the intervals.
         confidence: of the intervals; None for no intervals.
         intervals: ``bootstrap`` over images, which keeps the captions of one image together; ``binomial``: Wilson's
-            interval for recall, as if queries were independent, and the bootstrap for other metrics; or ``none``.
+            interval for recall, as if queries were independent; ``binomial_images``: that with the number of images
+            in place of that of the queries, as some papers have it; the bootstrap for other metrics; or ``none``.
         unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
             ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
             table with ``image_id``, ``caption_id``, ``label``) says its label. Results state policy and coverage.
         per_query: keep the value of every query in ``report.per_query``.
-        similarity: ``cosine`` or ``dot``; of embeddings.
+        similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
+            it does not say; the provenance records which was taken, and from where.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all; of embeddings.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
@@ -68,10 +70,12 @@ def evaluate(
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
 
     Raises:
-        UnknownName: no such task, direction, metric or split.
-        InvalidOption: an option out of range, or a task that was named and cannot be computed.
+        UnknownName: no such task, direction, metric, split or similarity.
+        InvalidOption: an option out of range, a task that was named and cannot be computed, or ``similarity``,
+            ``block_size`` or ``device`` for scores or rankings.
         RunError: the run lacks items that a task needs or has items that the data does not know; rankings are too
-            short for a metric that was named, or for all of a task that was named.
+            short for a metric that was named, or for all of a task that was named. Everything that can be told before
+            the pass over scores or rankings is told then, a line each.
         DataError: a raw file is missing or malformed.
 
     Example:
@@ -88,13 +92,16 @@ def evaluate(
     """
     if not isinstance(run, Run):
         raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
+    scoring = scoring_of(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    requests, skipped = requested(run, tasks, library, split, metrics)
-    found = measured(run, requests, similarity=similarity, block_size=block_size, progress=progress, device=device)
+    requests, skipped, refused = requested(run, tasks, library, split, metrics)
     asked = [one for request in requests for one in request.asked]
-    refuse_unknown_ids(run, asked, library, [request.task.collection for request in requests])
+    raise_all([*refused, *_unfit(run, requests, asked, library, named=tasks != "all", strict=metrics is not None)])
+    found = measured(
+        run, requests, similarity=scoring["similarity"], block_size=block_size, progress=progress, device=device
+    )
     report = report_of_measured(
         found,
         library,
@@ -103,10 +110,42 @@ def evaluate(
         metrics=metrics,
         skipped=skipped,
         run=run_facts(run, asked),
-        similarity=similarity if run.kind == "embeddings" else None,
+        **scoring,
     )
     _refuse_empty_tasks(report, tasks)
     return report
+
+
+def _unfit(
+    run: Run, requests: Sequence[Request], asked: Sequence[Asked], library: Library, *, named: bool, strict: bool
+) -> list[CxcEccvError]:
+    """All that is wrong with a run, as far as it can be told before the long pass over its scores or rankings.
+
+    Args:
+        run: the model's results.
+        requests: what would be measured.
+        asked: the ids that this needs.
+        library: the raw sources.
+        named: whether the tasks were named, so that one of which nothing can be computed is an error.
+        strict: whether the metrics were named, so that each must be computed.
+    """
+    missing = missing_ids(run, asked)
+    unknown = unknown_ids(run, asked, library, [request.task.collection for request in requests])
+    if missing or not (named or strict):
+        return missing + unknown
+    shallow = {request.key: surely_too_shallow(run, request) for request in requests}
+    if strict:
+        return unknown + [error for own in shallow.values() for error in own.values()]
+    errors: list[CxcEccvError] = []
+    for name in dict.fromkeys(request.task.name for request in requests):
+        own = [request for request in requests if request.task.name == name]
+        if all(variant.label in shallow[one.key] for one in own for variant in one.variants):
+            errors.append(_cannot_be_computed(name, [str(e) for one in own for e in shallow[one.key].values()]))
+    return unknown + errors
+
+
+def _cannot_be_computed(name: str, reasons: Iterable[str]) -> RunTooShallow:
+    return RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
@@ -115,7 +154,6 @@ def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
         return
     computed = {result.task for result in report.results}
     reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
-    if reasons:
-        name = next(iter(reasons)).partition("/")[0]
-        own = [reason for key, reason in reasons.items() if key.startswith(f"{name}/")]
-        raise RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(own)))
+    names = dict.fromkeys(key.partition("/")[0] for key in reasons)
+    own = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
+    raise_all(_cannot_be_computed(name, why) for name, why in own.items())

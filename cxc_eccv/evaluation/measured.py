@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
@@ -14,14 +15,17 @@ from cxc_eccv.evaluation.requests import Request
 from cxc_eccv.evaluation.settled import Ranks, ranks_alone, unsettled
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking.lists.depth import FAR, needed_depth
+from cxc_eccv.ranking.lists.given import GivenRanks
+from cxc_eccv.ranking.lists.rank_lists import depths_alone, rows_of
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.reader import RowReader
+from cxc_eccv.ranking.readers.reader import RowReader, too_shallow
 from cxc_eccv.ranking.readers.similarities import similarities_of_run
 from cxc_eccv.ranking.readers.top_rows import TopRows
-from cxc_eccv.runs import Run
+from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.types import IntArray, Judgments, RatedPairs
 
-__all__ = ["Measured", "measured", "measured_ranks"]
+__all__ = ["Measured", "measured", "measured_ranks", "surely_too_shallow"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +47,7 @@ def measured(
     run: Run,
     requests: Sequence[Request],
     *,
-    similarity: str,
+    similarity: str | None,
     block_size: int | None,
     progress: bool,
     device: str | None = None,
@@ -53,7 +57,7 @@ def measured(
     Args:
         run: embeddings, scores or rankings.
         requests: what to measure.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot`` of embeddings, else None.
         block_size: queries that one thread scores at once, or None.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score on, or None for NumPy.
@@ -81,6 +85,37 @@ def measured(
         else:
             found.append(_joined(request, ranks.get(request.key), readings[request.key]))
     return found
+
+
+def surely_too_shallow(run: Run, request: Request) -> dict[str, RunTooShallow]:
+    """Label of each metric that the mere lengths of a run's rankings rule out, and the error that says where.
+
+    Others may turn out to lack items too, once the rankings are read.
+
+    Args:
+        run: embeddings and scores rank everything.
+        request: what would be measured, with queries that the run has.
+    """
+    if not isinstance(run, RankingsRun):
+        return {}
+    errors: dict[str, RunTooShallow] = {}
+    if "ranks" in request.judged:
+        judgments = cast("Judgments", request.judged["ranks"])
+        given, folds = depths_alone(run, request.direction, judgments), judgments.gallery_folds is not None
+        errors = unsettled(given, judgments, [v for v in _of_need(request, "ranks") if folds or _is_limited(v, given)])
+    for reading in _readings(request, apart=True):
+        rows = rows_of(run, request.direction, reading.query_ids)
+        needs, held = reading.reader.needs, run.depths(request.direction)[rows]
+        if (short := np.flatnonzero(held < needs)).size:
+            where = reading.query_ids[short[0]], needs[short[0]], held[short[0]]
+            errors |= dict.fromkeys(reading.labels, too_shallow(*where, reading.reader.reason))
+    return errors
+
+
+def _is_limited(variant: Variant, given: GivenRanks) -> bool:
+    """Whether a metric looks so deep and no deeper, wherever the positives stand."""
+    sizes = np.unique(given.ranks.n_positives)
+    return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())
 
 
 def measured_ranks(request: Request, ranks: Ranks) -> Measured:
@@ -121,6 +156,10 @@ class _Reading:
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         self._unless_too_shallow(self.reader.take, queries, scores, items)
 
+    @property
+    def ended(self) -> bool:
+        return self.error is not None
+
     def _unless_too_shallow(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
         if self.error is None:
             try:
@@ -160,7 +199,7 @@ def _joined(request: Request, ranks: Ranks | None, readings: Sequence[_Reading])
     return Measured(request, inputs, errors)
 
 
-def _correlated(run: Run, request: Request, similarity: str) -> Measured:
+def _correlated(run: Run, request: Request, similarity: str | None) -> Measured:
     rated = cast("RatedPairs", request.judged["rated_pairs"])
     similarities = similarities_of_run(run, request.direction, rated, similarity=similarity)
     return Measured(request, {one.label: (rated, similarities) for one in request.variants})

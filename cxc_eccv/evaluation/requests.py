@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.held import collections_held
 from cxc_eccv.evaluation.known_ids import Asked
 from cxc_eccv.evaluation.plan import Plan, Variant, plan_of
@@ -56,8 +56,8 @@ class Request:
 
 def requested(
     run: Run, wanted: str | Sequence[str], library: Library, split: str, metrics: Sequence[str] | None = None
-) -> tuple[list[Request], dict[str, str]]:
-    """The computable requests, and key to reason of those skipped.
+) -> tuple[list[Request], dict[str, str], list[CxcEccvError]]:
+    """The computable requests, key to reason of those skipped, and why tasks that were named cannot be computed at all.
 
     Args:
         run: decides which directions can be ranked.
@@ -68,20 +68,25 @@ def requested(
 
     Raises:
         UnknownName: no such task, part or metric.
-        InvalidOption: a task that was named cannot be computed at all, or a metric fits no task.
-        DataError: a raw file of a task that was named is missing; any raw file is malformed.
+        InvalidOption: a metric fits no task.
+        DataError: a raw file is malformed.
     """
     requests: list[Request] = []
     skipped: dict[str, str] = {}
+    refused: list[CxcEccvError] = []
     for one, parts, named in _selected(wanted, run, library, split, skipped):
-        found, reasons = _of_task(run, one, parts, named, library, split, metrics)
+        try:
+            found, reasons = _of_task(run, one, parts, named, library, split, metrics)
+        except (InvalidOption, SourceMissing) as error:
+            refused.append(error)
+            continue
         requests += found
         skipped |= reasons
     if metrics is not None and not requests and wanted == "all":
         raise InvalidOption(
             f"nothing to compute of the metrics {', '.join(metrics)}: {'; '.join(set(skipped.values()))}"
         )
-    return requests, skipped
+    return requests, skipped, refused
 
 
 def _of_task(

@@ -74,7 +74,7 @@ class Scorer:
                 coverage=one.coverage,
                 parameters=one.parameters,
             )
-            row = self._with_interval(row, draws, one.values if variant.spec.binary else None)
+            row = self._with_interval(row, draws, (one.values, images) if variant.spec.binary else None)
             scored.append(Scored(variant, row, one, images, draws))
         return scored
 
@@ -91,12 +91,16 @@ class Scorer:
         request = measured.request
         return images_behind(query_ids, self._library, self._split, request.direction, request.task.collection)
 
-    def _with_interval(self, row: Result, samples: FloatArray | None, binary: FloatArray | None = None) -> Result:
+    def _with_interval(
+        self, row: Result, samples: FloatArray | None, binary: tuple[FloatArray, IntArray] | None = None
+    ) -> Result:
         level = self._settings.level
         if samples is None or level is None:
             return row
-        if binary is not None and self._settings.intervals == "binomial":
-            low, high = wilson(binary, level)
+        if binary is not None and self._settings.intervals != "bootstrap":
+            values, images = binary
+            by_image = self._settings.intervals == "binomial_images"
+            low, high = wilson(values, level, np.unique(images).size if by_image else None)
         else:
             low, high = interval(samples, level)
         return replace(row, low=low, high=high)

@@ -11,7 +11,7 @@ from cxc_eccv.evaluation.unjudged import Unjudged, policy_name
 __all__ = ["INTERVALS", "SPLITS", "Settings", "check_split"]
 
 SPLITS = ("validation", "test")
-INTERVALS = ("bootstrap", "binomial", "none")
+INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,8 @@ class Settings:
         seed: of every bootstrap.
         confidence: of the intervals; None for no intervals.
         intervals: ``bootstrap`` over images; ``binomial``: Wilson's interval for metrics whose values are 0 or 1, as if
-            queries were independent, the bootstrap for others; or ``none``.
+            queries were independent, the bootstrap for others; ``binomial_images``: likewise, but with the number of
+            images behind the queries in place of the number of queries; or ``none``.
         unjudged: policy for retrieved pairs without a label: ``not_entailed``, ``leave_out``, a classifier, or a table
             of predicted labels.
         per_query: whether to keep the value of every query.

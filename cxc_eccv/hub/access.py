@@ -34,6 +34,18 @@ class Access:
         object.__setattr__(self, "token", self.token or get_token())
         object.__setattr__(self, "endpoint", (self.endpoint or constants.ENDPOINT).rstrip("/"))
 
+    @property
+    def told(self) -> str:
+        """Whether a token was found, in a sentence that does not show it.
+
+        Example:
+            >>> Access("hf_secret", "https://hub").told
+            'A token for https://hub was found.'
+        """
+        if self.token:
+            return f"A token for {self.endpoint} was found."
+        return f"No token for {self.endpoint} was found. {LOG_IN}"
+
     def require_token(self) -> None:
         """Refuse early what only a token allows.
 

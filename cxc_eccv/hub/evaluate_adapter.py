@@ -72,9 +72,10 @@ class BothDirectionsModule(MetricModule):
         >>> from cxc_eccv.metrics.recall_at_k import SPEC as RECALL_AT_K
         >>> from cxc_eccv.metrics.rsum import SPEC
         >>> class Rsum(BothDirectionsModule):
-        ...     spec, parts = SPEC, {"recall_at_1": (RECALL_AT_K, {"k": 1})}
-        >>> Rsum.scores({"predictions": [[3], [2]], "references": [[3], [1]], "directions": ["i2t", "t2i"]})
-        {'rsum': 100.0}
+        ...     spec, parts = SPEC, {f"recall_at_{k}": (RECALL_AT_K, {"k": k}) for k in (1, 2, 3)}
+        >>> rows = {"predictions": [[3, 1, 2], [2, 1, 3]], "references": [[3], [1]], "directions": ["i2t", "t2i"]}
+        >>> Rsum.scores(rows)
+        {'rsum': 500.0}
     """
 
     columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists, "directions": names}

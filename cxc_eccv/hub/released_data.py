@@ -84,6 +84,9 @@ def released_data(repository: Repository) -> ReleasedData:
     found = manifest["edition"], manifest["data_version"]
     if found != (OFFICIAL, catalog.version):
         raise ReportRefused(f"{repository} holds edition {found[0]!r} {found[1]}, not {OFFICIAL!r} {catalog.version}")
+    if manifest.get("modified"):
+        names = ", ".join(manifest["modified"])
+        raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is no benchmark")
     return ReleasedData(repository.repo_id, revision, task_ids, manifest["sources"])
 
 

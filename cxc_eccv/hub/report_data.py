@@ -82,6 +82,8 @@ def _facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("edition", "version", "fingerprint"):
         if not isinstance(data.get(name), str):
             raise ReportRefused(f"its provenance has no {name} of the data. {EVALUATE}")
+    if data.get("modified"):
+        raise ReportRefused(f"it was computed from modified raw files: {', '.join(data['modified'])}. {EVALUATE}")
     if not isinstance(data.get("files"), dict) or not data["files"]:
         raise ReportRefused(f"its provenance lists no data files. {EVALUATE}")
     return data

@@ -19,7 +19,7 @@ __all__ = ["CARD", "UploadContent", "dataset_content", "space_content"]
 
 CARD = "README.md"
 
-DATASET_KEYS = ("configs", "dataset_info", "size_categories")
+DATASET_KEYS = ("configs", "dataset_info", "size_categories", "modified_data")
 SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.judgments.entailed import entailed_pairs
+from cxc_eccv.judgments.entailed import entailed_pairs, own_labels
 from cxc_eccv.judgments.evidence import KIND
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, Judgments
 
-__all__ = ["cxc_ratings", "entailment_labels"]
+__all__ = ["cxc_ratings", "entailment_labels", "label_conflicts"]
 
 
 def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
@@ -39,8 +39,9 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
 def entailment_labels(library: Library, split: str) -> Judgments:
     """Labels of image queries: 1 for ground-truth captions and for entailed ones, 0 for those judged not to be.
 
-    Entailed is what SITS rates 3 or higher, what ECCV Caption verified in either direction, and what a file of
-    entailment labels says; any of them suffices.
+    Where a file of entailment labels labels a pair, that decides, as in the multi-modal entailment paper. Of other
+    pairs, entailed is what SITS rates 3 or higher or ECCV Caption verified in either direction. An image's original
+    captions stay 1 in any case; :func:`label_conflicts` counts what was contradicted.
 
     Args:
         library: the raw sources.
@@ -57,6 +58,36 @@ def entailment_labels(library: Library, split: str) -> Judgments:
     every = np.union1d(judged, linked)
     labels = np.isin(every, np.concatenate([judged[pairs.positive], linked]))
     return _judgments(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels.astype(np.float64))
+
+
+def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
+    """How often a file of entailment labels contradicts what else judges its pairs; empty without such a file.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+
+    Returns:
+        ``entailment_labels`` to the number of ``pairs`` labelled, of those where CxC or ECCV Caption says otherwise
+        (the label decides), and of original links labelled 0 (which stay 1).
+
+    Example:
+        >>> label_conflicts(Library("sample"), "test")["entailment_labels"]["pairs"]
+        38
+    """
+    pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
+    annotated, says = own_labels(pairs)
+    if not annotated.any():
+        return {}
+    size = pairs.gallery_ids.size
+    linked = np.isin(pairs.queries * size + pairs.items, truth.rows * size + truth.indices)
+    return {
+        "entailment_labels": {
+            "pairs": int(annotated.sum()),
+            "against_cxc_or_eccv_caption": int((annotated & pairs.conflict).sum()),
+            "against_original_links": int((annotated & ~says & linked).sum()),
+        }
+    }
 
 
 def _graded(pairs: MergedPairs, gains: FloatArray, *, within: bool) -> Judgments:

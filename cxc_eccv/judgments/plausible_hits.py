@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["Look", "PlausibleHits"]
@@ -29,6 +29,9 @@ class PlausibleHits:
         hits: (Q, L) matches among the top.
         ties: (Q,) items at the end of some look that tie with a match, where the tie rule decided.
 
+    Raises:
+        MalformedRun: no query, or counts that cannot be: no match in the gallery, other than 0 to R hits.
+
     Example:
         >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
         >>> hits.precision(0, 50).tolist()
@@ -40,6 +43,17 @@ class PlausibleHits:
     n_matches: IntArray
     hits: IntArray
     ties: IntArray
+
+    def __post_init__(self) -> None:
+        possible = (self.n_matches >= 1) & (self.hits >= 0) & (self.hits <= self.n_matches)
+        bad = np.flatnonzero(~possible.all(axis=1))
+        if not self.query_ids.size:
+            raise MalformedRun("plausible hits of no query")
+        if bad.size:
+            raise MalformedRun(
+                f"query {self.query_ids[bad[0]]} has {self.hits[bad[0]].tolist()} hits of "
+                f"{self.n_matches[bad[0]].tolist()} matches; need at least one match, and 0 to as many hits"
+            )
 
     def precision(self, zeta: int, cut: int | None = None) -> FloatArray:
         """(Q,) fraction of the items of one look that match.

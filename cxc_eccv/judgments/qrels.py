@@ -9,10 +9,11 @@ import numpy as np
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, item_ids
 from cxc_eccv.judgments.merge import merge
+from cxc_eccv.sources.karpathy import KarpathySplit
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, positions_of
 
-__all__ = ["coco_links", "cxc_rated", "eccv_caption", "flickr30k_links", "merged_qrels"]
+__all__ = ["coco_links", "cxc_rated", "eccv_caption", "flickr8k_links", "flickr30k_links", "merged_qrels"]
 
 
 def merged_qrels(
@@ -57,6 +58,21 @@ def coco_links(library: Library, split: str, direction: str) -> Judgments:
     return merged_qrels(library, split, direction, sources=("coco",))
 
 
+def flickr8k_links(library: Library, split: str, direction: str) -> Judgments:
+    """The original links of a Flickr8k split, between Flickr's photo numbers and caption ids made of them.
+
+    Args:
+        library: the raw sources.
+        split: ``train``, ``validation`` or ``test``.
+        direction: ``i2t`` or ``t2i``.
+
+    Raises:
+        UnknownName: no such direction.
+        DataError: a raw file is missing, or there is no such split.
+    """
+    return _links(library.flickr8k_split(split), direction, "Flickr8k")
+
+
 def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
     """The original links of a Flickr30k split, between Flickr's photo numbers and the captions' ``sentid``.
 
@@ -69,13 +85,16 @@ def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
         UnknownName: no such direction.
         DataError: the raw files at hand do not hold this split.
     """
-    content = library.flickr30k(split)
+    return _links(library.flickr30k(split), direction, "Flickr30k")
+
+
+def _links(content: KarpathySplit, direction: str, collection: str) -> Judgments:
     images, captions = content.image_ids, content.caption_ids
     if direction == "i2t":
         return Judgments.from_pairs(images, captions, content.caption_image_ids, captions)
     if direction == "t2i":
         return Judgments.from_pairs(captions, images, captions, content.caption_image_ids)
-    raise UnknownName("direction of Flickr30k", direction, ("i2t", "t2i"))
+    raise UnknownName(f"direction of {collection}", direction, ("i2t", "t2i"))
 
 
 def cxc_rated(library: Library, split: str, direction: str, *, thresholds: Thresholds | None = None) -> Judgments:

@@ -98,7 +98,7 @@ def _classified(top: TopK, found: TopGains, classifier: Classifier) -> FloatArra
 SPEC = Spec(
     function=entail_at_k,
     needs="top_k",
-    parameters={"k": (1, 5, 10)},
+    parameters={"k": (1, 5, 10, 30)},
     gains="labels",
     citation="Yan et al., 2022, arXiv:2208.10126",
 )

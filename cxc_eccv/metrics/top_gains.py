@@ -38,7 +38,7 @@ class TopGains:
         Raises:
             InvalidOption: k is not a whole number of at least 1.
             RunTooShallow: the top is not deep enough.
-            DataError: the judgments have other queries, or no gains.
+            DataError: the judgments have other queries, or no gains; or there is no query.
 
         Example:
             >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([1.0, 0.5]))
@@ -49,6 +49,8 @@ class TopGains:
             raise InvalidOption(f"{metric}: k is {k!r}, expected a whole number of at least 1")
         if judgments.gains is None or not np.array_equal(top.query_ids, judgments.query_ids):
             raise DataError(f"{metric}: needs judgments with gains, of the queries that were ranked and in their order")
+        if not top.query_ids.size:
+            raise DataError(f"{metric}: there is no query to measure")
         shown = min(k, judgments.gallery_ids.size - judgments.without_self)
         if top.depth < shown:
             raise RunTooShallow(

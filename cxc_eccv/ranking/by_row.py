@@ -14,7 +14,7 @@ from cxc_eccv.ranking.scan import Options, Scores, scan
 from cxc_eccv.ranking.scores.device import device_product
 from cxc_eccv.ranking.scores.matrix import GivenScores, ScoreRows
 from cxc_eccv.ranking.scores.product import Layout, Product
-from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_overflow
+from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
 from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.sides import sides_of
@@ -39,7 +39,7 @@ def count_by_row(
     rows = prepare_side(run, query_side, merged.query_ids, options.similarity)
     columns = prepare_side(run, gallery_side, merged.gallery_ids, options.similarity, layout.column, layout.width)
     if options.similarity == "dot":
-        refuse_overflow(rows, columns)
+        refuse_extremes(rows, columns, merged.query_ids, layout.spread(merged.gallery_ids))
     own = merged.own_columns(layout.column)
     if options.device is None:
         return _count(Product(rows, columns, layout.padding, own=own), merged, layout, readers, options, direction)

@@ -16,9 +16,17 @@ from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
 from cxc_eccv.ranking.scan import Options, scan, workers
 from cxc_eccv.ranking.scores.product import ALIGNMENT
-from cxc_eccv.ranking.scores.vectors import SIMILARITIES, first_twins, prepare, refuse_overflow, row_hashes
+from cxc_eccv.ranking.scores.vectors import (
+    SIMILARITIES,
+    first_twins,
+    prepare,
+    refuse_extremes,
+    refuse_zero_vectors,
+    row_hashes,
+)
 from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types.embedded import faint_rows
 
 __all__ = ["LargeGallery", "ShardCounts"]
 
@@ -42,6 +50,7 @@ class LargeGallery:
 
     Raises:
         MissingIds: a query or a positive has no vector.
+        MalformedRun: a vector is zero, which has no cosine.
         UnknownName: no such similarity.
 
     Example:
@@ -77,7 +86,8 @@ class LargeGallery:
 
         Raises:
             DataError: an id that is not of the gallery, or occurs twice.
-            MalformedRun: other shapes, NaN, infinite values, or values beyond float32.
+            MalformedRun: other shapes, NaN, infinite values, values too large or too small for float32, or a zero
+                vector, which has no cosine.
         """
         covered = ShardCounts.coverage(ids, vectors, self._merged.gallery_ids, self._rows.shape[1])
         segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
@@ -107,14 +117,15 @@ class LargeGallery:
                 "Encode these items too."
             )
         out = np.empty((ids.size, embeddings.vectors.shape[1]), dtype=np.float32)
-        prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        nowhere = prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        refuse_zero_vectors(embeddings.ids[nowhere], ids.size, kind)
         return out
 
     def _tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
         own = slice(start, start + TILE_WIDTH)
         tile = tile_of(ids[own], vectors[own], self._similarity, self._positives)
         if self._similarity == "dot":
-            refuse_overflow(self._rows, tile.vectors)
+            refuse_extremes(self._rows, tile.vectors[: ids[own].size], self._merged.query_ids, ids[own])
         counts, whole = self._zeros(), np.array([0, len(tile.vectors)])
 
         def read(block: NDArray[np.float32], first: int) -> None:
@@ -309,9 +320,10 @@ def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Po
         positives: what to recognise.
 
     Raises:
-        MalformedRun: NaN, infinite values, or values beyond float32.
+        MalformedRun: NaN, infinite values, values too large or too small for float32, or a zero vector, which has no
+            cosine.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         single = np.ascontiguousarray(vectors, dtype=np.float32)
     finite = np.isfinite(single.sum(axis=1, dtype=np.float64))
     if not finite.all():
@@ -319,10 +331,16 @@ def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Po
             f"{np.count_nonzero(~finite)} vectors hold NaN or infinite values, or values beyond float32, the first "
             f"for id {ids[~finite][0]}; check the model's output on this item"
         )
+    faint = faint_rows(vectors, single)
+    if faint.size:
+        raise MalformedRun(
+            f"{faint.size} vectors are smaller than float32 can tell apart, the first for id {ids[faint[0]]}; multiply "
+            "all vectors by one large number"
+        )
     out = np.zeros((-(-ids.size // ALIGNMENT) * ALIGNMENT, single.shape[1]), dtype=np.float32)
     for start in range(0, ids.size, ROWS_PREPARED_AT_ONCE):
         own = np.arange(start, min(start + ROWS_PREPARED_AT_ONCE, ids.size))
-        prepare(single, similarity, own, own, out)
+        refuse_zero_vectors(ids[prepare(single, similarity, own, own, out)], ids.size, "items of a tile")
     places = positives.find(out[: ids.size])
     twins = np.flatnonzero(places >= 0)
     return Tile(out, np.arange(ids.size, len(out)), twins, places[twins])

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.by_row import count_by_row, ranks_from_scores
 from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.lists.given import GivenRanks
@@ -19,7 +19,7 @@ from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.readers.top_columns import can_read_columns
 from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.ranking.scan import Options
-from cxc_eccv.ranking.scores.vectors import SIMILARITIES, places_of
+from cxc_eccv.ranking.scores.vectors import places_of, refuse_embedding_options, similarity_of
 from cxc_eccv.ranking.shared_product.cross_modal import count_both
 from cxc_eccv.ranking.shared_product.within import count_within
 from cxc_eccv.ranking.tie_rule import rank_positives
@@ -47,14 +47,15 @@ def ranks_of_run(run: object, judgments: Requests, **options: Any) -> Mapping[st
     Args:
         run: embeddings, scores or rankings.
         judgments: name to direction and judgments.
-        **options: of :func:`cxc_eccv.ranking.rank.positive_ranks_many`; only embeddings heed others than
-            ``readers``.
+        **options: of :func:`cxc_eccv.ranking.rank.positive_ranks_many`; scores and rankings take ``readers`` and
+            ``progress`` alone.
 
     Returns:
         Ranks by name; of a rankings run as far as its rankings tell them.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
+        InvalidOption: an option of embeddings, and the run has scores or rankings.
         MalformedRun: no run at all.
 
     Example:
@@ -78,8 +79,10 @@ def _(
     judgments: Requests,
     *,
     readers: Readers = NO_READERS,
-    **_options: Any,  # noqa: ANN401
+    progress: bool = False,
+    **options: Any,  # noqa: ANN401
 ) -> Mapping[str, PositiveRanks]:
+    refuse_embedding_options(run, **options)
     ranks: dict[str, PositiveRanks] = {}
     for direction in dict.fromkeys([*(direction for direction, _ in judgments.values()), *readers]):
         own = {name: one for name, (other, one) in judgments.items() if other == direction}
@@ -100,8 +103,10 @@ def _(
     judgments: Requests,
     *,
     readers: Readers = NO_READERS,
-    **_options: Any,  # noqa: ANN401
+    progress: bool = False,
+    **options: Any,  # noqa: ANN401
 ) -> Mapping[str, GivenRanks]:
+    refuse_embedding_options(run, **options)
     for direction, own in readers.items():
         read_rankings(run, direction, own)
     return {name: ranks_from_rankings(run, direction, one) for name, (direction, one) in judgments.items()}
@@ -117,7 +122,7 @@ def positive_ranks(
     judgments: Judgments,
     direction: str,
     *,
-    similarity: str = "cosine",
+    similarity: str | None = None,
     block_size: int | None = None,
 ) -> PositiveRanks:
     """Ranks of all positives of every query, exact.
@@ -126,7 +131,7 @@ def positive_ranks(
         run: vectors of the queries and the gallery; further items are ignored.
         judgments: positives of every query.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
 
     Raises:
@@ -148,7 +153,7 @@ def positive_ranks_many(
     run: EmbeddingsRun,
     judgments: Requests,
     *,
-    similarity: str = "cosine",
+    similarity: str | None = None,
     block_size: int | None = None,
     progress: bool = False,
     device: str | None = None,
@@ -159,7 +164,7 @@ def positive_ranks_many(
     Args:
         run: vectors of the queries and the gallery; further items are ignored.
         judgments: name to direction and judgments.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
         block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score on, for example ``cuda``; None for NumPy on the processor.
@@ -172,11 +177,9 @@ def positive_ranks_many(
         MissingIds: the run lacks queries or gallery items.
         InvalidOption: an option out of range.
     """
-    if similarity not in SIMILARITIES:
-        raise UnknownName("similarity", similarity, SIMILARITIES)
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size {block_size} is not at least 1")
-    options = Options(similarity, block_size, progress, device)
+    options = Options(similarity_of(run, similarity), block_size, progress, device)
     merged = _merge(judgments, readers)
     counts = _count(run, merged, options, readers)
     ranks = {

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, shown_value
+from cxc_eccv.report.origin import modified
+from cxc_eccv.shown import visible
+from cxc_eccv.terminal import Sheet, print_shown
 from cxc_eccv.types import Report, Result
 
 __all__ = ["print_report", "render"]
 
-PIPED_WIDTH = 110
-
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Print the tables, then what was skipped and what the numbers were computed from."""
-    shown = console or Console()
-    if not shown.is_terminal:
-        shown = Console(file=shown.file, width=PIPED_WIDTH)
-    shown.print(render(report))
+    """Print the tables, then what was skipped."""
+    print_shown(render(report), console)
 
 
 def render(report: Report) -> RenderableType:
@@ -41,7 +37,7 @@ def render(report: Report) -> RenderableType:
         blocks += [_title(task, report), *(_table(group) for group in _alike(results))]
     if not blocks:
         blocks.append(Text("No task could be computed.", style="bold"))
-    return Group(*blocks, *_skipped(report))
+    return Group(*blocks, *_modified(report), *_skipped(report))
 
 
 def _alike(results: list[Result]) -> list[list[Result]]:
@@ -56,25 +52,24 @@ def _alike(results: list[Result]) -> list[list[Result]]:
 def _title(task: str, report: Report) -> Text:
     confidence = report.provenance.get("confidence", 0.95)
     interval = f" with {100 * confidence:g}% interval" if confidence else ""
-    return Text.assemble((task, "bold"), (f", percent{interval}", "dim"))
+    return Text.assemble((visible(task), "bold"), (f", percent{interval}", "dim"))
 
 
-def _table(results: list[Result]) -> Table:
+def _table(results: list[Result]) -> Sheet:
     directions = list(dict.fromkeys(result.direction for result in results))
     cells = {(result.metric, result.direction): result for result in results}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
-    table.add_column("", no_wrap=True)
-    for direction in directions:
-        table.add_column(direction or "whole", justify="right", no_wrap=True)
+    rows, styles = [], []
     for metric in dict.fromkeys(result.metric for result in results):
         found = [cells.get((metric, direction)) for direction in directions]
-        table.add_row(metric_name(metric), *[_value(result) if result else "" for result in found])
+        rows.append([metric_name(metric), *(_value(result) if result else "" for result in found)])
+        styles.append("")
     if any(result.coverage is not None for result in results):
-        table.add_row("judged pairs", *[_coverage(results, direction) for direction in directions], style="dim")
+        rows.append(["judged pairs", *(_coverage(results, direction) for direction in directions)])
     for label, field in (("queries", "n_queries"), ("ties", "ties")):
         largest = [max(getattr(r, field) for r in results if r.direction == direction) for direction in directions]
-        table.add_row(label, *[f"{number:,}" for number in largest], style="dim")
-    return table
+        rows.append([label, *(f"{number:,}" for number in largest)])
+    styles += ["dim"] * (len(rows) - len(styles))
+    return Sheet(("", *(direction or "whole" for direction in directions)), rows, styles=styles)
 
 
 def _coverage(results: list[Result], direction: str) -> str:
@@ -91,8 +86,15 @@ def _value(result: Result) -> str:
     return f"{value}" if low is None or high is None else f"{value} [{low}, {high}]"
 
 
+def _modified(report: Report) -> list[Text]:
+    lines = [
+        f"modified data: {name} has sha256 {found}, expected {expected}" for name, expected, found in modified(report)
+    ]
+    return [Text(visible(line), style="bold red") for line in lines]
+
+
 def _skipped(report: Report) -> list[Text]:
     by_reason: dict[str, list[str]] = {}
     for name, reason in report.skipped.items():
         by_reason.setdefault(reason, []).append(name)
-    return [Text(f"skipped {', '.join(names)}: {reason}", style="dim") for reason, names in by_reason.items()]
+    return [Text(visible(f"skipped {', '.join(names)}: {reason}"), style="dim") for reason, names in by_reason.items()]

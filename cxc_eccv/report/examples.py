@@ -80,9 +80,10 @@ def _retrieved(run: Run, direction: str, judgments: Judgments, similarity: str |
     options = {"similarity": similarity} if similarity else {}
     depth = SHOWN_ITEMS
     if isinstance(run, RankingsRun):
-        lists = run.lists[direction]
-        own = lists.depths[positions_of(judgments.query_ids, lists.query_ids)[0]]
-        depth = min(depth, int(own.min()) - judgments.without_self)
+        own = run.depths(direction)[positions_of(judgments.query_ids, run.lists[direction].query_ids)[0]]
+        depth = min(depth, int(own.min()))
+        if not depth:
+            raise RunTooShallow(f"a {direction} ranking of those to show holds no item but its query")
     top = top_k(run, judgments, direction, depth, **options)
     if isinstance(run, RankingsRun) and run.lists[direction].scores is None:
         return TopK(top.query_ids, top.ids)
@@ -107,7 +108,7 @@ def _table(
         "query_id": queries,
         "rank": np.tile(np.arange(1, top.depth + 1), len(chosen)),
         "item_id": items,
-        "score": pa.nulls(items.size, pa.float64()) if top.scores is None else top.scores.ravel().astype(np.float64),
+        "score": pa.nulls(items.size, pa.float64()) if top.scores is None else top.scores.ravel(),
         "positive": verdicts.positive,
         **verdicts.columns,
     }

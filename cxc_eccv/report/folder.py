@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import warnings
 from pathlib import Path
 
@@ -19,12 +20,17 @@ from cxc_eccv.report.html_page import render_html
 from cxc_eccv.report.markdown_page import render_markdown
 from cxc_eccv.report.page import page_of
 from cxc_eccv.report.thumbnails import thumbnails
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report
+from cxc_eccv.writing import replaced_folder
 
-__all__ = ["rebuild_pages", "write_folder"]
+__all__ = ["FILES", "rebuild_pages", "write_folder"]
 
 REPORT, PER_QUERY, EXAMPLES = "report.json", "per_query.parquet", "examples.parquet"
 MARKDOWN, HTML = "report.md", "report.html"
+FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
+"""What a report's folder holds; whatever else stands in it is the user's."""
+
 DIGEST = b"report"
 """Metadata of the tables: which report.json they were written with."""
 
@@ -32,8 +38,8 @@ DIGEST = b"report"
 def write_folder(folder: Path, report: Report, examples: pa.Table | None = None) -> list[Path]:
     """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
 
-    Equal inputs give equal bytes. Each file is written as a whole or not at all. The pages are without images, which
-    :func:`rebuild_pages` adds.
+    Equal inputs give equal bytes. All five appear at once, in place of those of an earlier report; other files of the
+    folder are kept. The pages are without images, which :func:`rebuild_pages` adds.
 
     Args:
         folder: made where it is not there.
@@ -43,18 +49,25 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
     Returns:
         The files.
 
+    Raises:
+        InvalidOption: ``folder`` is a file, or the folder this process works in, which cannot be swapped.
+        WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
+
     Example:
         >>> import tempfile
         >>> report = Report((), {"cxc/i2t": "the run has no images"}, {"split": "test"})
         >>> [path.name for path in write_folder(Path(tempfile.mkdtemp()), report)]
         ['report.json', 'per_query.parquet', 'examples.parquet', 'report.md', 'report.html']
     """
-    folder.mkdir(parents=True, exist_ok=True)
     text = report_to_json(report)
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
     shown = no_examples("the report was made without its run") if examples is None else examples
-    tables = [_write_table(folder / name, one, _digest(text)) for name, one in ((PER_QUERY, values), (EXAMPLES, shown))]
-    return [_write(folder / REPORT, text), *tables, *_write_pages(folder, report, shown)]
+    with replaced_folder(folder, FILES) as new:
+        _write(new / REPORT, text)
+        for name, table in ((PER_QUERY, values), (EXAMPLES, shown)):
+            _write_table(new / name, table, _digest(text))
+        _write_pages(new, report, shown)
+    return [folder / name for name in FILES]
 
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
@@ -70,6 +83,7 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     Raises:
         DataError: a file is missing or malformed, or is of another report.
         InvalidOption: no such folder of images, or it holds none of those shown.
+        WriteFailed: the folder cannot be written; it is as it was.
 
     Example:
         >>> import tempfile
@@ -78,7 +92,19 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
         >>> rebuild_pages(folder)[-1].read_bytes() == before
         True
     """
-    _refuse_incomplete(folder)
+    if not folder.parent.is_dir():
+        _refuse_incomplete(folder)
+    # What a killed process left is put right before the folder is read.
+    with replaced_folder(folder, FILES) as new:
+        _refuse_incomplete(folder)
+        report, examples = _read_folder(folder)
+        for name in (REPORT, PER_QUERY, EXAMPLES):
+            shutil.copy2(folder / name, new / name)
+        _write_pages(new, report, examples, images)
+    return [folder / MARKDOWN, folder / HTML]
+
+
+def _read_folder(folder: Path) -> tuple[Report, pa.Table]:
     text = (folder / REPORT).read_text(encoding="utf-8")
     try:
         bare, digest = report_from_json(text), _digest(text)
@@ -86,11 +112,10 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
         raise DataError(f"{folder / REPORT}: {error}") from None
     values = _read_table(folder / PER_QUERY, PER_QUERY_SCHEMA, digest)
     examples = _read_table(folder / EXAMPLES, SCHEMA, digest)
-    report = Report(bare.results, bare.skipped, bare.provenance, values if values.num_rows else None)
-    return _write_pages(folder, report, examples, images)
+    return Report(bare.results, bare.skipped, bare.provenance, values if values.num_rows else None), examples
 
 
-def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str | Path | None = None) -> list[Path]:
+def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str | Path | None = None) -> None:
     page = page_of(report, examples)
     files, uris = shown_files(page.cards), None
     if images is not None:
@@ -102,20 +127,17 @@ def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str |
                 "stand as empty frames",
                 stacklevel=3,
             )
-    return [_write(folder / MARKDOWN, render_markdown(page)), _write(folder / HTML, render_html(page, uris))]
+    _write(folder / MARKDOWN, render_markdown(page))
+    _write(folder / HTML, render_html(page, uris))
 
 
-def _write(path: Path, text: str) -> Path:
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8", newline="\n")
-    return part.replace(path)
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _write_table(path: Path, table: pa.Table, digest: bytes) -> Path:
-    part = path.with_name(f"{path.name}.part")
+def _write_table(path: Path, table: pa.Table, digest: bytes) -> None:
     metadata = {**(table.schema.metadata or {}), DIGEST: digest}
-    pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd")
-    return part.replace(path)
+    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd", write_page_checksum=True)
 
 
 def _digest(text: str) -> bytes:
@@ -137,8 +159,8 @@ def _refuse_incomplete(folder: Path) -> None:
 
 def _read_table(path: Path, schema: pa.Schema, digest: bytes) -> pa.Table:
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
         raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
     absent = [name for name in schema.names if name not in table.column_names]
     if absent:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cxc_eccv.report.recall_curves import Curve, CurvePanel
+from cxc_eccv.report.recall_curves import Curve, CurvePanel, Mark
 from cxc_eccv.report.wording import direction_name, listed, task_name
 
 __all__ = ["Line", "LineChart", "line_chart"]
@@ -68,6 +68,7 @@ def line_chart(panel: CurvePanel, deepest: int) -> LineChart:
         >>> line_chart(CurvePanel("cxc", (curve,)), 10).lines[0].points
         '32.0,102.0 288.0,12.0'
     """
+    deepest = max(deepest, 2)  # an axis has two ends, also where all that is known is the first item
     ends = [_y(float(curve.recalls[-1])) for curve in panel.curves]
     labels = _apart(ends)
     lines = tuple(_line(curve, label, deepest) for curve, label in zip(panel.curves, labels, strict=True))
@@ -78,7 +79,10 @@ def line_chart(panel: CurvePanel, deepest: int) -> LineChart:
 def _line(curve: Curve, label_y: float, deepest: int) -> Line:
     places = zip(curve.ks.tolist(), curve.recalls.tolist(), strict=True)
     points = " ".join(f"{_x(k, deepest):.1f},{_y(recall):.1f}" for k, recall in places)
-    whiskers = tuple((_x(one.k, deepest), _y(one.value), _y(one.low), _y(one.high)) for one in curve.marks)
+    marks = curve.marks
+    if curve.ks.size == 1 and not marks:  # of a line with one point nothing would be seen
+        marks = (Mark(int(curve.ks[0]), *[float(curve.recalls[0])] * 3),)
+    whiskers = tuple((_x(one.k, deepest), _y(one.value), _y(one.low), _y(one.high)) for one in marks)
     return Line(curve.direction, points, label_y, whiskers)
 
 

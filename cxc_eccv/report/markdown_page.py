@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from jinja2 import Environment
-from markupsafe import Markup
 
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.rank_bins import LABELS
 from cxc_eccv.report.recall_curves import table_depths
 from cxc_eccv.report.template_environment import template_environment
+from cxc_eccv.shown import code_span, markdown_text
 
-__all__ = ["markdown_text", "render_markdown"]
-
-SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
+__all__ = ["render_markdown"]
 
 
 def render_markdown(page: Page) -> str:
@@ -41,27 +38,9 @@ def render_markdown(page: Page) -> str:
     return f"{text.rstrip()}\n"
 
 
-def markdown_text(value: object) -> Markup:
-    r"""A text that Markdown and HTML both show as it is, on one line.
-
-    Example:
-        >>> print(markdown_text("a_b | <script>"))
-        a\_b \| &lt;script&gt;
-    """
-    if isinstance(value, Markup):
-        return value
-    marked = SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
-    return Markup(marked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))  # noqa: S704 - escaped here
-
-
-def code(value: object) -> Markup:
-    """A text in a code span."""
-    return Markup(f"`{str(value).replace('`', ' ').replace('|', ' ')}`")  # noqa: S704 - a code span shows all as it is
-
-
 @cache
 def _environment() -> Environment:
     # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
     environment = template_environment(finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["code"] = code
+    environment.filters["code"] = code_span
     return environment

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cxc_eccv.shown import visible
 from cxc_eccv.types import Report
 
-__all__ = ["facts", "files", "run_name"]
+__all__ = ["facts", "files", "modified", "run_name"]
 
 TITLES = {
     "command": "Command",
@@ -17,6 +18,7 @@ TITLES = {
     "run kind": "Run",
     "split": "Split",
     "similarity": "Similarity",
+    "similarity from": "Similarity, said by",
     "data edition": "Data edition",
     "data version": "Data version",
     "data fingerprint": "Data, sha256 over all raw files",
@@ -30,14 +32,14 @@ TITLES = {
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """Every entry of the provenance but the raw files, as title and text.
+    """Every entry of the provenance but the raw files (see :func:`files`, :func:`modified`), as title and text.
 
     Example:
         >>> facts(Report((), {}, {"seed": 0, "split": "test", "run": {"images": {"count": 5}}}))
         [('Split', 'test'), ('Seed', '0'), ('Run images count', '5')]
     """
     entries = dict(_flattened(report.provenance))
-    for name in [name for name in entries if name.startswith("data files ")]:
+    for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
         del entries[name]
     known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
     return known + [(name[0].upper() + name[1:], text) for name, text in entries.items()]
@@ -54,6 +56,17 @@ def files(report: Report) -> list[tuple[str, str]]:
     return [(str(name), str(digest)) for name, digest in found.items()]
 
 
+def modified(report: Report) -> list[tuple[str, str, str]]:
+    """Raw files that are not the catalog's: name, the sha256 expected and the one found.
+
+    Example:
+        >>> modified(Report((), {}, {"data": {"modified": {"sts_test": {"expected": "ab", "found": "cd"}}}}))
+        [('sts_test', 'ab', 'cd')]
+    """
+    found = (report.provenance.get("data") or {}).get("modified") or {}
+    return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in found.items()]
+
+
 def run_name(report: Report) -> str:
     """What the report is about: the model's name, else the run file's, else nothing.
 
@@ -62,7 +75,7 @@ def run_name(report: Report) -> str:
         'clip.npz'
     """
     run = report.provenance.get("run") or {}
-    return str(report.provenance.get("model") or run.get("file") or "")
+    return visible(report.provenance.get("model") or run.get("file") or "")
 
 
 def _flattened(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -71,4 +84,4 @@ def _flattened(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping):
             yield from _flattened(value, place)
         elif value is not None:
-            yield place, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            yield visible(place), visible(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)

@@ -13,7 +13,7 @@ from cxc_eccv.report.caveats import Caveat, caveats, skipped_by_reason
 from cxc_eccv.report.disagreement import COCO, Verdicts, verdicts
 from cxc_eccv.report.example_cards import QueryCard, example_cards
 from cxc_eccv.report.examples_table import reason_of
-from cxc_eccv.report.origin import facts, files, run_name
+from cxc_eccv.report.origin import facts, files, modified, run_name
 from cxc_eccv.report.rank_bins import RankBins, rank_bins
 from cxc_eccv.report.recall_curves import CurvePanel, curve_panels
 from cxc_eccv.report.score_tables import TaskScores, first_ranks, task_scores
@@ -67,6 +67,7 @@ class Page:
         caveats: ties and coverage.
         skipped: reason and what was skipped for it.
         facts, files: origin of the numbers.
+        modified: raw files that are not the catalog's, with the sha256 expected and found.
         by_coco: directions that COCO 5K ranks, so that a query has a best rank under the original links.
     """
 
@@ -85,6 +86,7 @@ class Page:
     skipped: Sequence[tuple[str, list[str]]]
     facts: Sequence[tuple[str, str]]
     files: Sequence[tuple[str, str]]
+    modified: Sequence[tuple[str, str, str]]
     by_coco: Sequence[str]
 
     @property
@@ -125,6 +127,7 @@ def page_of(report: Report, examples: pa.Table) -> Page:
         skipped=skipped_by_reason(report),
         facts=facts(report),
         files=files(report),
+        modified=modified(report),
         by_coco=[key.partition("/")[2] for key in ranks if key.startswith(f"{COCO}/")],
     )
 

@@ -81,6 +81,8 @@ def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> list[CurvePa
     for key, one in ranks.items():
         task, _, direction = key.partition("/")
         ks = depths if one.depth is None else depths[depths <= one.depth]
+        if not ks.size:  # a ranking that holds its own query alone tells nothing of any depth
+            continue
         recalls = np.searchsorted(np.sort(one.ranks), ks, side="right") / one.ranks.size
         panels.setdefault(task, []).append(Curve(direction, ks, recalls, _marks(report, task, direction, ks)))
     return [CurvePanel(task, tuple(curves)) for task, curves in panels.items()]

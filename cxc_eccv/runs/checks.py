@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types import Embeddings, IntArray
+from cxc_eccv.types.embedded import faint_rows
 
 __all__ = ["checked_embeddings", "checked_ids", "plain_array"]
 
@@ -96,9 +97,17 @@ def checked_embeddings(
             f"{path}: {ids_name} has {known.size} rows, {vectors_name} has {vectors.shape[0]}. "
             "Row i of one must belong to row i of the other."
         )
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         single = vectors.astype(np.float32, copy=False)
     _refuse_non_finite(path, vectors_name, vectors, single, known)
+    faint = faint_rows(vectors, single)
+    if faint.size:
+        row = vectors[faint[0]]
+        raise MalformedRun(
+            f"{path}, {vectors_name}: the largest value of row {faint[0]} (id {known[faint[0]]}) is "
+            f"{row[np.abs(row).argmax()]}, smaller than float32 can tell apart; {faint.size} of {known.size} vectors "
+            "are like it. Multiply all vectors by one large number (cosine similarity does not depend on their length)."
+        )
     return Embeddings(known, single)
 
 

@@ -12,7 +12,9 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.sides import SIDES, sides_of
 from cxc_eccv.types import Embeddings, IntArray
 
-__all__ = ["EmbeddingsRun"]
+__all__ = ["SIMILARITIES", "EmbeddingsRun"]
+
+SIMILARITIES = ("cosine", "dot")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,9 +26,10 @@ class EmbeddingsRun:
         captions: (M, D) caption vectors, or None for an image-only model.
         path: the file they were read from, or None.
         sha256: hex digest of that file, or None.
+        similarity: ``cosine`` or ``dot``, which the vectors are meant for; None where nothing says it.
 
     Raises:
-        MalformedRun: neither side is given, or the two sides differ in D.
+        MalformedRun: neither side is given, the two sides differ in D, or there is no such similarity.
 
     Example:
         >>> import numpy as np
@@ -41,8 +44,14 @@ class EmbeddingsRun:
     captions: Embeddings | None
     path: Path | None = None
     sha256: str | None = None
+    similarity: str | None = None
 
     def __post_init__(self) -> None:
+        if self.similarity not in (None, *SIMILARITIES):
+            raise MalformedRun(
+                f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, "
+                "or none"
+            )
         if self.images is None and self.captions is None:
             raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
         if self.images is not None and self.captions is not None:

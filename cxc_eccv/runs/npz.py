@@ -1,23 +1,46 @@
-"""NumPy archives: read without unpickling, checked for damage, written without a time stamp."""
+"""NumPy archives: read whole, with their checksums, and without unpickling; written without a time stamp."""
 
 from __future__ import annotations
 
+import itertools
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.types.npy import array_of_npy
 
 __all__ = ["read_npz", "write_npz"]
+
+END = struct.Struct("<4s16xH")
+"""The last record of an archive: its mark, and the length of a comment after it."""
+
+LOCAL = struct.Struct("<4s2xHH4xIIIHH")
+"""The record before a member: mark, flags, method, checksum, sizes packed and plain, lengths of name and extra."""
+
+STREAMED = 8
+"""The flag of a member whose checksum and sizes stand after it, as its writer could not go back."""
+
+DESCRIPTORS = (0, 12, 16, 20, 24)
+"""Bytes that may stand after a streamed member: checksum and sizes, of 32 or 64 bits, with a mark or without."""
+
+LARGE = 0xFFFFFFFF
+"""A size that stands in the extra field, in 64 bits."""
+
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a ``.npz`` file by name.
+
+    Every byte is accounted for: the members stand one after the other from the first byte to the directory, each is
+    read to its end and its checksum compared, and nothing follows the directory.
 
     Raises:
         MalformedRun: not an archive, cut short, damaged, or holding pickled objects.
@@ -30,32 +53,79 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         {'ids': array([3, 4])}
     """
     with path.open("rb") as file:
-        try:
-            archive = np.load(file, allow_pickle=False)
-        except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError) as error:
-            raise MalformedRun(
-                f"{path}: not a readable .npz archive, perhaps cut short ({error}); save it again"
-            ) from None
-        if not isinstance(archive, np.lib.npyio.NpzFile):
+        if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise MalformedRun(f"{path}: a single .npy array; save named arrays with np.savez")
-        return {name: _member(path, archive, name) for name in archive.files}
+        try:
+            with zipfile.ZipFile(file) as archive:
+                _refuse_loose_bytes(file, archive)
+                members = archive.infolist()
+                arrays = {one.filename.removesuffix(".npy"): _member(path, archive, one) for one in members}
+        except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, struct.error) as error:
+            raise MalformedRun(
+                f"{path}: not a readable .npz archive, cut short or damaged ({error}); save it again"
+            ) from None
+    if len(arrays) < len(members):
+        raise MalformedRun(f"{path}: holds an array twice, among {[one.filename for one in members]}; save it again")
+    return arrays
 
 
-def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
+def _refuse_loose_bytes(file: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Refuse an archive with bytes that belong to no member, or records that differ from the directory.
+
+    Raises:
+        BadZipFile: says what is wrong.
+    """
+    file.seek(-22, 2)  # the last record without a comment, which NumPy does not write
+    if END.unpack(file.read(22)) != (b"PK\x05\x06", 0):
+        raise zipfile.BadZipFile("bytes follow the archive's end")
+    members = sorted(archive.infolist(), key=lambda one: one.header_offset)
+    starts = [*(one.header_offset for one in members), archive.start_dir]
+    if starts[0] != 0:
+        raise zipfile.BadZipFile("bytes stand before the archive or within its directory")
+    for member, (start, stop) in zip(members, itertools.pairwise(starts), strict=True):
+        spare = stop - start - _length(file, member)
+        if spare not in (DESCRIPTORS if member.flag_bits & STREAMED else (0,)):
+            raise zipfile.BadZipFile(f"{spare} bytes after {member.filename} that belong to no member")
+
+
+def _length(file: IO[bytes], member: zipfile.ZipInfo) -> int:
+    """Bytes of a member and the record before it, which must repeat what the directory says."""
+    file.seek(member.header_offset)
+    mark, flags, method, checksum, packed, plain, name, extra = LOCAL.unpack(file.read(LOCAL.size))
+    file.seek(name, 1)
+    fields = file.read(extra)
+    if LARGE in (packed, plain):
+        large = _fields(fields).get(1, b"")
+        plain, packed = struct.unpack("<QQ", large[:16])
+    known = [member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size]
+    found = [flags, method, checksum, packed, plain]
+    if flags & STREAMED:
+        known, found = known[:2], found[:2]
+    if mark != b"PK\x03\x04" or found != known:
+        raise zipfile.BadZipFile(f"the record before {member.filename} and the directory differ")
+    return LOCAL.size + int(name) + int(extra) + member.compress_size
+
+
+def _fields(extra: bytes) -> dict[int, bytes]:
+    return dict(_each_field(extra))
+
+
+def _each_field(extra: bytes) -> Iterator[tuple[int, bytes]]:
+    while len(extra) >= 4:
+        kind, size = struct.unpack("<HH", extra[:4])
+        yield kind, extra[4 : 4 + size]
+        extra = extra[4 + size :]
+
+
+def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    name = member.filename.removesuffix(".npy")
+    if member.compress_type not in METHODS or member.flag_bits & 1:
+        raise MalformedRun(f"{path}, {name}: encrypted, or packed as NumPy does not; save the file with np.savez")
     try:
-        array: NDArray[Any] = archive[name]
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise MalformedRun(f"{path}, {name}: damaged array ({error}); save the file again") from None
-        raise MalformedRun(
-            f"{path}, {name}: holds Python objects (object dtype), which are never unpickled. "
-            "Save a plain number array, for example np.stack(vectors).astype('float32')."
-        ) from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
+        with archive.open(member) as stream:
+            return array_of_npy(stream, member.file_size)
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError) as error:
         raise MalformedRun(f"{path}, {name}: cut short or damaged ({error}); save the file again") from None
-    if not isinstance(array, np.ndarray):
-        raise MalformedRun(f"{path}, {name}: not a NumPy array")
-    return array
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -64,4 +134,4 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
             with archive.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)

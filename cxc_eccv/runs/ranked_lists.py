@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,9 @@ from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["RankedLists", "narrowed"]
 
-MOST_DIGITS = 19
+MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
+LISTS_AT_ONCE = 256
+"""So many lists are narrowed at once: one at a time is slow where they are short, all at once is too large."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,22 +87,20 @@ class RankedLists:
         if not lists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
         queries = np.array([_query_id(key, place) for key in lists], dtype=np.int64)
-        rows = [_item_ids(row, place, query) for query, row in zip(queries, lists.values(), strict=True)]
-        indptr = np.append(0, np.cumsum([row.size for row in rows]))
-        return cls(queries, indptr, np.concatenate(rows), place=place, **origin)
+        named, lengths, parts = zip(queries.tolist(), lists.values(), strict=True), [], []
+        while part := [_item_ids(row, place, query) for query, row in itertools.islice(named, LISTS_AT_ONCE)]:
+            lengths += [row.size for row in part]
+            parts.append(narrowed(np.concatenate(part)))
+        return cls(queries, np.append(0, np.cumsum(lengths)), np.concatenate(parts), place=place, **origin)
 
     @property
     def depths(self) -> IntArray:
         """(Q,) length of each list."""
         return np.diff(self.indptr)
 
-    def facts(self) -> dict[str, Any]:
-        """Number of queries, and length of the shortest and the longest list."""
-        return {
-            "queries": self.query_ids.size,
-            "shallowest": int(self.depths.min()),
-            "deepest": int(self.depths.max()),
-        }
+    def facts(self, depths: IntArray) -> dict[str, Any]:
+        """Number of queries, and how many items the one with the fewest and the one with the most ranks."""
+        return {"queries": self.query_ids.size, "shallowest": int(depths.min()), "deepest": int(depths.max())}
 
     def _refuse_repeats(self) -> None:
         repeat = first_repeat(self.items, self.indptr, self.item_ids)
@@ -128,7 +129,7 @@ def _query_id(key: object, place: str) -> int:
     is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
     if is_number or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= MOST_DIGITS):
         number = int(str(key))
-        if abs(number) <= np.iinfo(np.int64).max:
+        if abs(number) <= MOST:
             return number
     raise MalformedRun(
         f"{place}: query id {_shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
@@ -139,11 +140,14 @@ def _item_ids(row: ArrayLike | Sequence[int], place: str, query: int) -> NDArray
     array = plain_array(place, f"ranking of query {query}", row)
     if array.ndim == 1 and not array.size:
         return np.empty(0, dtype=np.int32)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max:
+    # NumPy takes true among numbers for 1.
+    truths = isinstance(row, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, row))
+    beyond = array.dtype == np.uint64 and array.max() > MOST
+    if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
         raise MalformedRun(
             f"{place}: the ranking of query {query} is {_shortened(row)}; need a list of whole-number ids, best first"
         )
-    return narrowed(array)
+    return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
 
 
 def narrowed(ids: NDArray[Any]) -> NDArray[Any]:

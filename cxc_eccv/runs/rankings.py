@@ -90,10 +90,23 @@ class RankingsRun:
             found += [one.query_ids] * (queries == side) + [one.item_ids] * (gallery == side)
         return np.unique(np.concatenate(found))
 
+    def depths(self, direction: str) -> IntArray:
+        """(Q,) items that each query of a direction ranks; among its own kind, itself is none of them."""
+        one = self.lists[direction]
+        queries, gallery = sides_of(direction)
+        own = (
+            np.repeat(one.query_ids, one.depths) == one.items if queries == gallery else np.zeros(one.items.size, bool)
+        )
+        return np.asarray(one.depths - np.add.reduceat(own.astype(np.int64), one.indptr[:-1]))
+
     def facts(self) -> dict[str, Any]:
         """Kind; file, hash, number of queries and depth per direction; number of images and captions."""
         directions = {
-            direction: {"file": one.path.name if one.path else None, "sha256": one.sha256, **one.facts()}
+            direction: {
+                "file": one.path.name if one.path else None,
+                "sha256": one.sha256,
+                **one.facts(self.depths(direction)),
+            }
             for direction, one in self.lists.items()
         }
         sides = {side: {"count": self.ids(side).size} for side in ("images", "captions") if self.ids(side).size}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.runs.direction_names import direction_of
 from cxc_eccv.runs.ranked_lists import RankedLists
-from cxc_eccv.runs.run_file import sha256_of, text_of
+from cxc_eccv.runs.run_file import json_of, sha256_of, text_of
 from cxc_eccv.types import DIRECTIONS
 
 __all__ = ["read_rankings_json"]
@@ -34,7 +32,7 @@ def read_rankings_json(path: Path, direction: str | None = None) -> dict[str, Ra
         ...     read_rankings_json(path)["t2i"].items.tolist()
         [5, 6]
     """
-    content = _content(path)
+    content = json_of(path, text_of(path))
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
         raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
@@ -51,18 +49,3 @@ def read_rankings_json(path: Path, direction: str | None = None) -> dict[str, Ra
     if direction is not None:
         raise InvalidOption(f"{path}: names its directions itself ({', '.join(content)}); leave out direction")
     return {name: RankedLists.of(lists, f"{path}, {name}", **origin) for name, lists in content.items()}
-
-
-def _content(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
-    def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        entries = dict(pairs)
-        if len(entries) < len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated = next(key for key in keys if keys.count(key) > 1)
-            raise MalformedRun(f"{path}: key {repeated!r} is given twice; keep one ranking per query")
-        return entries
-
-    try:
-        return json.loads(text_of(path), object_pairs_hook=unrepeated)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise MalformedRun(f"{path}: not JSON ({error}); it may be cut short, save it again") from None

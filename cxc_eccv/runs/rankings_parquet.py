@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.runs.direction_names import direction_of
 from cxc_eccv.runs.long_form import LongForm
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.runs.ranked_lists import RankedLists, narrowed
 from cxc_eccv.runs.run_file import sha256_of
 from cxc_eccv.types import DIRECTIONS
@@ -39,6 +39,7 @@ def read_rankings_parquet(path: Path, direction: str | None = None) -> dict[str,
 
     Example:
         >>> import tempfile
+        >>> import pyarrow.parquet as pq
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "run.parquet"
         ...     pq.write_table(pa.table({"query_id": [30], "direction": ["t2i"], "item_ids": [[5, 6]]}), path)
@@ -63,12 +64,9 @@ def read_rankings_parquet(path: Path, direction: str | None = None) -> dict[str,
 
 def _table(path: Path) -> pa.Table:
     try:
-        table = pq.read_table(path)
-        table.validate(full=True)
-        sorted(table.column_names)  # decodes them
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise MalformedRun(f"{path}: not readable Parquet ({reason}); it may be cut short, save it again") from None
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedRun(f"{path}: not readable Parquet ({error}); it may be cut short, save it again") from None
     if not table.num_rows:
         raise MalformedRun(f"{path}: has no rows; it needs the columns {FORMS}")
     return table

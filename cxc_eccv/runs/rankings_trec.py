@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from cxc_eccv.runs.run_file import sha256_of, text_of
 __all__ = ["read_trec"]
 
 RECORD = [("query", "i8"), ("q0", "U1"), ("item", "i8"), ("rank", "i8"), ("score", "f8"), ("tag", "U1")]
+LEAST = np.finfo(np.float64).tiny
+UNREADABLE = "a line cannot be read: query id, item id and rank must be whole numbers, the score a number"
 FIELDS = ("query id", "Q0", "item id", "rank", "score", "tag")
 
 
@@ -47,8 +50,10 @@ def read_trec(path: Path, direction: str | None = None) -> dict[str, RankedLists
     name = direction_of(path, direction)
     text = text_of(path)
     rows = _rows(text)
-    if rows is None or not np.isfinite(rows["score"]).all():
-        raise MalformedRun(f"{path}, {_first_bad(text.splitlines())}")
+    if rows is None or not np.all(np.isfinite(rows["score"]) & (np.abs(rows["score"]) >= LEAST)):
+        reason = _first_bad(text.splitlines())
+        if rows is None or reason:  # else the scores are true zeros
+            raise MalformedRun(f"{path}, {reason or UNREADABLE}")
     long = LongForm(*(np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score")))
     return {name: long.lists(f"{path}, {name}", path=path, sha256=sha256_of(path))}
 
@@ -62,13 +67,13 @@ def _rows(text: str) -> NDArray[Any] | None:
         return None
 
 
-def _first_bad(lines: list[str]) -> str:
-    """What is wrong with the first line that is no row of a TREC run."""
+def _first_bad(lines: list[str]) -> str | None:
+    """What is wrong with the first line that is no row of a TREC run; None where nothing is found."""
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if fields and (reason := _reason(fields)):
             return f"line {number}: {reason}"
-    return "a line cannot be read: query id, item id and rank must be whole numbers, the score a number"
+    return None
 
 
 def _reason(fields: list[str]) -> str | None:
@@ -80,7 +85,11 @@ def _reason(fields: list[str]) -> str | None:
         except (ValueError, OverflowError):
             return f"{FIELDS[place]} {fields[place]!r:.40} is no whole number of 64 bits; ids are the COCO ids"
     try:
-        finite = math.isfinite(float(fields[4]))
+        score = float(fields[4])
     except ValueError:
-        finite = False
-    return None if finite else f"score {fields[4]} is not finite or no number; check the model's output on this item"
+        score = math.nan
+    if not math.isfinite(score):
+        return f"score {fields[4]:.40} is not finite or no number; check the model's output on this item"
+    if abs(score) < LEAST and re.search("[1-9]", fields[4].lower().partition("e")[0]):
+        return f"score {fields[4]:.40} is too small for 64 bits, where others would equal it; scale the scores"
+    return None

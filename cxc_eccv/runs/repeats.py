@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,9 @@ from numpy.typing import NDArray
 from cxc_eccv.types.ids import DENSE_SPAN, IntArray
 
 __all__ = ["distinct_ids", "first_repeat"]
+
+ITEMS_AT_ONCE = 2**18
+"""Lists are looked at together up to this many items: so many are sorted within the processor's cache."""
 
 
 def distinct_ids(ids: NDArray[Any]) -> IntArray:
@@ -46,16 +48,23 @@ def first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tup
     """
     low, span = _span(distinct)
     dense = span <= DENSE_SPAN * ids.size
-    last = np.empty(span if dense else distinct.size, dtype=np.int64)
-    for row, (start, stop) in enumerate(itertools.pairwise(indptr.tolist())):
-        codes = ids[start:stop] - low if dense else np.searchsorted(distinct, ids[start:stop])
-        places = np.arange(stop - start)
-        last[codes] = places
-        overwritten = np.flatnonzero(last[codes] != places)
-        if overwritten.size:
-            first = int(overwritten[0])
-            return row, first, first + 1 + int(np.flatnonzero(codes[first + 1 :] == codes[first])[0])
+    for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
+        block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]
+        codes = block.astype(np.int64) - low if dense else np.searchsorted(distinct, block)
+        ordered = np.sort(np.repeat(rows - rows[0], np.diff(indptr)[rows]) * span + codes)
+        repeats = ordered[1:][ordered[1:] == ordered[:-1]]
+        if repeats.size:
+            return _places_of_repeat(ids, indptr, int(rows[0] + repeats[0] // span))
     return None
+
+
+def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[int, int, int]:
+    own = ids[indptr[row] : indptr[row + 1]]
+    codes = np.unique(own, return_inverse=True)[1]
+    last = np.empty(own.size, dtype=np.int64)
+    last[codes] = np.arange(own.size)
+    first = int(np.flatnonzero(last[codes] != np.arange(own.size))[0])
+    return row, first, first + 1 + int(np.flatnonzero(own[first + 1 :] == own[first])[0])
 
 
 def _span(ids: NDArray[Any]) -> tuple[int, int]:

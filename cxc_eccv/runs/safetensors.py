@@ -1,17 +1,19 @@
-"""The safetensors format, bfloat16 included: length of the header, the header in JSON, then raw data."""
+"""The safetensors format by its official reader, bfloat16 included; with a checksum where we wrote the file."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.run_file import json_of
 
 __all__ = ["read_safetensors", "write_safetensors"]
 
@@ -21,71 +23,70 @@ TYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
+CHECKSUM = "sha256"
+"""The format has no checksum of its own: ours stands in the metadata, over names, types, shapes and values."""
 
 
-def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
-    """All tensors of a ``.safetensors`` file by name; bfloat16 becomes float32, which holds it exactly.
+def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """All tensors of a ``.safetensors`` file by name, and its metadata; bfloat16 becomes float32, which holds it.
 
     Raises:
-        MalformedRun: cut short, a damaged header, or a tensor type that NumPy has no place for.
+        MalformedRun: cut short, a damaged header, a key given twice, a tensor type that NumPy has no place for, or
+            values other than those that the checksum was made of.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_safetensors(Path(folder) / "a.safetensors", {"ids": np.array([3, 4])})
+        ...     write_safetensors(Path(folder) / "a.safetensors", {"ids": np.array([3, 4])}, {"made_by": "me"})
         ...     read_safetensors(Path(folder) / "a.safetensors")
-        {'ids': array([3, 4])}
+        ({'ids': array([3, 4])}, {'made_by': 'me'})
     """
-    header, start = _header(path)
-    return {name: _tensor(path, name, entry, start) for name, entry in header.items()}
+    content = path.read_bytes()
+    try:
+        tensors = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+    except safetensors.SafetensorError as error:
+        raise MalformedRun(f"{path}: not a safetensors file, cut short or damaged ({error}); save it again") from None
+    length = int.from_bytes(content[:8], "little")
+    header = json_of(path, content[8 : 8 + length].decode())  # the official reader takes the last of two equal names
+    metadata: dict[str, str] = header.get("__metadata__") or {}
+    checksum = metadata.pop(CHECKSUM, None)
+    if checksum not in (None, _checksum(tensors, metadata)):
+        raise MalformedRun(f"{path}: its content is not what its checksum was made of; it is damaged, save it again")
+    return {name: _array(path, name, entry) for name, entry in tensors}, metadata
 
 
-def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays of the plain integer and float types."""
-    header: dict[str, Any] = {}
+def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write arrays of the plain integer and float types.
+
+    By hand, as the official writer orders metadata by chance, and equal arrays are to give equal bytes.
+    """
+    entries = {name: {"dtype": NAMES[one.dtype], "shape": list(one.shape)} for name, one in arrays.items()}
+    data = {name: np.ascontiguousarray(one).data.cast("B") if one.size else b"" for name, one in arrays.items()}
+    tensors = [(name, {**entry, "data": data[name]}) for name, entry in entries.items()]
+    header: dict[str, Any] = {"__metadata__": {**metadata, CHECKSUM: _checksum(tensors, metadata)}}
     offset = 0
-    for name, array in arrays.items():
-        end = offset + array.nbytes
-        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [offset, end]}
-        offset = end
+    for name, entry in entries.items():
+        header[name] = {**entry, "data_offsets": [offset, offset + len(data[name])]}
+        offset += len(data[name])
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
-        for array in arrays.values():
-            file.write(np.ascontiguousarray(array).data)
+        for part in data.values():
+            file.write(part)
 
 
-def _header(path: Path) -> tuple[dict[str, Any], int]:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > size - 8:
-            raise MalformedRun(f"{path}: {size} bytes, cut short before the end of its header; save it again")
-        text = file.read(length)
-    try:
-        header = json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise MalformedRun(f"{path}: not a safetensors file, its header is not JSON ({error})") from None
-    if not isinstance(header, dict):
-        raise MalformedRun(f"{path}: not a safetensors file, its header is not a JSON object")
-    header.pop("__metadata__", None)
-    return header, 8 + length
+def _checksum(tensors: list[tuple[str, dict[str, Any]]], metadata: Mapping[str, str]) -> str:
+    content = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name, entry in sorted(tensors, key=lambda one: one[0]):
+        content.update(json.dumps([name, entry["dtype"], list(entry["shape"])]).encode())
+        content.update(entry["data"])
+    return content.hexdigest()
 
 
-def _tensor(path: Path, name: str, entry: Any, start: int) -> NDArray[Any]:  # noqa: ANN401 - parsed JSON
-    try:
-        kind, shape = entry["dtype"], [int(size) for size in entry["shape"]]
-        begin, end = (int(offset) for offset in entry["data_offsets"])
-    except (KeyError, TypeError, ValueError):
-        raise MalformedRun(f"{path}, {name}: header entry {entry!r} lacks dtype, shape or data_offsets") from None
+def _array(path: Path, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
+    kind = entry["dtype"]
     if kind not in TYPES:
         raise MalformedRun(f"{path}, {name}: type {kind}; save one of {', '.join(TYPES)}")
-    stored, needed = path.stat().st_size - start, math.prod(shape) * np.dtype(TYPES[kind]).itemsize
-    if not 0 <= begin <= end <= stored or end - begin != needed:
-        raise MalformedRun(
-            f"{path}, {name}: {kind} {tuple(shape)} needs {needed} bytes and is placed at {begin}:{end} of {stored}; "
-            "the file is cut short or damaged, save it again"
-        )
-    array = np.fromfile(path, dtype=TYPES[kind], count=math.prod(shape), offset=start + begin).reshape(shape)
+    array = np.frombuffer(entry["data"], dtype=TYPES[kind]).reshape(entry["shape"])
     return (array.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else array

@@ -83,6 +83,27 @@ class Catalog:
         group = self.group(name)
         return tuple(entry for entry in self if entry.group == group.name)
 
+    def modified(self, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        """Those of some raw files whose content is not what the catalog describes.
+
+        Args:
+            files: catalog name to the sha256 of the file that was read.
+
+        Returns:
+            Name to ``expected`` and ``found``; empty where all is as it should be. Of a file without a published hash
+            nothing can be said.
+
+        Example:
+            >>> load_catalog().modified({"sts_val": "ab12"})["sts_val"]["found"]
+            'ab12'
+        """
+        known = {name: self.entry(name).sha256 for name in sorted(files)}
+        return {
+            name: {"expected": expected, "found": files[name]}
+            for name, expected in known.items()
+            if expected is not None and files[name] != expected
+        }
+
     def bibtex(self, group: str) -> str:
         """BibTeX of all papers of a group, its own paper first."""
         return "\n\n".join(self.citations[key] for key in self.group(group).citations)
@@ -105,7 +126,7 @@ def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None)
 
     Example:
         >>> len(load_catalog().entries), load_catalog().version
-        (69, '1.0.0')
+        (72, '1.0.0')
     """
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():

@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from pycocotools.coco import COCO
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_json
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["CategorySets", "read_category_sets", "read_instances"]
+
+
+NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
+"""List of an annotation file to the whole numbers that each of its records holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,9 +72,7 @@ def read_instances(path: Path) -> pa.Table:
     """
     records = _load(path).dataset["annotations"]
     for number, record in enumerate(records):
-        missing = {"bbox", "area", "iscrowd"} - record.keys()
-        if missing:
-            raise MalformedSource(path, f"annotations[{number}]", f"no {sorted(missing)}", "a full annotation")
+        _check_full(path, f"annotations[{number}]", record)
     columns = {
         "annotation_id": pa.array([r["id"] for r in records], pa.int64()),
         "image_id": pa.array([r["image_id"] for r in records], pa.int64()),
@@ -80,6 +82,22 @@ def read_instances(path: Path) -> pa.Table:
         "iscrowd": pa.array([bool(r["iscrowd"]) for r in records], pa.bool_()),
     }
     return pa.table(columns)
+
+
+def _check_full(path: Path, place: str, record: dict[str, Any]) -> None:
+    missing = {"bbox", "area", "iscrowd"} - record.keys()
+    if missing:
+        raise MalformedSource(path, place, f"no {sorted(missing)}", "a full annotation")
+    box = record["bbox"]
+    if not isinstance(box, list) or len(box) != 4 or not all(map(_is_length, [*box, record["area"]])):
+        found = f"bbox {shown(box)}, area {shown(record['area'])}"
+        raise MalformedSource(path, place, found, "four numbers and a number")
+    if record["iscrowd"] not in (0, 1):
+        raise MalformedSource(path, f"{place}.iscrowd", shown(record["iscrowd"]), "0 or 1")
+
+
+def _is_length(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
 def read_category_sets(path: Path) -> CategorySets:
@@ -108,14 +126,24 @@ def read_category_sets(path: Path) -> CategorySets:
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
     data = read_json(path)
-    for key in ("images", "annotations", "categories"):
+    for key, numbers in NUMBERS.items():
         if not isinstance(data, dict) or not isinstance(data.get(key), list):
             raise MalformedSource(path, "", f"no list under the key {key!r}", "the layout of instances_val2014.json")
+        for position, record in enumerate(data[key]):
+            place = f"{key}[{position}]"
+            require_keys(path, place, record, numbers)
+            for name in numbers:
+                integer(path, f"{place}.{name}", record[name])
+    for key in ("images", "categories"):
+        ids = np.array([record["id"] for record in data[key]], dtype=np.int64)
+        twice = first_duplicate(ids)
+        if twice is not None:
+            raise MalformedSource(path, f"{key}[{twice}]", f"id {ids[twice]} a second time", "every id once")
+    for position, category in enumerate(data["categories"]):
+        place = f"categories[{position}]"
+        text(path, f"{place}.name", require_keys(path, place, category, ("name",))["name"])
     coco = COCO()
     coco.dataset = data
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # pycocotools reports its progress with print
-            coco.createIndex()
-    except KeyError as error:
-        raise MalformedSource(path, "", f"a record without {error}", "the layout of instances_val2014.json") from None
+    with contextlib.redirect_stdout(io.StringIO()):  # pycocotools reports its progress with print
+        coco.createIndex()
     return coco

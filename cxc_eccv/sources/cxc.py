@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource, UnknownName
-from cxc_eccv.sources.reading import first_duplicate, parse_ids, read_csv
+from cxc_eccv.sources.reading import first_duplicate, parse_ids, read_csv, shown
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["KINDS", "read_annotators", "read_ratings"]
@@ -51,40 +51,45 @@ def read_ratings(path: Path, kind: str) -> pa.Table:
     left = parse_ids(path, table[left_name], left_name, *PATTERNS[left_modality])
     right = parse_ids(path, table[right_name], right_name, *PATTERNS[right_modality])
     _check_pairs(path, left, right, same_modality=left_modality == right_modality)
-    rating = _scores(path, table["agg_score"])
+    rating = _scores(path, table["agg_score"], "agg_score")
     columns = [pa.array(left), pa.array(right), pa.array(rating), table["sampling_method"].combine_chunks()]
     return pa.table(columns, names=["left_id", "right_id", "rating", "sampling_method"])
 
 
 def read_annotators(path: Path, kind: str) -> pa.Table:
-    """Read one per-annotator file (``sts_val_raw.csv``); every further column keeps the name in its header.
+    """Read one file of the annotators' single ratings (``sts_val_raw.csv``): one row per rating.
+
+    As its authors describe it, the file has two columns of ids, one of scores under a name of its own, and
+    ``sampling_method``.
 
     Returns:
-        ``left_id``, ``right_id`` int64 and every other column of the file: float64 where all its cells
-        are numbers, else string.
+        ``left_id``, ``right_id`` int64 and ``rating`` float64 in [0, 5], in file order.
+
+    Raises:
+        MalformedSource: other columns, a bad id, a score that is no number in [0, 5].
     """
     if kind not in KINDS:
         raise UnknownName("similarity kind", kind, KINDS)
-    table = read_csv(path, [name for name, _ in KINDS[kind]])
-    columns = {}
-    for side, (name, modality) in zip(("left_id", "right_id"), KINDS[kind], strict=True):
-        columns[side] = pa.array(parse_ids(path, table[name], name, *PATTERNS[modality]))
-        table = table.drop_columns([name])
-    for name in table.column_names:
-        is_number = pc.all(pc.match_substring_regex(table[name], NUMBER)).as_py()
-        columns[name] = pc.cast(table[name], pa.float64()) if is_number else table[name]
-    return pa.table(columns)
+    (left_name, left_modality), (right_name, right_modality) = KINDS[kind]
+    known = (left_name, right_name, "sampling_method")
+    table = read_csv(path, known)
+    scores = [name for name in table.column_names if name not in known]
+    if len(scores) != 1:
+        raise MalformedSource(path, "line 1", f"columns {shown(table.column_names)}", "one column of scores")
+    left = parse_ids(path, table[left_name], left_name, *PATTERNS[left_modality])
+    right = parse_ids(path, table[right_name], right_name, *PATTERNS[right_modality])
+    return pa.table({"left_id": left, "right_id": right, "rating": _scores(path, table[scores[0]], scores[0])})
 
 
-def _scores(path: Path, column: pa.ChunkedArray) -> FloatArray:
+def _scores(path: Path, column: pa.ChunkedArray, name: str) -> FloatArray:
     numeric = np.asarray(pc.match_substring_regex(column, NUMBER))
     bad = np.flatnonzero(~numeric)
     if not bad.size:
         scores = np.asarray(pc.cast(column, pa.float64()))
         bad = np.flatnonzero((scores < 0) | (scores > 5))
     if bad.size:
-        place = f"line {bad[0] + 2}, column 'agg_score'"
-        raise MalformedSource(path, place, repr(column[bad[0]].as_py()), "a number in [0, 5]")
+        place = f"line {bad[0] + 2}, column {name!r}"
+        raise MalformedSource(path, place, shown(column[bad[0]].as_py()), "a number in [0, 5]")
     return scores
 
 

@@ -8,6 +8,7 @@ hash turns out wrong.
 
 from __future__ import annotations
 
+import lzma
 import os
 import zipfile
 import zlib
@@ -19,9 +20,10 @@ from filelock import FileLock
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.content import Expected, verify
+from cxc_eccv.sources.own_file import open_own
 from cxc_eccv.sources.pins import expected_of, pin, record_of
 from cxc_eccv.sources.records import Archive, Entry
-from cxc_eccv.sources.transfer import receive
+from cxc_eccv.sources.transfer import receive, refuse_larger
 
 __all__ = ["download"]
 
@@ -90,8 +92,9 @@ def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expect
 def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: Path, expected: Expected) -> None:
     bundle = _ensure(archive, cache, partial(_deliver, archive, progress))
     try:
-        with part.open("wb") as sink:
+        with open_own(part) as sink:
             for block in _member(bundle, entry.member or ""):
+                refuse_larger(sink.tell() + len(block), expected.size)
                 sink.write(block)
             os.fsync(sink.fileno())
     except Exception:
@@ -109,7 +112,8 @@ def _member(bundle: Path, member: str) -> Iterator[bytes]:
             with opened.open(member) as source:
                 while block := source.read(1 << 20):
                     yield block
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+    # An unknown compression is a NotImplementedError, a member with a password a RuntimeError.
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError) as error:
         bundle.unlink(missing_ok=True)
         record_of(bundle).unlink(missing_ok=True)
         raise DownloadFailed(f"the downloaded archive was damaged ({error}) and has been deleted; try again") from error

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_json
+from cxc_eccv.sources.reading import integer, read_json, shown
 
 __all__ = ["UNREACHABLE_CAPTIONS", "invalid_items", "read_positives"]
 
@@ -30,7 +30,7 @@ def read_positives(path: Path) -> pa.Table:
     """
     data = read_json(path)
     if not isinstance(data, dict) or not data:
-        raise MalformedSource(path, "", type(data).__name__, "an object {query id: [positive ids]}")
+        raise MalformedSource(path, "", shown(data), "an object {query id: [positive ids]}")
     for query, items in data.items():
         _check_query(path, query, items)
     lengths = [len(items) for items in data.values()]
@@ -40,14 +40,13 @@ def read_positives(path: Path) -> pa.Table:
 
 
 def _check_query(path: Path, query: str, items: object) -> None:
-    place = f"key {query!r}"
-    if not query.isascii() or not query.isdigit():
+    place = f"key {shown(query)}"
+    if not (query.isascii() and query.isdigit() and len(query) < 19):
         raise MalformedSource(path, place, "this key", "a whole number")
     if not isinstance(items, list) or not items:
-        raise MalformedSource(path, place, repr(items)[:60], "a list of at least one positive id")
+        raise MalformedSource(path, place, shown(items), "a list of at least one positive id")
     for item in items:
-        if type(item) is not int:
-            raise MalformedSource(path, place, repr(item), "a whole number")
+        integer(path, place, item)
     if len(set(items)) < len(items):
         raise MalformedSource(path, place, "a positive twice", "every positive once")
 

@@ -6,7 +6,7 @@ optionally ``image_id``, ``hypothesis_id``, ``votes``), SNLI-VE's JSONL and e-SN
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_csv, read_text
+from cxc_eccv.sources.reading import integer, parse_json, read_csv, read_lines, shown
 
 __all__ = ["SCHEMA", "EntailmentPairs", "read_entailment"]
 
@@ -45,6 +45,8 @@ ALIASES = {
     "pair_id": ("pair_id", "pairID"),
 }
 """Column of this package to the names it goes by, ours first."""
+
+DIGITS = re.compile("[0-9]{1,18}")
 
 LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradiction": 0, "false": 0}
 
@@ -80,7 +82,9 @@ def read_entailment(path: Path) -> EntailmentPairs:
             continue
         identity = (row["pair_id"],) if row["pair_id"] else (row["image"], row["hypothesis"])
         if identity in seen:
-            raise MalformedSource(path, place, f"pair {identity} again (first: {seen[identity]})", "every pair once")
+            raise MalformedSource(
+                path, place, f"pair {shown(identity)} again (first: {seen[identity]})", "every pair once"
+            )
         seen[identity] = place
         rows.append(row)
     if not rows:
@@ -91,57 +95,51 @@ def read_entailment(path: Path) -> EntailmentPairs:
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if ".csv" in path.suffixes:
         for number, record in enumerate(read_csv(path).to_pylist()):
-            # A CSV cell that holds a list is JSON.
-            yield f"row {number + 1}", {key: _cell(value) for key, value in record.items()}
+            yield f"line {number + 2}", {key: _cell(path, number + 2, key, value) for key, value in record.items()}
         return
-    for number, line in enumerate(read_text(path).splitlines()):
+    for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise MalformedSource(path, f"line {number + 1}", error.msg, "a JSON object") from None
+        record = parse_json(line, path, number)
         if not isinstance(record, dict):
-            raise MalformedSource(path, f"line {number + 1}", type(record).__name__, "a JSON object")
-        yield f"line {number + 1}", record
+            raise MalformedSource(path, f"line {number}", shown(record), "a JSON object")
+        yield f"line {number}", record
 
 
-def _cell(value: str) -> object:
-    if value.startswith("["):
-        try:
-            return json.loads(value)
-        except json.JSONDecodeError:
-            return value
-    return value
+def _cell(path: Path, line: int, name: str, value: str) -> object:
+    """A cell's value; a list of premises or votes is JSON."""
+    listed = value.startswith("[") and name in (*ALIASES["premise"], *ALIASES["votes"])
+    return parse_json(value, path, line) if listed else value
 
 
 def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for name, aliases in ALIASES.items():
         present = [alias for alias in aliases if record.get(alias) not in (None, "")]
         if not present and name in ("image", "hypothesis", "label"):
-            raise MalformedSource(path, place, f"columns {sorted(map(str, record))}", f"a value for {name!r}")
+            raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
         found[name] = record[present[0]] if present else None
-    gold = str(found["label"]).strip().lower()
+    gold = (_name(path, f"{place}, label", found["label"]) or "").strip().lower()
     if gold not in LABELS and gold != "-":
-        raise MalformedSource(path, place, f"label {found['label']!r}", f"one of {sorted(LABELS)} or '-'")
-    premise = found["premise"] or []
-    return found | {
-        "premise": [premise] if isinstance(premise, str) else premise,
-        "image": str(found["image"]),
-        "image_id": _whole(path, place, "image_id", found["image_id"]),
-        "hypothesis_id": _whole(path, place, "hypothesis_id", found["hypothesis_id"]),
-        "label": LABELS.get(gold),
-        "gold_label": gold,
-        "votes": [str(vote) for vote in found["votes"] or []],
-        "pair_id": None if found["pair_id"] is None else str(found["pair_id"]),
-    }
+        raise MalformedSource(path, place, f"label {shown(found['label'])}", f"one of {sorted(LABELS)} or '-'")
+    for name in ("image", "hypothesis", "pair_id"):
+        found[name] = _name(path, f"{place}, {name}", found[name])
+    for name in ("image_id", "hypothesis_id"):
+        value = found[name]
+        if value is not None:
+            written = isinstance(value, str) and DIGITS.fullmatch(value)
+            found[name] = integer(path, f"{place}, {name}", int(value) if written else value)
+    for name in ("premise", "votes"):
+        value = found[name] or []
+        items = value if isinstance(value, list) else [value]
+        found[name] = [_name(path, f"{place}, {name}", item) for item in items]
+    return found | {"label": LABELS.get(gold), "gold_label": gold}
 
 
-def _whole(path: Path, place: str, name: str, value: object) -> int | None:
-    if value is None:
-        return None
-    try:
-        return int(str(value))
-    except ValueError:
-        raise MalformedSource(path, place, f"{name} {value!r}", "a whole number") from None
+def _name(path: Path, place: str, value: object) -> str | None:
+    """A text, or the text of a number: files name images and annotators in both ways."""
+    if value is None or isinstance(value, str):
+        return value
+    if type(value) not in (int, bool):
+        raise MalformedSource(path, place, shown(value), "a text")
+    return str(value)

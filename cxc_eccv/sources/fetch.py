@@ -15,7 +15,7 @@ from cxc_eccv.sources.content import Expected, read_bytes, sha256_of, verify
 from cxc_eccv.sources.location import cache_folder, mirror_folder, offline_reason
 from cxc_eccv.sources.pins import expected_of, pin
 
-__all__ = ["State", "catalog_of", "fetch", "locate", "read_bytes", "sha256_of", "state"]
+__all__ = ["State", "catalog_of", "fetch", "locate", "read_bytes", "sha256_of", "state", "where_from"]
 
 State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
 
@@ -156,12 +156,21 @@ def _downloaded(entry: Entry, catalog: Catalog, data_dir: str | Path | None, pro
 
 
 def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
+    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), cache_folder()) if place)
+    return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
+
+
+def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
+    """Where to get a raw file and where to put it, in lines for the end of an error.
+
+    Example:
+        >>> print(where_from(load_catalog().entry("sts_val"), ".").splitlines()[2])
+          put it at: cxc/sts_val.csv (or the same with .gz)
+    """
     folder = mirror_folder(data_dir)
-    searched = " nor in ".join(f"{place}" for place in (folder, cache_folder()) if place)
     address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
     return "\n".join(
         [
-            f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.",
             f"  official address: {address}",
             f"  sha256: {entry.sha256 or 'not published'}",
             f"  put it at: {(folder or Path('MIRROR')) / entry.path} (or the same with .gz)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, read_json
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray
 
 __all__ = ["CAPTIONS_PER_IMAGE", "SPLITS", "KarpathySplit", "fold_restval", "read_karpathy"]
@@ -74,13 +74,11 @@ def read_karpathy(
     collected: dict[str, tuple[list[tuple[int, str, str]], list[tuple[int, int, str]], list[int]]] = {}
     for path in paths:
         for place, image in _images(path):
-            split = SPLITS.get(image["split"])
-            if split is None:
-                raise MalformedSource(path, place, f"split {image['split']!r}", f"one of {sorted(SPLITS)}")
-            images, captions, cut = collected.setdefault(split, ([], [], []))
+            images, captions, cut = collected.setdefault(_split(path, place, image["split"]), ([], [], []))
             image_id = _image_id(path, place, image)
-            images.append((image_id, image["filename"], image.get("filepath", "")))
-            kept = [(int(s["sentid"]), image_id, s["raw"]) for s in image["sentences"]]
+            folder = text(path, f"{place}.filepath", image.get("filepath", ""))
+            images.append((image_id, image["filename"], folder))
+            kept = [(s["sentid"], image_id, s["raw"]) for s in image["sentences"]]
             captions += kept[:captions_per_image]
             cut += [caption_id for caption_id, _, _ in kept[len(kept[:captions_per_image]) :]]
     splits = {name: _tables(*collected[name]) for name in SPLITS.values() if name in collected}
@@ -107,29 +105,34 @@ def _images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise MalformedSource(path, "", "no list under the key 'images'", "the layout of dataset_coco.json")
     for number, image in enumerate(data["images"]):
         place = f"images[{number}]"
-        _require(path, place, image, ("filename", "split", "sentences"))
-        if not image["sentences"]:
-            raise MalformedSource(path, place, "no sentences", "at least one caption")
+        require_keys(path, place, image, ("filename", "split", "sentences"))
+        text(path, f"{place}.filename", image["filename"])
+        if not isinstance(image["sentences"], list) or not image["sentences"]:
+            found = shown(image["sentences"]) if image["sentences"] else "no sentences"
+            raise MalformedSource(path, f"{place}.sentences", found, "a list of at least one caption")
         for position, sentence in enumerate(image["sentences"]):
-            _require(path, f"{place}.sentences[{position}]", sentence, ("raw", "sentid"))
+            inner = f"{place}.sentences[{position}]"
+            require_keys(path, inner, sentence, ("raw", "sentid"))
+            text(path, f"{inner}.raw", sentence["raw"])
+            integer(path, f"{inner}.sentid", sentence["sentid"])
         yield place, image
 
 
-def _require(path: Path, place: str, record: object, keys: Iterable[str]) -> None:
-    if not isinstance(record, dict):
-        raise MalformedSource(path, place, type(record).__name__, "an object")
-    for key in keys:
-        if key not in record:
-            raise MalformedSource(path, place, f"keys {sorted(record)}", f"a key {key!r}")
+def _split(path: Path, place: str, name: object) -> str:
+    if not isinstance(name, str) or name not in SPLITS:
+        raise MalformedSource(path, place, f"split {shown(name)}", f"one of {sorted(SPLITS)}")
+    return SPLITS[name]
 
 
 def _image_id(path: Path, place: str, image: Mapping[str, Any]) -> int:
+    if "cocoid" in image:
+        return integer(path, f"{place}.cocoid", image["cocoid"])
     # Flickr30k has no cocoid; its file name is the Flickr photo number.
-    found = image.get("cocoid", Path(image["filename"]).stem)
-    try:
-        return int(found)
-    except ValueError:
-        raise MalformedSource(path, place, f"image id {found!r}", "a whole number") from None
+    stem = Path(image["filename"]).stem
+    if not (stem.isascii() and stem.isdigit() and len(stem) < 19):
+        expected = "a key 'cocoid', or a Flickr photo number as the file name"
+        raise MalformedSource(path, f"{place}.filename", shown(image["filename"]), expected)
+    return int(stem)
 
 
 def _tables(images: list[tuple[int, str, str]], captions: list[tuple[int, int, str]], cut: list[int]) -> KarpathySplit:

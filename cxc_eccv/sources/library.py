@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources.catalog import Catalog
 from cxc_eccv.sources.coco_instances import CategorySets, read_category_sets
 from cxc_eccv.sources.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.entailment import EntailmentPairs, read_entailment
-from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of
-from cxc_eccv.sources.flickr8k import read_flickr8k
+from cxc_eccv.sources.fetch import catalog_of, fetch, locate, sha256_of, where_from
+from cxc_eccv.sources.flickr8k import read_flickr8k, split_flickr8k
 from cxc_eccv.sources.flickr30k import read_flickr30k
 from cxc_eccv.sources.karpathy import KarpathySplit, fold_restval, read_karpathy
 from cxc_eccv.sources.reading import read_ids
@@ -30,6 +30,13 @@ Content = TypeVar("Content")
 
 RAW_SPLIT = {"train": "train", "restval": "restval", "validation": "val", "test": "test"}
 
+FLICKR8K_LISTS = {
+    "train": "flickr8k_train_images",
+    "validation": "flickr8k_dev_images",
+    "test": "flickr8k_test_images",
+}
+"""Split of Flickr8k to the catalog's name of its list."""
+
 
 class Library:
     """The raw sources, read on demand and kept.
@@ -38,7 +45,7 @@ class Library:
         data_dir: local mirror folder; ``"sample"`` for the embedded sample; None for ``CXC_ECCV_DATA``, else the
             download cache.
         offline: never download; None follows ``CXC_ECCV_OFFLINE`` and ``HF_HUB_OFFLINE``.
-        allow_modified: use mirror files whose hash differs from the catalog's.
+        allow_modified: use mirror files whose hash differs from the catalog's; :meth:`modified_files` says which.
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
 
@@ -83,15 +90,10 @@ class Library:
         """Images and captions of a COCO split.
 
         Raises:
-            DataError: the raw files at hand do not hold this split.
+            UnknownName: there is no split of this name.
+            DataError: the raw files at hand do not hold it; says which file does, and where that is from.
         """
-        splits = self._karpathy()
-        if split not in splits:
-            raise DataError(
-                f"split {split!r} is not in the Karpathy files at hand (they hold {', '.join(splits)}). "
-                "Put dataset_coco.json, which holds all splits, at coco/dataset_coco.json of the mirror folder."
-            )
-        return splits[split]
+        return self._of_split(self._karpathy(), split, "karpathy_coco")
 
     def images(self, split: str) -> pa.Table:
         """``image_id``, ``file_name``, ``folder`` of a split, in Karpathy order."""
@@ -113,15 +115,31 @@ class Library:
         return tuple(self._flickr30k())
 
     def flickr30k(self, split: str) -> KarpathySplit:
-        """Images and captions of a Flickr30k split."""
-        splits = self._flickr30k()
-        if split not in splits:
-            raise DataError(f"split {split!r} is not in the Flickr30k files at hand (they hold {', '.join(splits)})")
-        return splits[split]
+        """Images and captions of a Flickr30k split; raises what :meth:`karpathy` raises."""
+        return self._of_split(self._flickr30k(), split, "flickr30k")
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
         return self._once("flickr8k", lambda: read_flickr8k(self._path("flickr8k_tokens")))
+
+    @property
+    def has_flickr8k(self) -> bool:
+        """Whether the captions and split lists of Flickr8k are on this machine."""
+        return all(self._locate(name) is not None for name in ("flickr8k_tokens", *FLICKR8K_LISTS.values()))
+
+    def flickr8k_split(self, split: str) -> KarpathySplit:
+        """Images and captions of a Flickr8k split: 6,000 images in ``train``, 1,000 in ``validation`` and ``test``.
+
+        Raises:
+            DataError: there is no such split.
+        """
+        splits = self._once(
+            "flickr8k splits",
+            lambda: split_flickr8k(self.flickr8k(), {one: self._path(name) for one, name in FLICKR8K_LISTS.items()}),
+        )
+        if split not in splits:
+            raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
+        return splits[split]
 
     def cxc(self, kind: str, split: str) -> pa.Table:
         """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.
@@ -132,10 +150,10 @@ class Library:
         return self._once(("cxc", kind, split), lambda: self._checked_ratings(kind, split))
 
     def annotators(self, kind: str, split: str) -> pa.Table | None:
-        """CxC's ratings per annotator, where the user has the ``_raw.csv`` file, else None.
+        """CxC's single ratings, where the user has the ``_raw.csv`` file, else None; it is never downloaded.
 
         Returns:
-            ``left_id``, ``right_id``, and every further column under the name in the file's header.
+            ``left_id``, ``right_id``, ``rating``: one row per rating.
         """
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
         if name not in self.catalog or self._locate(name) is None:
@@ -192,6 +210,20 @@ class Library:
         """Catalog name to sha256 of every raw file read so far."""
         return dict(sorted(self._files.items()))
 
+    def modified_files(self) -> dict[str, dict[str, str]]:
+        """The raw files read so far that are not the catalog's, which only ``allow_modified`` lets in.
+
+        Returns:
+            Catalog name to ``expected`` and ``found``, both sha256.
+
+        Example:
+            >>> library = Library("sample")
+            >>> _ = library.splits
+            >>> library.modified_files()
+            {}
+        """
+        return self.catalog.modified(self._files)
+
     def fingerprint(self) -> str:
         """Hex sha256 over names and hashes of the raw files read so far."""
         lines = "".join(f"{name} {digest}\n" for name, digest in sorted(self._files.items()))
@@ -224,6 +256,20 @@ class Library:
             if found:
                 return [self._path(name) for name in found]
         return [self._path(whole)]
+
+    def _of_split(self, splits: Mapping[str, KarpathySplit], split: str, whole: str) -> KarpathySplit:
+        if split in splits:
+            return splits[split]
+        if split not in RAW_SPLIT:
+            raise UnknownName("split", split, splits)
+        if split == "restval" and self.restval_in_train:
+            raise DataError(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
+        entry, path = self.catalog.entry(whole), self._locate(whole)
+        lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
+        raise DataError(
+            f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
+            f"{where_from(entry, self.data_dir)}"
+        )
 
     def _karpathy(self) -> dict[str, KarpathySplit]:
         splits = self._once("karpathy", lambda: read_karpathy(self._split_files("karpathy_coco", "karpathy")))

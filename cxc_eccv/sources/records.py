@@ -93,6 +93,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("http://", "https://"))
+
+
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(_is_text(item) for item in value)
 
@@ -114,7 +118,8 @@ FORMS: dict[str, tuple[Callable[[object], bool], str]] = {
     "derived_from": (_is_texts, "a list of names"),
     "citations": (_is_texts, "a list of names"),
     "path": (_is_inner_path, "a path inside the mirror folder, with forward slashes"),
-    "url": (lambda value: isinstance(value, str) and value.startswith(("http://", "https://")), "an http(s) address"),
+    "url": (_is_address, "an http(s) address"),
+    "homepage": (_is_address, "an http(s) address"),
 }
 """Key to a test of its value and the value's description; any other key holds text."""
 

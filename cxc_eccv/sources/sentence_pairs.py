@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_text
+from cxc_eccv.sources.reading import read_lines, shown
 from cxc_eccv.types import FloatArray
 
 __all__ = ["SentencePairs", "read_semeval", "read_sick", "read_stsb"]
@@ -108,16 +108,14 @@ def read_sick(path: Path) -> SentencePairs:
     rows = _cells(path, (5,))
     place, header = next(rows)
     if header != SICK_HEADER:
-        raise MalformedSource(path, place, f"columns {header}", f"columns {SICK_HEADER}")
+        raise MalformedSource(path, place, f"columns {shown(header)}", f"columns {SICK_HEADER}")
     return SentencePairs(
         _table(path, [(cells[1], cells[2], _score(path, place, cells[3], 1), "", "") for place, cells in rows])
     )
 
 
 def _cells(path: Path, widths: Sequence[int]) -> Iterator[tuple[str, list[str]]]:
-    # str.splitlines would also break at separators that stand inside a sentence.
-    lines = read_text(path).replace("\r\n", "\n").split("\n")
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         if not line:
             continue
         cells = line.split("\t")
@@ -133,7 +131,7 @@ def _score(path: Path, place: str, text: str, lowest: int) -> float:
     except ValueError:
         score = math.nan
     if not lowest <= score <= 5:
-        raise MalformedSource(path, place, f"score {text!r}", f"a number in [{lowest}, 5]")
+        raise MalformedSource(path, place, f"score {shown(text)}", f"a number in [{lowest}, 5]")
     return score
 
 

@@ -11,8 +11,12 @@ import pooch
 import requests
 
 from cxc_eccv.errors import DownloadFailed
+from cxc_eccv.sources.own_file import open_own
 
-__all__ = ["receive"]
+__all__ = ["LARGEST", "receive", "refuse_larger"]
+
+LARGEST = 2 << 30
+"""Most bytes of a file whose size the catalog does not know: several times the largest one it lists."""
 
 ATTEMPTS = 4
 
@@ -38,7 +42,8 @@ def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress
         progress: show a bar on standard error.
 
     Raises:
-        DownloadFailed: at once for an answer like 404; after four attempts for 5xx, 429 and broken connections.
+        DownloadFailed: at once for an answer like 404 and for a body larger than the file should be; after four
+            attempts for 5xx, 429 and broken connections.
     """
     reason = ""
     for attempt in range(ATTEMPTS):
@@ -65,9 +70,8 @@ def _pause(attempt: int, response: requests.Response | None = None) -> float:
 
 
 def _request(url: str, part: Path, size: int | None, resumable: bool, progress: bool) -> None:
-    resume = resumable and part.is_file()
-    with part.open("r+b" if resume else "wb") as sink:
-        answer = _Answer(sink)
+    with open_own(part, keep=resumable) as sink:
+        answer = _Answer(sink, size)
         if answer.offset and answer.offset == size:
             return
         # Compressed transfer would make offsets and lengths those of other bytes.
@@ -77,18 +81,35 @@ def _request(url: str, part: Path, size: int | None, resumable: bool, progress: 
         get = pooch.HTTPDownloader(
             progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT, headers=headers, hooks={"response": answer}
         )
-        get(url, sink, None)
+        try:
+            get(url, answer, None)
+        except DownloadFailed:
+            part.unlink()
+            raise
         answer.check_complete()
         os.fsync(sink.fileno())
 
 
-class _Answer:
-    """Watches the server's answer: where its bytes belong in the part file, and how many there are."""
+def refuse_larger(found: int, size: int | None) -> None:
+    """Stop a file that grows beyond what it should be, before it fills the disk.
 
-    def __init__(self, sink: IO[bytes]) -> None:
-        self._sink = sink
+    Raises:
+        DownloadFailed: it is larger than ``size``, or than any file may be where that is None.
+    """
+    if found > (LARGEST if size is None else size):
+        expected = f"files of at most {LARGEST:,}" if size is None else f"{size:,}"
+        raise DownloadFailed(f"it is larger than it should be: more than {found - 1:,} bytes, expected {expected}")
+
+
+class _Answer:
+    """Takes the server's answer: where its bytes belong in the part file, and how many there may be."""
+
+    def __init__(self, sink: IO[bytes], size: int | None) -> None:
+        self._sink, self._size = sink, size
         self._end: int | None = None
         self.offset = sink.seek(0, os.SEEK_END)
+        if size is not None and self.offset > size:
+            self._restart()
 
     def __call__(self, response: requests.Response, **_options: object) -> None:
         if response.status_code == requests.codes.ok and self.offset:
@@ -101,6 +122,13 @@ class _Answer:
             response.close()
         length = response.headers.get("Content-Length", "")
         self._end = self.offset + int(length) if length.isdecimal() else None
+
+    def write(self, block: bytes) -> None:
+        refuse_larger(self._sink.tell() + len(block), self._size)
+        self._sink.write(block)
+
+    def flush(self) -> None:
+        self._sink.flush()
 
     def _continues(self, response: requests.Response) -> bool:
         if response.status_code == requests.codes.partial_content:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
+from cxc_eccv.shown import markdown_text
 from cxc_eccv.sts.correlation import Correlation
 
-__all__ = ["Row", "StsReport", "table_rows", "to_json", "to_markdown"]
+__all__ = ["Row", "StsReport", "modified_lines", "table_rows", "to_json", "to_markdown"]
 
 TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
 HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
@@ -87,9 +89,21 @@ def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]
 
 
+def modified_lines(report: StsReport) -> list[str]:
+    """A line for each raw file that is not the catalog's."""
+    data: Any = report.provenance.get("data") or {}
+    return [
+        f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
+        for name, hashes in (data.get("modified") or {}).items()
+    ]
+
+
 def to_markdown(report: StsReport) -> str:
     """One table per task."""
-    lines = [f"# Semantic textual similarity: {report.provenance.get('model', 'a model')}"]
+    lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
+    lines += [line for text in modified_lines(report) for line in ("", markdown_text(text))]
+    if "fitted_on" in report.provenance:
+        lines += ["", f"Fitted on {markdown_text(report.provenance['fitted_on'])}."]
     for task, rows in report.tasks.items():
         lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
         lines += [_line(cells) for cells in table_rows(rows)]

@@ -11,7 +11,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
 
-__all__ = ["SPLITS", "SUBTASKS", "TASKS", "joined", "subtask_pairs", "supervised_pairs", "task_names"]
+__all__ = ["SPLITS", "SUBTASKS", "TASKS", "joined", "subtask_pairs", "supervised_pairs", "task_names", "task_texts"]
 
 SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -64,6 +64,13 @@ def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, Senten
     """Training, development and test pairs of the STS Benchmark or of SICK."""
     train, dev, test = (library.read(name, read_stsb if task == "stsb" else read_sick) for name in SPLITS[task])
     return train, dev, test
+
+
+def task_texts(library: Library, task: str) -> list[str]:
+    """The distinct sentences of a task, of all its subtasks or of all its splits, in the order of its files."""
+    subtasks = SUBTASKS.get(task)
+    parts = [subtask_pairs(library, task, one) for one in subtasks] if subtasks else supervised_pairs(library, task)
+    return list(dict.fromkeys(text for part in parts for text in (*part.left, *part.right)))
 
 
 def joined(parts: Iterable[SentencePairs]) -> SentencePairs:

@@ -12,7 +12,7 @@ __all__ = ["TASK"]
 TASK = Task(
     name="coco_5k",
     description=(
-        "Image-text retrieval on all 5,000 images and 25,000 captions of a COCO Karpathy split. "
+        "Image-text retrieval on all images and captions of a COCO Karpathy split. "
         "A caption is positive for the image it was written for, and for no other."
     ),
     directions={direction: partial(coco_links, direction=direction) for direction in ("i2t", "t2i")},
@@ -23,4 +23,5 @@ TASK = Task(
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy",),
     config="captions",
+    whole=("rsum",),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cxc_eccv.sources.karpathy import KarpathySplit
 from cxc_eccv.sources.library import Library
 
-__all__ = ["COCO", "FLICKR30K", "Collection"]
+__all__ = ["COCO", "FLICKR8K", "FLICKR30K", "Collection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +31,10 @@ class Collection:
 COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
 FLICKR30K = Collection(
     "Flickr30k", Library.flickr30k, lambda library: library.flickr30k_splits, lambda library: library.has_flickr30k
+)
+FLICKR8K = Collection(
+    "Flickr8k",
+    Library.flickr8k_split,
+    lambda _: ("train", "validation", "test"),
+    lambda library: library.has_flickr8k,
 )

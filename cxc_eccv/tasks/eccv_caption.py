@@ -21,9 +21,9 @@ def _text_to_image(library: Library, split: str) -> Judgments:
 TASK = Task(
     name="eccv_caption",
     description=(
-        "Image-text retrieval with the positives of ECCV Caption: 1,261 image queries and 1,332 caption queries of the "
-        "COCO test split, ranked against all 25,000 captions and all 5,000 images. Each direction has its own "
-        "judgments. Two positive captions are outside the gallery; they count towards R."
+        "Image-text retrieval with the positives of ECCV Caption: the images and captions of the COCO test split that "
+        "it judges are queries, and rank all captions and all images of the split. Each direction has its own "
+        "judgments. Positive captions outside the gallery count towards R."
     ),
     directions={"i2t": _image_to_text, "t2i": _text_to_image},
     splits=("test",),

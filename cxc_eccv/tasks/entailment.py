@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.judgments.graded import entailment_labels
+from cxc_eccv.judgments.graded import entailment_labels, label_conflicts
 from cxc_eccv.tasks.task import Task
 
 __all__ = ["TASK"]
@@ -11,9 +11,10 @@ TASK = Task(
     name="entailment",
     description=(
         "Image-to-text retrieval on all images and captions of a COCO Karpathy split, scored by how many of the top "
-        "captions are ground truth or entailed by the image with its captions. Entailed is what Crisscrossed Captions "
-        "rates 3 or higher, what ECCV Caption verified, and what a file of entailment labels says. Most retrieved "
-        "pairs have no label: the policy for them and the share of labelled pairs stand in every result."
+        "captions are ground truth or entailed by the image with its captions. A file of entailment labels decides on "
+        "the pairs it labels; of the others, entailed is what Crisscrossed Captions rates 3 or higher and what ECCV "
+        "Caption verified. Most retrieved pairs have no label: the policy for them and the share of labelled pairs "
+        "stand in every result."
     ),
     directions={"i2t": entailment_labels},
     splits=("validation", "test"),
@@ -25,4 +26,5 @@ TASK = Task(
     config="entailment",
     serves="top_k",
     gains="labels",
+    facts=label_conflicts,
 )

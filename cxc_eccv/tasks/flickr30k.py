@@ -13,9 +13,9 @@ __all__ = ["TASK"]
 TASK = Task(
     name="flickr30k",
     description=(
-        "Image-text retrieval on a Flickr30k Karpathy split: 1,000 images with five captions each in test, 1,014 in "
-        "validation. Images are named by Flickr's photo number, captions by their sentid. A caption is positive for "
-        "the image it was written for, and for no other."
+        "Image-text retrieval on all images and captions of a Flickr30k Karpathy split. Images are named by Flickr's "
+        "photo number, captions by their sentid. A caption is positive for the image it was written for, and for no "
+        "other."
     ),
     directions={direction: partial(flickr30k_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),

@@ -52,6 +52,7 @@ class Task:
         gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
+        facts: what a report's provenance says of the labels, for a library and a split.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Task:
     gains: str = "ratings"
     rated: Mapping[str, RatedOf] = field(default_factory=dict)
     collection: Collection = COCO
+    facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
 
     def __post_init__(self) -> None:
         for direction in (*self.directions, *self.graded):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types.ids import IntArray, all_unique, frozen_ints
 
-__all__ = ["Embeddings"]
+__all__ = ["Embeddings", "faint_rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,11 +20,12 @@ class Embeddings:
 
     Attributes:
         ids: (N,) unique int64 ids.
-        vectors: (N, D) float32, finite. A float32 torch tensor on the processor is taken without a copy; one of
-            another type or device is converted.
+        vectors: (N, D) float32, finite, none so small that float32 keeps few of its digits. A float32 torch tensor on
+            the processor is taken without a copy; one of another type or device is converted.
 
     Raises:
-        MalformedRun: wrong shapes, duplicated ids, NaN or infinite values, nothing at all.
+        MalformedRun: wrong shapes, duplicated ids, NaN or infinite values, values too large or too small for float32,
+            nothing at all.
     """
 
     ids: IntArray
@@ -32,7 +33,9 @@ class Embeddings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", _checked_ids(self.ids))
-        object.__setattr__(self, "vectors", _single_precision(self.vectors))
+        given = _array(self.vectors)
+        with np.errstate(over="ignore", under="ignore"):
+            object.__setattr__(self, "vectors", np.ascontiguousarray(given, dtype=np.float32))
         if self.vectors.ndim != 2 or self.ids.shape != self.vectors.shape[:1] or not self.vectors.size:
             raise MalformedRun(f"ids {self.ids.shape} and vectors {self.vectors.shape}: need (N,) and (N, D), N > 0")
         if not all_unique(self.ids):
@@ -44,6 +47,29 @@ class Embeddings:
                 f"{bad.sum()} vectors hold NaN or infinite values, or values beyond float32, the first for id "
                 f"{self.ids[bad][0]}; check the model's output on this item"
             )
+        faint = faint_rows(given, self.vectors)
+        if faint.size:
+            raise MalformedRun(
+                f"{faint.size} of {self.ids.size} vectors are smaller than float32 can tell apart, the first for id "
+                f"{self.ids[faint[0]]}; multiply all vectors by one large number"
+            )
+
+
+def faint_rows(given: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
+    """Rows all of whose values are too small for float32, which keeps few of their digits or none; zero rows are not.
+
+    Args:
+        given: (N, D) of any real type.
+        single: the same as float32.
+
+    Example:
+        >>> given = np.array([[0, 0], [1e-60, 0], [1e-60, 1]])
+        >>> faint_rows(given, given.astype(np.float32)).tolist()
+        [1]
+    """
+    peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
+    low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
+    return np.asarray(low[(given[low] != 0).any(axis=1)])
 
 
 def _checked_ids(values: ArrayLike) -> IntArray:
@@ -53,15 +79,14 @@ def _checked_ids(values: ArrayLike) -> IntArray:
     return frozen_ints(array)
 
 
-def _single_precision(vectors: ArrayLike) -> NDArray[np.float32]:
+def _array(vectors: ArrayLike) -> NDArray[Any]:
     try:
         array = np.asarray(_on_host(vectors))
     except ValueError:
         raise MalformedRun("vectors have rows of unequal length; every item needs one of the same width") from None
     if array.dtype.kind in "OSUc":
         raise MalformedRun(f"vectors have type {array.dtype}, expected float16, float32 or float64")
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
+    return array
 
 
 def _on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors
@@ -69,4 +94,4 @@ def _on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors
     if type(values).__module__.partition(".")[0] != "torch":
         return values
     tensor = values.detach().cpu()
-    return tensor.float() if tensor.is_floating_point() else tensor
+    return tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor

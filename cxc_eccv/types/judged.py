@@ -64,6 +64,11 @@ class Judgments:
         empty = np.flatnonzero(self.n_positives == 0)
         if empty.size:
             raise DataError(f"query {self.query_ids[empty[0]]} has no positive; leave it out of the judgments")
+        if self.gains is not None and (self.gains.shape != self.indices.shape or not np.isfinite(self.gains).all()):
+            raise DataError(
+                f"Judgments.gains, of shape {self.gains.shape}: need one finite number for each of "
+                f"{self.indices.size} judged pairs"
+            )
 
     @classmethod
     def from_pairs(

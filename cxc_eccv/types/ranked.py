@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cxc_eccv.types.ids import IntArray, frozen_ints
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.types.ids import FloatArray, IntArray, frozen_ints
 
 __all__ = ["PositiveRanks", "TopK"]
 
@@ -20,8 +21,11 @@ class TopK:
     Attributes:
         query_ids: (Q,) int64.
         ids: (Q, depth) gallery ids, best first; of equal scores the lower gain first.
-        scores: (Q, depth) float32, or None when only the order is known.
+        scores: (Q, depth) float64, or None when only the order is known.
         cut: (Q,) items beyond the depth that score as high as the last one, or None when unknown.
+
+    Raises:
+        MalformedRun: the ids are no whole numbers, not (Q, depth), or one stands twice in a row.
 
     Example:
         >>> TopK(np.array([5]), np.array([[30, 10]])).depth
@@ -30,8 +34,21 @@ class TopK:
 
     query_ids: IntArray
     ids: IntArray
-    scores: NDArray[np.float32] | None = None
+    scores: FloatArray | None = None
     cut: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.ids.dtype.kind not in "iu" or self.ids.ndim != 2 or len(self.ids) != self.query_ids.size:
+            raise MalformedRun(
+                f"top items are {self.ids.dtype} of shape {self.ids.shape} for {self.query_ids.size} queries; need "
+                "whole-number ids, a row for each query"
+            )
+        ordered = np.sort(self.ids, axis=1)
+        repeated = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        if repeated.size:
+            raise MalformedRun(
+                f"the top items of query {self.query_ids[repeated[0]]} name an id twice; every item has one rank"
+            )
 
     @property
     def depth(self) -> int:
@@ -50,6 +67,10 @@ class PositiveRanks:
         n_positives: (Q,) R, unreachable positives included.
         n_gallery: (Q,) gallery size each query was ranked against.
         ties: (Q,) gallery items other than positives whose score equals that of a positive.
+
+    Raises:
+        MalformedRun: ranks that are no whole numbers from 1, do not rise within a query, go beyond the gallery, or are
+            more than R; a query with R = 0.
     """
 
     query_ids: IntArray
@@ -58,6 +79,27 @@ class PositiveRanks:
     n_positives: IntArray
     n_gallery: IntArray
     ties: IntArray
+
+    def __post_init__(self) -> None:
+        found, rows = np.diff(self.indptr), np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
+        if self.ranks.dtype.kind not in "iu" or not self.query_ids.size:
+            raise MalformedRun(
+                f"ranks are {self.ranks.dtype}, of {self.query_ids.size} queries; need whole numbers from 1, of at "
+                "least one query"
+            )
+        rises = np.append(True, (np.diff(self.ranks) > 0) | (np.diff(rows) > 0))[: rows.size]
+        bad = np.flatnonzero((self.ranks < 1) | (self.ranks > self.n_gallery[rows]) | ~rises)
+        if bad.size:
+            raise MalformedRun(
+                f"rank {self.ranks[bad[0]]} of query {self.query_ids[rows[bad[0]]]}: the ranks of its positives must "
+                f"rise, from 1 to at most {self.n_gallery[rows[bad[0]]]}, the size of its gallery"
+            )
+        bad = np.flatnonzero((self.n_positives < found) | (self.n_positives < 1))
+        if bad.size:
+            raise MalformedRun(
+                f"query {self.query_ids[bad[0]]} has R = {self.n_positives[bad[0]]} and {found[bad[0]]} ranks; R "
+                "counts every positive and is at least 1"
+            )
 
     @classmethod
     def of(cls, ranks: Sequence[Sequence[int]], n_positives: ArrayLike = (), n_gallery: int = 100) -> PositiveRanks:
@@ -68,7 +110,7 @@ class PositiveRanks:
             [2, 1]
         """
         sizes, given = np.array([len(row) for row in ranks], dtype=np.int64), frozen_ints(n_positives)
-        flat = np.array([rank for row in ranks for rank in row], dtype=np.int64)
+        flat = np.array([rank for row in ranks for rank in row] or np.empty(0, dtype=np.int64))
         queries, gallery = np.arange(sizes.size), np.full(sizes.size, n_gallery)
         counts = given if given.size else sizes
         return cls(queries, np.append(0, np.cumsum(sizes)), flat, counts, gallery, np.zeros_like(sizes))

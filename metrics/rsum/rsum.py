@@ -13,7 +13,7 @@ from cxc_eccv.metrics.recall_at_k import SPEC as RECALL_AT_K
 from cxc_eccv.metrics.rsum import SPEC
 
 _DESCRIPTION = """\
-RSUM: the sum of R@1, R@5 and R@10 of both directions, in percent; 600 is perfect.
+RSUM: the sum of R@1, R@5 and R@10 of both directions of one task, in percent; 600 is perfect.
 """
 
 _INPUTS_DESCRIPTION = """

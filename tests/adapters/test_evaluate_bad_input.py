@@ -110,8 +110,10 @@ def test_other_refusals(load_metric):
         load_metric("mrr").compute()
     with pytest.raises(MalformedRun, match="directions are i2t; rsum needs rows of i2t and of t2i"):
         load_metric("rsum").compute(**GOOD, directions=["i2t", "i2t"])
-    with pytest.raises(InvalidOption, match="k is 0"):
-        load_metric("recall_at_k").compute(**GOOD, k=0)
+    for name in ("recall_at_k", "mrr_at_k"):
+        for k in (0, -1, 1.5, True, "3", float("nan")):
+            with pytest.raises(InvalidOption, match="k is "):
+                load_metric(name).compute(**GOOD, k=k)
     with pytest.raises(InvalidOption, match="k is an empty list"):
         load_metric("recall_at_k").compute(**GOOD, k=[])
     with pytest.raises(CxcEccvError, match="unknown input 'ratings'"):

@@ -1,16 +1,20 @@
 """``load``: the declared rows, through caches that never serve anything stale."""
 
+import json
 import pickle
 
 import datasets
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from cxc_eccv.builders import cache_key
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.packaged import CxcEccv, load
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.sources.location import mirror_folder
 
 MODIFIED = BuildOptions(allow_modified=True)
 
@@ -34,18 +38,40 @@ def forbid_building(monkeypatch):
 
 
 @pytest.mark.parametrize("name", dataset_configs())
-def test_the_rows_are_the_declared_ones(name, get, sample_library):
+def test_the_rows_are_those_of_a_built_folder(name, get, tmp_path):
+    """Read from its Parquet files with pyarrow alone: another way out of the raw files than the one under test."""
     config, loaded, streamed = dataset_configs()[name], get(name), get(name, streaming=True)
     assert isinstance(loaded, datasets.DatasetDict)
-    for split in set(config.splits) & set(sample_library.splits):
-        expected = config.rows(sample_library, split, BuildOptions()).table.to_pylist()
-        assert list(streamed[split]) == expected
-        assert streamed[split].features == config.features
-        if not expected:
-            assert split not in loaded
-            continue
-        assert list(loaded[split]) == expected
-        assert loaded[split].features == config.features
+    build_folder(tmp_path / "built", configs=[name], data_dir="sample", progress=False)
+    files = sorted((tmp_path / "built" / name).iterdir())
+    assert sorted(loaded) == sorted(file.name.partition("-")[0] for file in files)
+    for file in files:
+        split = file.name.partition("-")[0]
+        expected = pq.read_table(file).to_pylist()
+        assert list(loaded[split]) == list(streamed[split]) == expected
+        assert loaded[split].features == streamed[split].features == config.features
+    for split in set(streamed) - set(loaded):
+        assert list(streamed[split]) == []
+
+
+def test_the_rows_are_those_of_the_raw_file(get):
+    """The first and the last row, read from the file by hand."""
+    header, first, *_, last = (mirror_folder("sample") / "cxc" / "sts_test.csv").read_text().splitlines()
+    assert header == "caption1,caption2,agg_score,sampling_method"
+    captions = {
+        sentence["sentid"]: (sentence["raw"], image["cocoid"], image["filename"])
+        for image in json.loads((mirror_folder("sample") / "coco" / "dataset_coco.json").read_text())["images"]
+        for sentence in image["sentences"]
+    }
+    loaded = get("sts", "test")
+    for row, line in ((loaded[0], first), (loaded[-1], last)):
+        left, right, rating, method = line.split(",")
+        for side, text in (("1", left), ("2", right)):
+            number = int(text.rpartition(":")[2])
+            named = row[f"caption{side}_id"], row[f"caption{side}"], row[f"image{side}_id"], row[f"file_name{side}"]
+            assert named == (number, *captions[number])
+        judged = row["rating"], row["positive"], row["sampling_method"]
+        assert judged == (float(rating), float(rating) >= 3, method)
 
 
 def test_defaults_slices_and_sums(get):

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from cxc_eccv.baselines.caption_groups import caption_groups
-from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.sources.flickr8k import read_flickr8k
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
+from cxc_eccv.sources.flickr8k import read_flickr8k, split_flickr8k
 
 
 def test_groups_of_the_sample_are_its_captions(sample_library):
@@ -22,7 +22,9 @@ def test_groups_of_the_sample_are_its_captions(sample_library):
     [
         (["coko/val"], UnknownName, "did you mean 'coco'"),
         (["coco/vall"], UnknownName, "did you mean 'coco/val'"),
-        (["flickr8k/val"], UnknownName, "flickr8k/all"),
+        (["flickr8k/restval"], UnknownName, "flickr8k/all"),
+        (["coco/dev"], UnknownName, "coco/val"),
+        (["flickr8k/dev", "flickr8k/val"], InvalidOption, "each once"),
         ([], InvalidOption, "at least one part"),
         (["coco/val", "coco/validation"], InvalidOption, "each once"),
     ],
@@ -62,3 +64,51 @@ def test_a_caption_given_twice_is_named(tmp_path):
     path.write_text("1_ab.jpg#0\tA cat .\n1_ab.jpg.1#0\tA cat .\n")
     with pytest.raises(MalformedSource, match="line 2"):
         read_flickr8k(path)
+
+
+def flickr8k(folder, **lists):
+    captions, paths = folder / "Flickr8k.token.txt", {}
+    captions.write_text("".join(f"{photo}_ab.jpg#{n}\tA cat {n} .\n" for photo in (3, 1, 2) for n in range(2)))
+    for split, names in lists.items():
+        paths[split] = folder / f"{split}.txt"
+        paths[split].write_text("".join(f"{name}\n" for name in names))
+    return read_flickr8k(captions), paths
+
+
+def test_a_split_of_flickr8k_follows_its_list(tmp_path):
+    found = split_flickr8k(*flickr8k(tmp_path, train=["2_ab.jpg", "3_ab.jpg"], test=["1_ab.jpg"]))
+    assert found["train"].images.to_pylist()[1] == {"image_id": 3, "file_name": "3_ab.jpg", "folder": ""}
+    assert found["train"].captions.to_pylist() == [
+        {"caption_id": 10 * photo + n, "image_id": photo, "text": f"A cat {n} ."} for photo in (2, 3) for n in range(2)
+    ]
+    assert found["test"].caption_ids.tolist() == [10, 11]
+
+
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        ({"train": ["1_ab.jpg", "2"]}, "train.txt, line 2"),
+        ({"train": ["1_ab.jpg", "4_ab.jpg"]}, "train.txt, line 2"),
+        ({"train": ["1_ab.jpg", "1_ab.jpg"]}, "in a split already"),
+        ({"train": ["1_ab.jpg"], "test": ["2_ab.jpg", "1_ab.jpg"]}, "test.txt, line 2"),
+    ],
+)
+def test_a_broken_list_of_a_split_is_named(tmp_path, lists, words):
+    with pytest.raises(MalformedSource, match=re.escape(words)):
+        split_flickr8k(*flickr8k(tmp_path, **lists))
+
+
+@pytest.mark.parametrize(("split", "images"), [("train", 6000), ("dev", 1000), ("test", 1000)])
+def test_the_splits_of_flickr8k_have_their_published_sizes(real_library, split, images):
+    groups = caption_groups(real_library, [f"flickr8k/{split}"])
+    assert len(groups) == images
+    assert {len(group.texts) for group in groups} == {5}
+
+
+def test_the_splits_of_flickr8k_share_no_image(real_library):
+    assert len(caption_groups(real_library, ["flickr8k/train", "flickr8k/dev", "flickr8k/test"])) == 8000
+    last = real_library.flickr8k_split("test")
+    assert last.images.to_pylist()[-1]["file_name"] == "3490736665_38710f4b91.jpg"
+    assert last.captions["text"][0].as_py() == "The dogs are in the snow in front of a fence ."
+    with pytest.raises(DataError, match="restval"):
+        real_library.flickr8k_split("restval")

@@ -65,6 +65,21 @@ def test_large_similarities_do_not_overflow():
 def test_a_row_without_negatives_is_an_error():
     with pytest.raises(InvalidOption, match="at least two pairs"):
         softmax_without_positive(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool))
+    full = torch.tensor([[True, False], [True, True]])
+    with pytest.raises(InvalidOption, match="at least two pairs"):
+        softmax_without_positive(torch.zeros(2, 2), full)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
+    random = torch.Generator().manual_seed(3)
+    texts, images = (torch.randn(64, 32, generator=random).bfloat16() for _ in range(2))
+    scale, eye = torch.tensor(3.0).bfloat16(), torch.eye(64, dtype=torch.bool)
+    found = one_way_loss(texts, images, eye, scale, loss)
+    table = texts.double() @ images.double().T * 3
+    expected = slow_loss(table, eye, with_positive=loss == "softmax")
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(sum(expected) / 64, rel=1e-5)
 
 
 def test_unknown_names_suggest_the_nearest():

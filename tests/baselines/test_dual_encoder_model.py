@@ -162,3 +162,11 @@ def test_a_text_model_has_no_images():
 def test_wrong_configs_are_refused(options, error, words):
     with pytest.raises(error, match=words):
         config(**options)
+
+
+def test_every_layer_above_the_backbone_starts_at_random_on_its_own():
+    layers = model(extra_layers=3).text_layers.layers
+    first = dict(layers[0].named_parameters())
+    for other in layers[1:]:
+        for name, weight in other.named_parameters():
+            assert weight.ndim == 1 or not torch.equal(weight, first[name]), name

@@ -52,6 +52,28 @@ def test_draws_depend_on_seed_epoch_and_index_alone():
     assert drawn(0) != drawn(1)
 
 
+def test_held_out_images_are_drawn_whole_by_the_seed():
+    groups = [CaptionGroup("pairs", number, (number, 100 + number), ("a", "b")) for number in range(30)]
+    tokens = [[10 * number + caption] for number in range(30) for caption in range(2)]
+    paths = [f"{number}.png" for number in range(30)]
+
+    def parts(seed):
+        return TrainingPairs(groups, tokens, co_captions=True, image_paths=paths, seed=seed).hold_out(8)
+
+    for part, size in zip(parts(3), (22, 8), strict=True):
+        numbers = [group.image_id for group in part.groups]
+        assert (len(part), numbers) == (size, sorted(numbers))
+        assert part.tokens == [[10 * number + caption] for number in numbers for caption in range(2)]
+        assert part.image_paths == [f"{number}.png" for number in numbers]
+        assert (part.draws, part.seed) == (2, 3)
+    kept, held = ({group.image_id for group in part.groups} for part in parts(3))
+    assert (kept | held, kept & held) == (set(range(30)), set())
+    assert held == {group.image_id for group in parts(3)[1].groups} != {group.image_id for group in parts(4)[1].groups}
+    for count in (0, 30, -1):
+        with pytest.raises(InvalidOption, match=f"held_out={count} of 30 images"):
+            TrainingPairs(groups, tokens, co_captions=True).hold_out(count)
+
+
 def test_an_epoch_holds_every_image_once_in_an_order_of_its_own():
     sampler, orders = EpochSampler(50, seed=1), []
     for sampler.epoch in range(3):

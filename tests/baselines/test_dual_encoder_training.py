@@ -1,26 +1,46 @@
 """Whole training runs on the embedded sample: schedule, selection, going on, bad input, other models."""
 
+import copy
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 import tiny_models  # noqa: E402 - after the check for torch
-from dual_encoder_models import model  # noqa: E402
+from dual_encoder_models import inputs, model  # noqa: E402
 from PIL import Image  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from transformers import AutoModel, AutoProcessor, VisionTextDualEncoderProcessor  # noqa: E402
+from transformers import (  # noqa: E402
+    AutoModel,
+    AutoProcessor,
+    SiglipModel,
+    SiglipProcessor,
+    VisionTextDualEncoderProcessor,
+)
 
+from cxc_eccv.baselines.caption_groups import CaptionGroup  # noqa: E402
 from cxc_eccv.baselines.demo import sample_images  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.arguments import DualEncoderTrainingArguments  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.arguments import (  # noqa: E402
+    DataArguments,
+    DualEncoderTrainingArguments,
+    ModelArguments,
+)
+from cxc_eccv.baselines.dual_encoder.collator import PairCollator  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.data import pairs_from_file  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.loading import starting_model  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.objective import Objective  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.script import train  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer, EpochCallback, staircase  # noqa: E402
 from cxc_eccv.encoding import encode  # noqa: E402
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName  # noqa: E402
+from cxc_eccv.sources.library import Library  # noqa: E402
 
 SAMPLE = ["--data_dir", "sample", "--use_cpu", "--disable_tqdm", "True", "--learning_rate", "1e-3"]
+SAMPLE += ["--train_on", "coco/train", "coco/restval"]
 BACKBONES = ["--no_pretraining", "--text_model", "sample", "--image_model", "sample", "--train_text_model"]
 LAYERS = ["--extra_layers", "1", "--extra_feed_forward", "32", "--normalize", "--scale", "10", "--loss", "softmax"]
 IMAGES = ["--images", "sample"]
@@ -42,10 +62,84 @@ def test_defaults_are_the_papers(tmp_path):
     assert (fine.adam_beta1, fine.adam_beta2, fine.weight_decay) == (0.9, 0.999, 0.0)
     assert fine.per_device_train_batch_size == 64
     assert (fine.metric_for_best_model, fine.greater_is_better) == ("recall_at_10", True)
+    assert (fine.max_grad_norm, first.max_grad_norm) == (0, 0)
+    assert (fine.max_steps, fine.num_train_epochs, first.max_steps) == (-1, 3, 30_000)
+    longer = DualEncoderTrainingArguments(stage="pretrain", num_train_epochs=2, **options)
+    assert (longer.max_steps, longer.num_train_epochs) == (-1, 2)
+    assert DataArguments().train_on == ["coco/train"]
     small = DualEncoderTrainingArguments(small_batch=True, **options)
     assert small.per_device_train_batch_size == 128
     with pytest.raises(UnknownName, match="finetune"):
         DualEncoderTrainingArguments(stage="fintune", **options)
+
+
+@pytest.mark.parametrize(("processes", "each"), [(2, 64), (32, 4), (3, None)])
+def test_a_small_batch_is_128_pairs_or_refused(tmp_path, monkeypatch, processes, each):
+    monkeypatch.setattr(DualEncoderTrainingArguments, "world_size", processes)
+    options = {"output_dir": str(tmp_path), "use_cpu": True, "small_batch": True}
+    if each is None:
+        with pytest.raises(InvalidOption, match="128 pairs do not divide among 3 processes"):
+            DualEncoderTrainingArguments(**options)
+    else:
+        assert DualEncoderTrainingArguments(**options).per_device_train_batch_size == each
+
+
+def trainer_of(folder, **options):
+    """A trainer of a tiny text model on twelve groups of captions, and its model before any step."""
+    start = model(freeze_text=False)
+    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(12)]
+    tokens = inputs(24)["input_ids"].tolist()
+    arguments = DualEncoderTrainingArguments(
+        output_dir=str(folder),
+        use_cpu=True,
+        disable_tqdm=True,
+        per_device_train_batch_size=4,
+        optim="sgd",
+        learning_rate=0.5,
+        eval_strategy="no",
+        save_strategy="no",
+        load_best_model_at_end=False,
+        **options,
+    )
+    trainer = DualEncoderTrainer(
+        model=copy.deepcopy(start),
+        args=arguments,
+        objective=Objective("t2t", "softmax"),
+        train_dataset=TrainingPairs(groups, tokens, co_captions=True),
+        data_collator=PairCollator(tiny_models.bert_tokenizer()),
+    )
+    return trainer, start
+
+
+@pytest.mark.parametrize("clip", [None, 0.01])
+def test_accumulated_steps_take_the_mean_gradient_and_none_is_clipped_unasked(tmp_path, clip):
+    options = {} if clip is None else {"max_grad_norm": clip}
+    trainer, start = trainer_of(tmp_path, gradient_accumulation_steps=3, max_steps=1, **options)
+    start.train()
+    for batch in trainer.get_train_dataloader():
+        trainer.compute_loss(start, dict(batch)).backward()
+    trainer.train()
+    gradients = {name: one.grad / 3 for name, one in start.named_parameters() if one.grad is not None}
+    norm = torch.sqrt(sum(one.square().sum() for one in gradients.values()))
+    assert norm > 0.1
+    factor = 1 if clip is None else clip / norm
+    before, after = dict(start.named_parameters()), dict(trainer.model.named_parameters())
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(after[name], before[name] - 0.5 * factor * gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("data_seed", "expected"), [(None, 42), (0, 0), (7, 7)])
+def test_the_order_of_the_images_follows_its_own_seed(tmp_path, data_seed, expected):
+    trainer, _ = trainer_of(tmp_path, data_seed=data_seed)
+    assert trainer.get_train_dataloader().batch_sampler is not None
+    assert trainer._get_train_sampler().seed == expected
+
+
+@pytest.mark.parametrize(("reached", "epoch"), [(None, 0), (0.5, 0), (1.0, 1), (1.9999999, 2), (2.75, 2)])
+def test_a_sampler_is_told_the_epoch_that_begins(reached, epoch):
+    sampler = SimpleNamespace(epoch=None)
+    EpochCallback(sampler).on_epoch_begin(None, SimpleNamespace(epoch=reached), None)
+    assert sampler.epoch == epoch
 
 
 def test_the_schedule_steps_down_every_1000_steps():
@@ -141,6 +235,69 @@ def test_another_run_does_not_go_on_from_it(whole_run):
     folder, command, _ = whole_run
     with pytest.raises(CheckpointMismatch, match=r"scale was 10\.0 and is 12\.0"):
         train([*command, "--scale", "12", "--output_dir", str(folder)])
+    with pytest.raises(CheckpointMismatch, match=r"max_grad_norm was 0\.0 and is 1\.0"):
+        train([*command, "--max_grad_norm", "1", "--output_dir", str(folder)])
+
+
+def pairs_file(folder, count=60):
+    """Images of the sample's train split with one caption each, as in Conceptual Captions."""
+    table = Library("sample").karpathy("train")
+    names = dict(zip(table.image_ids.tolist(), table.images["file_name"].to_pylist(), strict=True))
+    texts = dict(zip(table.captions["image_id"].to_pylist(), table.captions["text"].to_pylist(), strict=True))
+    lines = [f"{names[number]}\t{text}" for number, text in list(texts.items())[:count]]
+    (folder / "pairs.tsv").write_text("\n".join(lines))
+    return ["--stage", "pretrain", "--pairs_file", str(folder / "pairs.tsv"), "--images", "sample", *BACKBONES, *LAYERS]
+
+
+def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
+    """COCO is not at hand: the folder of the raw files is empty."""
+    (tmp_path / "empty").mkdir()
+    command = ["--use_cpu", "--disable_tqdm", "True", "--data_dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
+    command += ["--held_out", "20", "--per_device_train_batch_size", "20", "--num_train_epochs", "3"]
+    train([*command, "--output_dir", str(tmp_path / "run")])
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["mode"] == "i2t"
+    values = log(tmp_path / "run", "eval_recall_at_10")
+    ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10") for way in ("i2t", "t2i")]
+    assert values == pytest.approx([sum(pair) / 2 for pair in zip(*ways, strict=True)])
+    # Forty pairs are trained on: an epoch is two steps.
+    best = tmp_path / "run" / f"checkpoint-{2 * (1 + values.index(max(values)))}"
+    assert all(torch.equal(value, weights(best)[name]) for name, value in weights(tmp_path / "run").items())
+    processor = AutoProcessor.from_pretrained(best)
+    file = tmp_path / "pairs.tsv"
+    _, held = pairs_from_file(file, processor, mode="i2t", images="sample", seed=42).hold_out(20)
+    run = encode(
+        AutoModel.from_pretrained(best),
+        images=enumerate(held.image_paths),
+        captions=[(place, group.texts[0]) for place, group in enumerate(held.groups)],
+        processor=processor,
+        device="cpu",
+        progress=False,
+    )
+    similarities = run.images.vectors @ run.captions.vectors.T
+    ranks = [(table > table.diagonal()[:, None]).sum(1) for table in (similarities, similarities.T)]
+    assert max(values) == pytest.approx(sum((one < 10).mean() for one in ranks) / 2)
+
+
+def test_a_tenth_of_a_file_of_pairs_is_held_out_unasked(tmp_path):
+    command = [*SAMPLE[:-3], *pairs_file(tmp_path), "--output_dir", str(tmp_path / "run"), "--max_steps", "1"]
+    train([*command, "--per_device_train_batch_size", "54"])
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["held_out"] == 6
+    refused(InvalidOption, "54 images make no batch of 55", *command, "--per_device_train_batch_size", "55")
+    refused(InvalidOption, "60 images make no batch of 61", *command, "--per_device_train_batch_size", "61", *NO_SCORES)
+    refused(InvalidOption, "held_out=60 of 60 images", *command, "--held_out", "60")
+
+
+def test_images_of_the_splits_are_held_out_where_asked(tmp_path):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num_train_epochs", "1", "--per_device_train_batch_size", "30"]
+    train([*command, "--train_on", "coco/val", "--held_out", "20", "--output_dir", str(tmp_path / "run")])
+    ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10")[0] for way in ("i2t", "t2i", "t2t")]
+    assert log(tmp_path / "run", "eval_recall_at_10") == [pytest.approx(sum(ways) / 3)]
+
+
+def test_what_is_trained_on_does_not_select_unsaid(tmp_path):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, "--mode", "t2t", "--max_steps", "1", "--train_on", "coco/val"]
+    with pytest.warns(UserWarning, match="coco/val is trained on and selects the checkpoint; hold images out"):
+        train([*command, "--per_device_train_batch_size", "30", "--output_dir", str(tmp_path)])
 
 
 @pytest.mark.parametrize("mode", ["t2t", "i2t"])
@@ -150,6 +307,32 @@ def test_the_other_modes_train(tmp_path, mode):
     report = train([*command, *images, "--report_on", "test", "--output_dir", str(tmp_path)])
     assert all(value > 0 for value in log(tmp_path, "loss"))
     assert ("cxc/i2t/recall_at_1" in report.scores) is (mode == "i2t")
+
+
+def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
+    """Lower case and padding to the context, as in its training and in encoding."""
+    built, tokenizer, images = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=100)
+    built.save_pretrained(tmp_path / "start")
+    SiglipProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
+    seen, forward = [], SiglipModel.forward
+    monkeypatch.setattr(
+        SiglipModel, "forward", lambda self, **batch: seen.append(batch["input_ids"]) or forward(self, **batch)
+    )
+    command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
+    train([*command, "--loss", "softmax", "--max_steps", "1", "--output_dir", str(tmp_path / "end")])
+    assert [ids.shape for ids in seen] == [(64, 100)]
+    capitals = tokenizer.convert_tokens_to_ids([letter.upper() for letter in tiny_models.LETTERS[:26]])
+    assert not torch.isin(seen[0], torch.tensor(capitals)).any()
+
+
+def test_padding_comes_after_the_text_in_training_too(tmp_path):
+    built, tokenizer, images = tiny_models.dual()
+    tokenizer.padding_side = "left"
+    built.save_pretrained(tmp_path)
+    VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path)
+    _, processing = starting_model(ModelArguments(pretrained=str(tmp_path)), "i2t")
+    batch = processing.tokenizer.pad([{"input_ids": [5]}, {"input_ids": [5, 6]}])
+    assert batch["input_ids"] == [[5, 0], [5, 6]]
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "dual"])
@@ -229,6 +412,9 @@ def test_bad_input_is_refused(tmp_path):
     refused(TowerMissing, "has no text side", "--no_pretraining", "--text_model", str(vit), "--mode", "t2t")
     refused(TowerMissing, "has no image side", *BACKBONES, "--image_model", str(text), *IMAGES)
     refused(InvalidOption, "70 images make no batch of 71", *BACKBONES, "--per_device_train_batch_size", "71", *IMAGES)
+    alone = [*SAMPLE[:-3], *BACKBONES, "--per_device_train_batch_size", "61", *IMAGES]
+    with pytest.raises(InvalidOption, match="60 images make no batch of 61"):  # of coco/train, where nothing is said
+        train(alone)
     refused(UnknownName, "coco/val", *BACKBONES, "--train_on", "coco/vall", "--mode", "t2t")
 
 

@@ -27,6 +27,7 @@ RECIPE = ["--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--n
 RECIPE += ["--loss", "softmax", "--learning_rate", "3e-3", "--schedule", "other", "--lr_scheduler_type", "cosine"]
 RECIPE += ["--warmup_steps", "20", "--per_device_train_batch_size", "70", "--num_train_epochs", "800"]
 RECIPE += ["--eval_strategy", "no", "--save_strategy", "no", "--load_best_model_at_end", "False", "--use_cpu"]
+RECIPE += ["--max_grad_norm", "1"]
 DATA = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "--disable_tqdm", "True"]
 
 

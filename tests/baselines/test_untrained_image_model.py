@@ -9,7 +9,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 
 from cxc_eccv.baselines.demo import sample_images  # noqa: E402 - after the checks above
 from cxc_eccv.baselines.untrained.declared import Inputs, baseline_named  # noqa: E402
-from cxc_eccv.errors import MissingIds  # noqa: E402
+from cxc_eccv.errors import InvalidOption, MissingIds  # noqa: E402
 
 
 @pytest.fixture
@@ -27,6 +27,20 @@ def test_an_image_model_gives_image_image_retrieval(sample_library, saved_vit):
     assert run.images.vectors.shape == (len(sample_library.images("test")), 16)
     assert {key.rpartition("/")[0] for key in report.scores} == {"cxc/i2i", "cxc/sis"}
     assert json.dumps(report.provenance["model"])
+
+
+def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit):
+    found = {}
+    for share in (None, 0.875):
+        inputs = Inputs(model=str(saved_vit), images=sample_images(), central_crop=share)
+        report, found[share] = baseline_named("image_features")(sample_library, "test", inputs)
+        assert report.provenance.get("central_crop") == share
+    assert (found[None].images.vectors != found[0.875].images.vectors).any()
+    inputs = Inputs(features=saved_vit / "features.npz", central_crop=0.875)
+    with pytest.raises(InvalidOption, match="features of a file are as they are"):
+        baseline_named("image_features")(sample_library, "test", inputs)
+    with pytest.raises(InvalidOption, match="random does not read --central-crop"):
+        baseline_named("random")(sample_library, "test", Inputs(central_crop=0.875))
 
 
 def test_missing_images_are_counted(sample_library, saved_vit, tmp_path):

@@ -123,7 +123,7 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
     CharGruConfig(vocab_size=len(tokenizer()), hidden_size=7, attention_size=4, image_feature_size=3).save_pretrained(
         tmp_path
     )
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="weights and config do not fit"):
         text_encoder(str(tmp_path))
 
 

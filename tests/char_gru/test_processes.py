@@ -1,4 +1,4 @@
-"""The character GRU on two gloo processes trains as on one: losses, gradients, snapshots, ensemble, report."""
+"""The character GRU on two gloo processes trains as on one: losses, snapshots, ensemble, report."""
 
 import json
 import os
@@ -10,15 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
 pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
 
-import char_gru_worker  # noqa: E402 - after the checks above
-
-from cxc_eccv.baselines.char_gru.batches import SharedBatches  # noqa: E402
-from cxc_eccv.baselines.char_gru.script import train  # noqa: E402
-from cxc_eccv.encoding.text_encoder import text_encoder  # noqa: E402
-from cxc_eccv.errors import InvalidOption  # noqa: E402
+from cxc_eccv.baselines.char_gru.batches import SharedBatches
+from cxc_eccv.baselines.char_gru.script import train
+from cxc_eccv.encoding.text_encoder import text_encoder
+from cxc_eccv.errors import InvalidOption
 
 TESTS = Path(__file__).parents[1]
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
@@ -35,21 +33,8 @@ def torchrun(*arguments):
     return done
 
 
-@pytest.mark.slow
-def test_losses_and_gradients_are_those_of_the_whole_batch(tmp_path):
-    torchrun("step", tmp_path)
-    for rank in range(2):
-        for case, (loss, grads) in torch.load(tmp_path / f"{rank}.pt").items():
-            expected, whole = char_gru_worker.step(*case)
-            assert float(expected) > 0.1
-            torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
-            assert grads.keys() == whole.keys()
-            for name, gradient in grads.items():
-                torch.testing.assert_close(gradient, whole[name], rtol=1e-3, atol=1e-6, msg=f"{case} {name}")
-
-
 PARTS = ["--data_dir", "sample", "--train_on", "coco/val", "--held_out", "20", "--report_on", "test"]
-SMALL = ["--hidden_size", "8", "--images", "8", "--captions", "2", "--cycle_epochs", "1", "--highest_rate", "0.02"]
+SMALL = ["--hidden_size", "8", "--images", "8", "--captions", "5", "--cycle_epochs", "1", "--highest_rate", "0.02"]
 
 
 def arguments(folder, epochs):
@@ -68,8 +53,8 @@ def assert_same_vectors(one, two):
 def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     report = train(arguments(one, 4))
-    done = torchrun("train", tmp_path, *arguments(two, 4))
-    assert done.stdout.count("held-out text-text R@10") == 4
+    done = torchrun(tmp_path, *arguments(two, 4))
+    assert done.stdout.count("on the selection images") == 5
     logs = [
         json.loads((run / "checkpoints" / "checkpoint-20" / "trainer_state.json").read_text()) for run in (one, two)
     ]
@@ -91,17 +76,17 @@ def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_pa
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_processes_share_the_batches_of_one(processes):
-    alone = SharedBatches(50, 12, seed=5)
-    parts = [SharedBatches(50, 12, seed=5, rank=rank, processes=processes) for rank in range(processes)]
+    alone = SharedBatches([1] * 50, 12, seed=5)
+    parts = [SharedBatches([1] * 50, 12, seed=5, rank=rank, processes=processes) for rank in range(processes)]
     orders = []
     for epoch in range(2):
         for sampler in (alone, *parts):
             sampler.epoch = epoch
         whole = list(alone)
-        orders.append([index for batch in whole for _, index in batch])
+        orders.append([index for batch in whole for _, index, _ in batch])
         assert [len(batch) for batch in whole] == [12, 12, 12, 12, 2]
         assert sorted(orders[-1]) == list(range(50))
-        assert {number for batch in whole for number, _ in batch} == {epoch}
+        assert {draw[::2] for batch in whole for draw in batch} == {(epoch, 0)}
         shared = list(zip(*parts, strict=True))
         assert [len(batch) for batch in shared[0]] == [12 // processes] * processes
         # Two images are not enough for three processes.
@@ -110,13 +95,15 @@ def test_processes_share_the_batches_of_one(processes):
     assert orders[0] != orders[1]
 
 
-def test_an_image_alone_makes_no_batch():
-    assert [len(batch) for batch in SharedBatches(9, 4)] == [4, 4]
-    assert [len(batch) for batch in SharedBatches(9, 4, rank=1, processes=2)] == [2, 2]
-    assert [len(batch) for batch in SharedBatches(11, 4, rank=1, processes=2)] == [2, 2, 1]
+def test_an_image_alone_joins_the_batch_before():
+    sizes = {(9, 1): [4, 5], (9, 2): [2, 2], (11, 2): [2, 2, 1], (13, 4): [1, 1, 1]}
+    for (images, processes), expected in sizes.items():
+        found = SharedBatches([1] * images, 4, rank=processes - 1, processes=processes)
+        assert [len(batch) for batch in found] == expected
+        assert len(found) == len(expected)
 
 
 @pytest.mark.parametrize(("count", "size", "processes"), [(50, 10, 3), (50, 1, 1), (1, 4, 1), (2, 3, 3)])
 def test_batches_that_cannot_be_shared(count, size, processes):
     with pytest.raises(InvalidOption, match="processes"):
-        SharedBatches(count, size, processes=processes)
+        SharedBatches([1] * count, size, processes=processes)

@@ -42,6 +42,10 @@ def test_a_run_that_goes_on_equals_one_without_a_break(tmp_path):
     assert list(scores) == ["step-000002", "step-000004", "step-000006"]  # two batches an epoch
     assert scores == json.loads((parts / "snapshots" / "snapshots.json").read_text())
     assert text_encoder(str(whole / "ensemble"))(["a red circle"]).shape == (1, 16)
+    curves = (whole / "curves.csv").read_text()
+    assert curves.splitlines()[0] == "epoch,step,selection,t2t/recall_at_1,t2t/recall_at_5,t2t/recall_at_10"
+    assert [line.partition(",")[0] for line in curves.splitlines()[1:]] == ["0", "1", "2", "3"]
+    assert curves == (parts / "curves.csv").read_text()
     with pytest.raises(CheckpointMismatch, match="seed was 0 and is 1"):
         train(command(parts, "--epochs", "4", "--seed", "1"))
 
@@ -75,6 +79,12 @@ def test_captions_with_image_features(tmp_path, sample_library):
     save_embeddings(tmp_path / "features.npz", EmbeddingsRun(images, None))
     options = ["--image_features", str(tmp_path / "features.npz"), "--captions", "1", "--epochs", "2"]
     report = train(command(tmp_path / "run", *options, "--report_on", "test"))
+    # Five captions of 56 images, in batches of 30 and 26 images each.
+    assert list(json.loads((tmp_path / "run" / "snapshots" / "snapshots.json").read_text())) == [
+        "step-000010",
+        "step-000020",
+    ]
+    assert (tmp_path / "run" / "curves.csv").read_text().startswith("epoch,step,selection,i2t/recall_at_1,")
     assert {"coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1"} <= report.scores.keys()
     save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[0], None))
     with pytest.raises(MissingIds, match="the features lack"):
@@ -90,7 +100,55 @@ def test_bad_options(tmp_path):
         train(command(tmp_path, "--epochs", "2", "--images", "1"))
 
 
+def test_parts_that_share_images_are_refused(tmp_path):
+    parts = ["--data_dir", "sample", "--output_dir", str(tmp_path), "--epochs", "2", "--cycle_epochs", "1"]
+    with pytest.raises(InvalidOption, match="60 images are in --train_on and in --select_on, the first"):
+        train([*parts, "--train_on", "coco/train", "coco/val", "--select_on", "coco/val"])
+    with pytest.raises(InvalidOption, match="60 images are in --train_on and in --report_on test"):
+        train([*parts, "--train_on", "coco/train", "coco/test", "--report_on", "test"])
+    with pytest.raises(InvalidOption, match="give --image_features"):
+        train([*parts, "--train_on", "coco/train", "--report_on", "flickr8k/test"])
+
+
+FLICKR8K = {"train": 12, "dev": 4, "test": 6}
+
+
+@pytest.fixture
+def flickr8k(tmp_path):
+    """A mirror of small Flickr8k lists beside the sample's COCO, and features of its images."""
+    folder, first, lines = tmp_path / "mirror" / "flickr", 100, []
+    folder.mkdir(parents=True)
+    for split, count in FLICKR8K.items():
+        names = [f"{first + place}_ab.jpg" for place in range(count)]
+        (folder / f"Flickr_8k.{split}Images.txt").write_text("\n".join(names) + "\n")
+        lines += [f"{name}#{place}\tA dog {'runs ' * place}{name[:3]} ." for name in names for place in range(5)]
+        first += count
+    (folder / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n")
+    ids = np.arange(100, first)
+    vectors = np.random.default_rng(0).standard_normal((ids.size, 6))
+    save_embeddings(tmp_path / "features.npz", EmbeddingsRun(Embeddings(ids, vectors), None))
+    catalog = ['edition = "small"']
+    for name in ("flickr8k_tokens", *(f"flickr8k_{split}_images" for split in FLICKR8K)):
+        catalog += [f"[entries.{name}]"]
+    (tmp_path / "mirror" / "catalog.toml").write_text("\n".join(catalog) + "\n")
+    return tmp_path
+
+
+def test_the_papers_own_task_is_a_preset(flickr8k):
+    command = ["--preset", "flickr8k", "--data_dir", str(flickr8k / "mirror"), "--hidden_size", "4", "--images", "6"]
+    command += ["--image_features", str(flickr8k / "features.npz"), "--epochs", "2", "--cycle_epochs", "1"]
+    report = train([*command, "--output_dir", str(flickr8k / "run")])
+    scores = json.loads((flickr8k / "run" / "snapshots" / "snapshots.json").read_text())
+    assert list(scores) == ["step-000010", "step-000020"]  # 60 captions an epoch, six a batch
+    rows = {row.key: row for row in report.results}
+    assert (rows["flickr8k/i2t/recall_at_1"].n_queries, rows["flickr8k/t2i/recall_at_1"].n_queries) == (6, 30)
+    assert report.provenance["intervals"] == "binomial_images"
+    assert report.provenance["training"]["select_on"] == ["flickr8k/dev"]
+    files = report.provenance["data"]["files"]
+    assert {"flickr8k_test_images", "flickr8k_tokens"} <= files.keys()
+
+
 def test_an_image_that_is_left_over_ends_no_run(tmp_path):
-    # 57 images in batches of 28: one remains, which has no negative.
+    # 57 images in batches of 28: one remains, which has no negative alone.
     train(command(tmp_path, "--epochs", "2", "--held_out", "3", "--images", "28"))
     assert (tmp_path / "ensemble" / "model.safetensors").is_file()

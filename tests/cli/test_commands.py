@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -45,14 +44,20 @@ def embeddings(sample_library, tmp_path):
     return path
 
 
-def test_help_names_every_command_and_is_quick():
-    start = time.perf_counter()
+def test_help_names_every_command():
     text = run("--help")
-    assert time.perf_counter() - start < 5  # a bound against importing datasets or torch; the benchmark has figures
     for command in ("build", "evaluate", "report", "compare", "baseline", "demo", "push", "submit", "list"):
         assert command in text
         assert "cxc-eccv" in run(command, "--help")
     assert run("--version").strip() == f"cxc-eccv {__version__}"
+
+
+def test_help_is_quick_as_it_imports_nothing_heavy():
+    heavy = ("numpy", "pyarrow", "scipy", "datasets", "evaluate", "torch", "transformers", "matplotlib")
+    code = "import atexit, sys; from cxc_eccv.cli import main\n"
+    code += f"atexit.register(lambda: print('imported:', [name for name in {heavy} if name in sys.modules]))\nmain()"
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "imported: []"
 
 
 def test_demo_runs_the_whole_path(tmp_path):
@@ -80,7 +85,7 @@ def test_evaluate_writes_the_report(embeddings, tmp_path):
     assert "cxc/t2t/median_rank" in report["scores"]
     assert report["provenance"]["data"]["edition"] == "sample"
     assert "skipped coco_1k" in text
-    tasks = {"coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment", "plausible_match"}
+    tasks = {"co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment", "plausible_match"}
     assert {row["task"] for row in report["results"]} == tasks
 
 

@@ -59,7 +59,7 @@ def write(tmp_path):
 
 
 def test_two_reports_are_compared(run, write, tmp_path):
-    status, out, _ = run(write("old", 0.4), write("new", 0.6), "--samples", 2000, "--output", tmp_path / "out")
+    status, out, _ = run(write("old", 0.4), write("new", 0.6), "--all-metrics", "--output", tmp_path / "out")
     assert status == 0
     assert "new against old" in out
     assert "i2t mAP@R" in out
@@ -161,7 +161,7 @@ def evaluated(run, sample_library, tmp_path):
 
 def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
     old, new = evaluated("old", 2.0), evaluated("new", 0.5)
-    status, out, _ = run(old, new, "--samples", 5000, "--data-dir", "sample", "--output", tmp_path / "out")
+    status, out, _ = run(old, new, "--all-metrics", "--data-dir", "sample", "--output", tmp_path / "out")
     assert (status, "new against old" in out) == (0, True)
     found = json.loads((tmp_path / "out" / "compare.json").read_text())
     scores = [json.loads(path.read_text())["scores"] for path in (old, new)]

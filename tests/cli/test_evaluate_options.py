@@ -1,5 +1,6 @@
 """``cxc-eccv evaluate``: per-query values beside the report, intervals, policies for pairs without a label."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cxc_eccv.cli import app
-from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.runs import save_embeddings
+from cxc_eccv.cli.user_tables import policy, read_captions
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.runs import load_embeddings, save_embeddings
 
 
 @pytest.fixture
@@ -120,6 +122,11 @@ def test_predicted_labels_from_a_file(evaluate, make_run, sample_library, tmp_pa
         ("half.parquet", "PAR1", "no readable table of predicted labels"),
         ("half.jsonl", '{"image_id": 1', "no readable table of predicted labels"),
         ("other.csv", "image_id,label\n1,1\n", "no caption_id among the columns"),
+        ("text.csv", "image_id,caption_id,label\n1,2,1\n1,x,1\n", r"text\.csv, line 3, column 'caption_id': found 'x'"),
+        ("label.csv", "image_id,caption_id,label\n1,2,0.5\n", r"line 2, column 'label': found '0\.5', expected 1 or 0"),
+        ("quote.csv", 'image_id,caption_id,label\n1,"2,1\n1,3,1"\n', "line 2: found a stray or unclosed quote"),
+        ("twice.csv", "image_id,label,label\n1,1,1\n", "two columns 'label'"),
+        ("twice.jsonl", '{"image_id": 1, "image_id": 2}', "no readable table of predicted labels"),
     ],
 )
 def test_labels_that_cannot_be_read(evaluate, tmp_path, name, content, words):
@@ -132,3 +139,40 @@ def test_labels_that_cannot_be_read(evaluate, tmp_path, name, content, words):
 def test_an_unknown_policy(evaluate):
     with pytest.raises(UnknownName, match="did you mean 'leave_out'"):
         evaluate("--tasks", "entailment", "--unjudged", "leaveout")
+
+
+def test_a_column_of_a_parquet_file_that_is_there_twice(tmp_path):
+    columns = [pa.array([1]), pa.array([2]), pa.array(["a"])]
+    pq.write_table(pa.table(columns, names=["caption_id", "caption_id", "text"]), tmp_path / "mine.parquet")
+    with pytest.raises(DataError, match="no readable table of captions"):
+        read_captions(tmp_path / "mine.parquet")
+
+
+def test_labels_as_words(tmp_path):
+    (tmp_path / "labels.csv").write_text("image_id,caption_id,label\n1,2,true\n1,-3,False\n")
+    assert policy(str(tmp_path / "labels.csv")).to_pydict() == {
+        "image_id": [1, 1],
+        "caption_id": [2, -3],
+        "label": [1, 0],
+    }
+
+
+def test_the_similarity_of_the_file_and_of_the_option(evaluate, file):
+    save_embeddings(file, dataclasses.replace(load_embeddings(file), similarity="dot"))
+    by_file, folder = evaluate("--tasks", "coco_5k")
+    assert "Similarity, said by" in (folder / "report.md").read_text()
+    by_option, _ = evaluate("--tasks", "coco_5k", "--similarity", "cosine")
+    found = [[one["provenance"][name] for name in ("similarity", "similarity_from")] for one in (by_file, by_option)]
+    assert found == [["dot", "the run"], ["cosine", "the caller"]]
+    with pytest.raises(UnknownName, match="unknown similarity 'l2'"):
+        evaluate("--similarity", "l2")
+
+
+@pytest.mark.parametrize("option", [("--similarity", "nonsense"), ("--device", "x")])
+def test_options_of_embeddings_are_refused_for_scores(option, file, tmp_path):
+    run = load_embeddings(file)
+    scores = run.images.vectors @ run.captions.vectors.T
+    np.savez(tmp_path / "scores.npz", image_ids=run.images.ids, caption_ids=run.captions.ids, scores=scores)
+    result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "scores.npz"), "--data-dir", "sample", *option])
+    assert isinstance(result.exception, InvalidOption)
+    assert "is for embeddings, and this run has scores; leave it out" in str(result.exception)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
@@ -9,12 +10,16 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 from typer.testing import CliRunner  # noqa: E402 - after the checks above
 
+from cxc_eccv.baselines.bag_of_words import TfIdf  # noqa: E402
 from cxc_eccv.baselines.char_gru.characters import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.configuration import CharGruConfig  # noqa: E402
 from cxc_eccv.baselines.char_gru.model import CharGruModel  # noqa: E402
+from cxc_eccv.baselines.char_gru.scoring import StsCorrelations  # noqa: E402
 from cxc_eccv.cli import app  # noqa: E402
-from cxc_eccv.errors import UnknownName  # noqa: E402
+from cxc_eccv.encoding.text_encoder import text_encoder  # noqa: E402
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
+from cxc_eccv.sts import evaluate_sts  # noqa: E402
 
 SENTENCES = ["a dog runs", "the cat sleeps", "two men", "a red bus", "one small child", "a dog ran"]
 
@@ -58,3 +63,61 @@ def test_a_table_and_two_files(model, mirror, tmp_path):
 def test_an_unknown_task_is_refused_before_the_model_is_loaded():
     result = run("--model", "no-such-model", "--tasks", "sts2011")
     assert isinstance(result.exception, UnknownName)
+
+
+def sts2013(mirror, *arguments):
+    return run("--tasks", "sts2013", "--data-dir", mirror, "--allow-modified", *arguments)
+
+
+def test_a_bag_of_words_says_what_it_was_fitted_on(mirror, tmp_path):
+    result = sts2013(mirror, "--baseline", "bow", "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("Fitted on the distinct sentences of each task, without their scores: vocabulary")
+    content = json.loads((tmp_path / "out" / "sts.json").read_text())
+    assert content["provenance"]["model"] == "TF-IDF bag of words"
+    assert content["provenance"]["fitted_on"].startswith("the distinct sentences of each task")
+    assert "\nFitted on the distinct sentences" in (tmp_path / "out" / "sts.md").read_text()
+    # By hand: cosines of TF-IDF over the six sentences.
+    model = TfIdf.fit(list(dict.fromkeys(SENTENCES)))
+    vectors = model.encode(SENTENCES).toarray()
+    cosine = [vectors[place] @ vectors[-1 - place // 2] for place in range(6)]
+    rows = {row["name"]: row for row in content["tasks"]["sts2013"]}
+    assert rows["fnwn"]["pearson"] == pytest.approx(np.corrcoef(cosine, range(6))[0, 1], abs=1e-6)
+
+
+def test_averaged_word_vectors_say_how_many_words_they_know(mirror, tmp_path):
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text(
+        "".join(f"{word} {place} 1 {place % 3}\n" for place, word in enumerate(["a", "dog", "cat", "two", "red"]))
+    )
+    with pytest.warns(UserWarning, match="1 of 6 texts hold no word with a vector"):
+        result = sts2013(mirror, "--baseline", "word_vectors", "--vectors", vectors)
+    assert result.exit_code == 0, result.output
+    assert "Fitted on nothing; 5 of the 14 words of the sentences have a vector." in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ([], InvalidOption, "give either --model, or --baseline"),
+        (["--model", "m", "--baseline", "bow"], InvalidOption, "give either --model, or --baseline"),
+        (["--model", "m", "--vectors", "v"], InvalidOption, "give either --model, or --baseline"),
+        (["--baseline", "bow", "--vectors", "v"], InvalidOption, "reads no vectors"),
+        (["--baseline", "word_vectors"], InvalidOption, "needs --vectors FILE"),
+        (["--baseline", "bom"], UnknownName, "did you mean 'bow'"),
+        (["--baseline", "word_vectors", "--vectors", "no.txt"], MalformedSource, "no.txt: found no file"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(mirror, words, error, message):
+    result = sts2013(mirror, *words)
+    assert isinstance(result.exception, error)
+    assert message in str(result.exception)
+
+
+def test_the_curve_of_a_training_run_is_the_reports_mean(model, mirror):
+    library = Library(mirror, allow_modified=True)
+    encoder = text_encoder(str(model))
+    found = StsCorrelations(library, ["sts2013"])(encoder)
+    assert found == {"sts2013/pearson": evaluate_sts(encoder, library, ["sts2013"]).row("sts2013", "mean").pearson}
+    with pytest.raises(UnknownName, match="STS task"):
+        StsCorrelations(library, ["sts2011"])

@@ -9,6 +9,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 from cxc_eccv.cli import main
 
 SAMPLE = ["--data_dir", "sample", "--no_pretraining", "--text_model", "sample", "--mode", "t2t", "--use_cpu"]
+SAMPLE += ["--per_device_train_batch_size", "32"]
 SHORT = ["--max_steps", "1", "--eval_strategy", "no", "--load_best_model_at_end", "False", "--disable_tqdm", "True"]
 
 

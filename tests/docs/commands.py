@@ -24,6 +24,7 @@ NOT_RUN = {
     "mkdocs": "builds the site; test_site.py does",
     "torchrun": "starts processes; tests/encoding/test_processes.py does",
     "hf auth login": "asks for a token",
+    "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

@@ -1,8 +1,7 @@
-"""The scripts of ``examples`` run offline in seconds, and print what they are for."""
+"""The scripts of ``examples`` run offline, and print what they are for."""
 
 import ast
 import re
-import time
 
 import numpy as np
 import pytest
@@ -13,10 +12,8 @@ SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_is_quick_and_named_on_its_page(name):
-    started = time.perf_counter()
+def test_a_script_runs_and_is_named_on_its_page(name):
     assert run_example(f"examples/{name}")
-    assert time.perf_counter() - started < 60  # a bound against real work; they take 1 to 3 s
     assert f"python examples/{name}" in (DOCS / "examples.md").read_text(encoding="utf-8")
     assert f"python examples/{name}" in ast.get_docstring(ast.parse((ROOT / "examples" / name).read_text()))
 

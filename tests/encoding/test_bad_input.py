@@ -1,6 +1,8 @@
 """What encoding makes of bad input: an error that names it, or a counted warning; never a silent guess."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +40,7 @@ def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
     with pytest.raises(MalformedSource, match=r"000000000003\.png: found .*, expected a complete image"):
         encode(model, images=pictures, processor=images, progress=False)
     pictures[2][1].unlink()
-    with pytest.raises(SourceMissing, match=r"no image .*COCO_val2014_000000000003\.png; add the file"):
+    with pytest.raises(SourceMissing, match=r"000000000003\.png; add the file; cxc-eccv encode .* --skip-bad-images"):
         encode(model, images=pictures, processor=images, progress=False)
 
 
@@ -54,6 +56,8 @@ def test_bad_images_can_be_left_out_and_are_reported(pictures, tmp_path):
     np.testing.assert_allclose(run.images.vectors, whole.images.vectors[1:3], rtol=1e-4, atol=1e-5)
     record = json.loads((tmp_path / "run.encoding.json").read_text())
     assert set(record["skipped"]) == {"1", "4"}
+    assert record["skipped"]["4"] == f"no image {pictures[3][1]}; add the file"  # not a remedy that was taken
+    assert "--skip-bad-images" not in (tmp_path / "run.encoding.json").read_text()
     for _, path in pictures[1:3]:
         path.unlink()
     with pytest.raises(DataError, match="none of the 4 images can be read, the first, 1:"):
@@ -158,3 +162,55 @@ def test_vectors_that_are_not_finite_name_the_item():
     model.embeddings.word_embeddings.weight.data[tiny_models.WORDS.index("cat")] = np.nan
     with pytest.raises(MalformedRun, match=r"1 vectors hold NaN.*the first for id 8"):
         encode(model, captions=[(7, "a dog"), (8, "a cat")], processor=tokenizer, progress=False)
+
+
+DAMAGES = {"a list": "[]", "null": "null", "a number": "3", "cut short": '{"version": ', "empty": "", "text": '"x"'}
+JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "preprocessor_config.json")
+
+
+@pytest.fixture(scope="module")
+def saved_clip(tmp_path_factory):
+    return tiny_models.save(tiny_models.clip(), tmp_path_factory.mktemp("models") / "clip")
+
+
+@pytest.fixture
+def folder(saved_clip, tmp_path):
+    return Path(shutil.copytree(saved_clip, tmp_path / "model"))
+
+
+def load_all(folder):
+    model = load_model(str(folder), device="cpu")
+    model.processors.tokenizer()
+    model.processors.image_processor()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", JSON_FILES)
+def test_a_damaged_file_of_a_model_is_named(folder, name, damage):
+    (folder / name).write_text(DAMAGES[damage])
+    with pytest.raises(ModelError, match=rf"{folder}.*\({name} is no JSON object\)"):
+        load_all(folder)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_empty_weights_are_named(folder, name):
+    (folder / "model.safetensors").unlink()
+    (folder / name).touch()
+    with pytest.raises(ModelError, match=rf"{folder}: .*\({name} is empty\)"):
+        load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_weights_that_are_none_are_refused(folder, name):
+    (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(b"no weights at all")
+    with pytest.raises(ModelError, match=str(folder)):
+        load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("architectures", ["3", "[3]", '{"a": 1}', '["NoSuchModelWithProjection"]'])
+def test_an_architecture_that_is_none_is_refused(folder, architectures):
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": json.loads(architectures)}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=str(folder)):
+        load_model(str(folder), device="cpu")

@@ -9,7 +9,8 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 import torch  # noqa: E402 - after the skip
 
 from cxc_eccv.encoding import encode, rerank, score_pairs  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, MissingIds, ModelError  # noqa: E402 - after the skip
+from cxc_eccv.encoding.reranked import candidates  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError  # noqa: E402 - after the skip
 from cxc_eccv.runs import EmbeddingsRun, load_run  # noqa: E402 - after the skip
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
@@ -75,6 +76,16 @@ def test_reranking_orders_the_candidates_of_the_first_stage(parts, first_stage, 
             place = lists["t2i"].query_ids.tolist().index(caption)
             assert lists["t2i"].items[2 * place : 2 * place + 2].tolist() == [1 + row for row in best]
     np.testing.assert_array_equal(run.lists["i2t"].scores, written.lists["i2t"].scores)
+
+
+def test_candidates_are_those_of_the_similarity_that_the_run_is_meant_for():
+    ids = np.array([1]), np.array([7, 8])
+    sides = Embeddings(ids[0], [[1.0, 0.0]]), Embeddings(ids[1], [[0.1, 0.0], [5.0, 5.0]])
+    found = [candidates(EmbeddingsRun(*sides, similarity=one), *ids, 1)["i2t"] for one in (None, "cosine", "dot")]
+    assert [rows.tolist() for rows in found] == [[[0]], [[0]], [[1]]]
+    zero = EmbeddingsRun(sides[0], Embeddings(ids[1], [[1.0, 0.0], [0.0, 0.0]]))
+    with pytest.raises(MalformedRun, match=r"1 of 2 captions have the zero vector.* the first: 8"):
+        candidates(zero, *ids, 1)
 
 
 def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):

@@ -1,5 +1,7 @@
 """Dual encoders: every vector is that of the model's own forward pass on the item alone."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,9 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 
 import torch  # noqa: E402 - after the skip
 
-from cxc_eccv.encoding import encode  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
 
 DUAL = {name: getattr(tiny_models, name) for name in ("clip", "siglip", "siglip2", "align", "dual")}
 
@@ -54,3 +58,102 @@ def test_a_folder_and_a_saved_model_give_what_the_loaded_ones_give(tmp_path):
     assert one.images.ids.tolist() == [1, 2, 3]
     np.testing.assert_array_equal(one.images.vectors, other.images.vectors)
     np.testing.assert_array_equal(one.captions.vectors, other.captions.vectors)
+
+
+CAPITALS = [(1, "A Dog on the Bus"), (2, "TWO CATS."), (3, "a dog on the bus")]
+
+
+@pytest.mark.parametrize("kind", ["siglip", "siglip2"])
+def test_a_folder_of_siglip_2_gets_its_texts_in_lower_case_and_64_tokens(kind, tmp_path):
+    """Of fixed resolution, it says ``siglip`` and has a tokenizer that keeps capitals; else ``siglip2`` lowers them."""
+    model, tokenizer, images = getattr(tiny_models, kind)(tiny_models.gemma_tokenizer(), positions=64)
+    folder = str(tiny_models.save((model, tokenizer, images), tmp_path / "model"))
+    run = encode(folder, captions=CAPITALS, device="cpu", output=tmp_path / "run.npz", progress=False)
+    for (_, text), vector in zip(CAPITALS, run.captions.vectors, strict=True):
+        ids = [tokenizer.convert_tokens_to_ids(letter.replace(" ", "▁")) for letter in text.lower()] + [1]
+        inputs = {"input_ids": torch.tensor([ids + [0] * (64 - len(ids))])}
+        close(vector, alone(model, "get_text_features", inputs))
+    np.testing.assert_array_equal(run.captions.vectors[0], run.captions.vectors[2])
+    record = json.loads((tmp_path / "run.encoding.json").read_text())
+    assert record["lowercased"] is (kind == "siglip")
+    np.testing.assert_array_equal(text_encoder(folder, device="cpu")(["A DOG"]), text_encoder(folder)(["a dog"]))
+
+
+def test_the_case_of_texts_can_be_chosen_and_is_part_of_the_fingerprint(tmp_path):
+    model, tokenizer, _ = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
+    folder = tiny_models.save((model, tokenizer), tmp_path / "model")
+    prints, vectors = {}, {}
+    for lowercase in (None, True, False):
+        loaded = load_model(folder, device="cpu", lowercase=lowercase)
+        run = encode(loaded, captions=CAPITALS, output=tmp_path / "run.npz", progress=False)
+        record = json.loads((tmp_path / "run.encoding.json").read_text())
+        assert record["lowercased"] is (lowercase is not False)
+        prints[lowercase], vectors[lowercase] = record["fingerprint"], run.captions.vectors
+    assert prints[None] == prints[True] != prints[False]
+    np.testing.assert_array_equal(vectors[None], vectors[True])
+    assert np.abs(vectors[None] - vectors[False]).max(axis=1).tolist()[2] == 0
+    assert np.abs(vectors[None] - vectors[False]).max(axis=1)[:2].min() > 0
+    assert tokenizer("A")["input_ids"] != tokenizer("a")["input_ids"]
+
+
+def test_the_first_siglip_and_other_models_keep_what_their_tokenizers_keep(tmp_path):
+    words = {word: place for place, word in enumerate([*tiny_models.WORDS, "Dog"])}
+    tokenizer = tiny_models.transformers.BertTokenizer(vocab=words, model_max_length=16, do_lower_case=False)
+    model, _, _ = tiny_models.siglip(tokenizer)
+    options = {"output": tmp_path / "run.npz", "processor": tokenizer, "progress": False}
+    run = encode(model, captions=[(1, "Dog"), (2, "dog")], **options)
+    assert np.abs(run.captions.vectors[0] - run.captions.vectors[1]).max() > 0
+    assert json.loads((tmp_path / "run.encoding.json").read_text())["lowercased"] is False
+    lowered = encode(load_model(model, processor=tokenizer, lowercase=True), captions=[(1, "Dog")], progress=False)
+    close(lowered.captions.vectors[0], run.captions.vectors[1])
+
+
+def test_the_text_tower_of_siglip_alone_gives_the_vectors_of_the_pair():
+    model, tokenizer, _ = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
+    expected = text_encoder(model, processor=tokenizer)(["A dog", "two cats"])
+    np.testing.assert_array_equal(text_encoder(model.text_model, processor=tokenizer)(["a dog", "two cats"]), expected)
+
+
+def test_padding_on_the_left_moves_no_text():
+    model, tokenizer, _ = tiny_models.dual()
+    expected = text_encoder(model, processor=tokenizer)(tiny_models.TEXTS)
+    tokenizer.padding_side = "left"
+    close(text_encoder(model, processor=tokenizer)(tiny_models.TEXTS), expected)
+
+
+@pytest.mark.parametrize("name", ["dual", "vit"])
+def test_a_central_crop_is_of_the_area_and_of_the_fingerprint(name, tmp_path):
+    model, tokenizer, images = getattr(tiny_models, name)()
+    whole = tiny_models.picture(3, (400, 200))
+    # sqrt(0.875) of either side
+    middle = whole.crop((13, 6, 387, 193))
+    assert middle.width * middle.height == pytest.approx(0.875 * 400 * 200, rel=0.005)
+    options = {"processor": (tokenizer, images) if tokenizer else images, "progress": False}
+    prints = []
+    for share, seen in ((0.875, middle), (None, whole), (1, whole)):
+        run = encode(model, images=[(1, whole)], central_crop=share, output=tmp_path / "run.npz", **options)
+        np.testing.assert_array_equal(run.images.vectors, encode(model, images=[(1, seen)], **options).images.vectors)
+        record = json.loads((tmp_path / "run.encoding.json").read_text())
+        assert record["central_crop"] == share
+        prints.append(record["fingerprint"])
+    assert len(set(prints)) == 3
+    for share in (0, -0.5, 1.01, float("nan"), True):
+        with pytest.raises(InvalidOption, match="expected a share of the area above 0 and at most 1"):
+            encode(model, images=[(1, whole)], central_crop=share, **options)
+
+
+def test_a_crop_without_images_is_refused():
+    model, tokenizer, _ = tiny_models.dual()
+    with pytest.raises(InvalidOption, match="central_crop is for images"):
+        encode(model, captions=[(1, "a dog")], processor=tokenizer, central_crop=0.5, progress=False)
+
+
+@pytest.mark.parametrize(("normalize", "similarity"), [(None, "cosine"), (True, "cosine"), (False, "dot")])
+def test_the_file_says_what_the_model_compares_by(normalize, similarity, tmp_path):
+    model, tokenizer, images = tiny_models.clip()
+    if normalize is not None:
+        model.config.normalize = normalize
+    captions = {"caption_id": [5, 6], "text": ["a dog", "a cat"]}
+    path = tmp_path / "clip.safetensors"
+    run = encode(model, captions=captions, processor=(tokenizer, images), output=path, progress=False)
+    assert (run.similarity, load_embeddings(path).similarity) == (similarity, similarity)

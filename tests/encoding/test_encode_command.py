@@ -1,5 +1,6 @@
 """``cxc-eccv encode``: from a folder of images and a saved model to a file that evaluate takes."""
 
+import json
 import re
 import sys
 
@@ -66,11 +67,30 @@ def test_one_side_alone(command, model, tmp_path):
     assert load_run(tmp_path / "c.npz").images is None
 
 
+def test_case_and_crop(command, model, tmp_path):
+    words = ("--model", model("dual"), "--images", IMAGES, "--no-lowercase", "--central-crop", "0.875")
+    status, out = command(*words, "--output", tmp_path / "run.npz")
+    assert status == 0, out.err
+    record = json.loads((tmp_path / "run.encoding.json").read_text())
+    assert (record["lowercased"], record["central_crop"]) == (False, 0.875)
+    assert command("--model", model("bert"), "--lowercase", "--output", tmp_path / "t.npz")[0] == 0
+    assert json.loads((tmp_path / "t.encoding.json").read_text())["lowercased"] is True
+
+
 def test_captions_of_a_file(command, model, tmp_path):
     (tmp_path / "mine.csv").write_text("caption_id,text\n7,a dog\n8,a cat\n")
     words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
     assert command(*words)[0] == 0
     assert load_run(tmp_path / "t.npz").captions.ids.tolist() == [7, 8]
+
+
+def test_a_quote_in_a_file_of_captions_swallows_no_caption(command, model, tmp_path):
+    (tmp_path / "mine.csv").write_text('caption_id,text\n1,a\n2,"b\n3,c\n4,d"\n')
+    words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
+    status, out = command(*words)
+    assert status == 2
+    assert "mine.csv, line 3: found a stray or unclosed quote" in " ".join(out.err.split())
+    assert not (tmp_path / "t.npz").exists()
 
 
 def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tmp_path):
@@ -95,6 +115,12 @@ def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tm
         (("--model", "bert", "--device", "cuda:77"), "InvalidOption: device 'cuda:77' cannot be used"),
         (("--model", "bert", "--dtype", "int8"), "InvalidOption: dtype 'int8': choose"),
         (("--model", "bert", "--batch-size", 0), "InvalidOption: batch_size is 0"),
+        (("--model", "vit", "--images", IMAGES, "--central-crop", 1.5), "InvalidOption: central_crop is 1.5"),
+        (
+            ("--model", "blip", "--images", IMAGES, "--central-crop", 0.5),
+            "--central-crop is for models with embeddings",
+        ),
+        (("--model", "bert", "--central-crop", 0.5), "InvalidOption: central_crop is for images"),
         (("--model", "/absent"), "ModelError: /absent: no model there"),
     ],
 )

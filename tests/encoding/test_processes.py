@@ -15,7 +15,7 @@ import torch  # noqa: E402 - after the skip
 from folded_judgments import in_folds  # noqa: E402 - after the skip
 
 from cxc_eccv.encoding import encode, sharded_ranks, split_ranks  # noqa: E402 - after the skip
-from cxc_eccv.errors import DataError, InvalidOption, MissingIds  # noqa: E402 - after the skip
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds  # noqa: E402 - after the skip
 from cxc_eccv.ranking import positive_ranks  # noqa: E402 - after the skip
 from cxc_eccv.registry import task  # noqa: E402 - after the skip
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
@@ -162,6 +162,27 @@ def test_coco_1k_is_split(make_run, real_library):
         for name in ("ranks", "ties", "indptr", "n_gallery"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
         assert set(found.n_gallery.tolist()) == {5000 if direction == "i2t" else 1000}
+
+
+def test_the_similarity_that_a_run_is_meant_for_is_taken(make_run, sample_library):
+    plain = make_run(sample_library)
+    longer = Embeddings(
+        plain.captions.ids, plain.captions.vectors * np.linspace(1, 9, plain.captions.ids.size)[:, None]
+    )
+    run = type(plain)(plain.images, longer, similarity="dot")
+    judgments = task("cxc").judgments(sample_library, "test", "i2t")
+    expected = positive_ranks(run, judgments, "i2t", similarity="dot").ranks
+    assert split_ranks(run, "i2t", judgments).ranks.tolist() == expected.tolist()
+    assert split_ranks(run, "i2t", judgments, similarity="cosine").ranks.tolist() != expected.tolist()
+
+
+def test_a_zero_vector_in_a_shard_is_refused(make_run, sample_library):
+    run = make_run(sample_library)
+    judgments = task("cxc").judgments(sample_library, "test", "i2t")
+    vectors = run.captions.vectors.copy()
+    vectors[4] = 0
+    with pytest.raises(MalformedRun, match=rf"zero vector, .* the first: {run.captions.ids[4]}"):
+        sharded_ranks(run.images, judgments, run.captions.ids, vectors)
 
 
 def test_a_gallery_with_gaps_is_refused(make_run, sample_library):

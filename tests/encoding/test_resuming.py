@@ -80,7 +80,7 @@ def test_a_damaged_shard_is_encoded_anew(parts, tmp_path, monkeypatch):
     assert seen == [text for _, text in [*CAPTIONS[8:16], *CAPTIONS[24:]]]
 
 
-@pytest.mark.parametrize("other", ["weights", "texts", "tokenizer", "dtype"])
+@pytest.mark.parametrize("other", ["weights", "texts", "tokenizer", "context", "dtype"])
 def test_shards_of_something_else_are_not_taken(other, parts, tmp_path, monkeypatch):
     interrupted(parts, tmp_path / "run.npz", monkeypatch)
     model, tokenizer, _ = parts
@@ -93,6 +93,8 @@ def test_shards_of_something_else_are_not_taken(other, parts, tmp_path, monkeypa
         tokenizer = tiny_models.transformers.BertTokenizer(
             vocab={word: place for place, word in enumerate([*tiny_models.WORDS[:5], *tiny_models.WORDS[:4:-1]])}
         )
+    elif other == "context":
+        tokenizer.model_max_length = 23
     else:
         options["dtype"] = "bfloat16"
     with pytest.warns(UserWarning, match="^3 kept shards of captions"):

@@ -10,8 +10,9 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 
 import torch  # noqa: E402 - after the skip
 
-from cxc_eccv.encoding import encode, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
 
 
 def close(left, right):
@@ -70,6 +71,28 @@ def test_image_models_give_pooled_features(name):
         close(vector, pooled(name, model, images(images=[picture], return_tensors="pt")["pixel_values"]))
 
 
+def test_a_model_without_a_class_token_gives_the_mean_over_places():
+    from transformers import IJepaConfig, IJepaModel
+
+    model, images = tiny_models.seeded(lambda: IJepaModel(IJepaConfig(**tiny_models.VISION))), tiny_models.vit_images()
+    picture = tiny_models.picture(1)
+    run = encode(model, images=[(1, picture)], processor=images, progress=False)
+    with torch.inference_mode():
+        states = model(images(images=[picture], return_tensors="pt")["pixel_values"]).last_hidden_state[0]
+    close(run.images.vectors[0], states.mean(0).numpy())
+
+
+def test_a_model_that_leaves_out_patches_at_random_is_refused():
+    from transformers import ViTMAEConfig, ViTMAEModel
+
+    model, images = ViTMAEModel(ViTMAEConfig(**tiny_models.VISION)).eval(), tiny_models.vit_images()
+    options = {"images": [(1, tiny_models.picture(1))], "processor": images, "progress": False}
+    with pytest.raises(ModelError, match=r"ViTMAEModel leaves out 75% of an image at random.*mask_ratio to 0\.0"):
+        encode(model, **options)
+    model.config.mask_ratio = 0.0
+    close(encode(model, **options).images.vectors, encode(model, **options).images.vectors)
+
+
 def test_a_checkpoint_without_a_learned_pooler_is_whole_for_pooling(tmp_path):
     model, tokenizer, _ = tiny_models.bert()
     folder = str(tiny_models.save((model, tokenizer), tmp_path / "bert"))
@@ -99,6 +122,23 @@ def test_a_sentence_transformers_model_pools_by_itself(tmp_path):
     close(run.captions.vectors[0], model.encode("a dog"))
     with pytest.raises(InvalidOption, match="pools by itself"):
         text_encoder(model, pooling="cls")
+    with pytest.raises(InvalidOption, match="rules of its own for texts"):
+        load_model(model, lowercase=True)
+
+
+def test_a_sentence_transformers_model_says_its_similarity(tmp_path):
+    pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    model = sentence_model(tmp_path / "bert")
+    options = {"captions": [(4, "a dog")], "progress": False}
+    for name in ("cosine", "dot"):
+        model.similarity_fn_name = name
+        encode(model, output=tmp_path / "st.npz", **options)
+        assert load_embeddings(tmp_path / "st.npz").similarity == name
+    model.similarity_fn_name = "euclidean"
+    with pytest.raises(
+        ModelError, match="compares its vectors by 'euclidean'; set its similarity_fn_name to one of cosine"
+    ):
+        encode(model, **options)
 
 
 @pytest.mark.slow

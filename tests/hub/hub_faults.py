@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+SILENCE = 600.0
+
 
 @dataclass
 class Fault:
@@ -16,7 +18,7 @@ class Fault:
         headers: of that answer.
         message: error that it tells; ``{authorization}`` becomes what the client sent.
         acts: do what was asked all the same, so that only the answer is lost.
-        seconds: to wait before the answer.
+        seconds: to wait before the answer; ``SILENCE`` outlasts the patience of the tests' client.
         reads: bytes of the body to read before; None for all.
         skip: matching requests that are answered well before.
         happens: called before anything else, as when somebody else commits just then.

@@ -3,7 +3,6 @@
 import json
 import re
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -19,10 +18,14 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.silence = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.reset()
 
     def reset(self):
+        """Empty; requests that are still left in silence are let go."""
+        self.silence.set()
+        self.silence = threading.Event()
         self.store, self.faults, self.requests, self.lock = Store(), [], [], threading.RLock()
 
     def __enter__(self):
@@ -30,6 +33,7 @@ class Hub(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_):
+        self.silence.set()
         self.shutdown()
         self.server_close()
 
@@ -98,7 +102,7 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
                 fault.happens()
             if fault.acts:
                 self._answer()
-        time.sleep(fault.seconds)
+        self.server.silence.wait(fault.seconds)
         if fault.status == 0:
             self.close_connection = True
             self.connection.close()

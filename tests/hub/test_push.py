@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import yaml
+from hub_endpoints import WRITER
 
 from cxc_eccv.hub.eval_yaml import eval_yaml
 
@@ -53,6 +54,13 @@ def test_a_push_uploads_the_folder_with_card_and_eval_yaml(hub, built, pushed):
     assert (initial.title, only.title) == ("initial commit", "Upload with cxc_eccv 0.1.0")
 
 
+def test_a_dry_run_says_whether_there_is_a_token_and_does_not_show_it(hub, client, built):
+    told = push(client, built)
+    assert f"A token for {hub.url} was found.\nNothing was sent. Add --yes to upload." in told.out
+    assert WRITER not in told.out + told.err
+    assert f"No token for {hub.url} was found. Run `hf auth login`" in push(client, built, token=None).out
+
+
 def test_a_second_push_has_nothing_to_do(hub, client, built, pushed):
     text = push(client, built, "--yes").out
     assert "0 new, 0 changed, 0 removed, 8 unchanged; 0 B to upload" in text
@@ -79,6 +87,15 @@ def test_shards_and_files_of_an_earlier_build_are_removed_and_nothing_else(hub, 
     assert "2 removed" in text
     assert not set(left) & set(pushed.files())
     assert kept.items() <= pushed.files().items()
+
+
+@pytest.mark.parametrize("manifest", ["[", "[]", "null", "{}", '{"files": 3}', '{"files": [["a"]]}'])
+def test_a_manifest_of_others_removes_nothing(hub, client, built, pushed, manifest):
+    kept = {"old_config/test-00000-of-00001.parquet": b"2"}
+    hub.store.write(pushed, {"manifest.json": manifest.encode()} | kept)
+    assert "0 removed" in push(client, built, "--yes").out
+    assert kept.items() <= pushed.files().items()
+    assert pushed.files()["manifest.json"] == (built / "manifest.json").read_bytes()
 
 
 def test_visibility_is_that_asked_for(hub, client, built):

@@ -53,6 +53,7 @@ EDITS = {
     "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data"),
     "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint is not that of the files"),
     "modified": (set_data(files=FILES | {"sts_test": "a" * 64}), "sts_test was modified"),
+    "modified-files": (set_data(modified={"sts_test": {}}), "computed from modified raw files: sts_test"),
     "unknown-file": (set_data(files=FILES | {"mine": "a" * 64}), "'mine', which the official catalog does not have"),
     "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file of your own"),
     "no-hash": (set_data(files=FILES | {"sts_test": "abc"}), "not 64 hexadecimal digits"),

@@ -136,6 +136,12 @@ def test_objects_hide_the_token():
             "?X-Amz-Credential=<hidden>&X-Amz-Date=1&Signature=<hidden>",
         ),
         ("plain text, hf_hub 3 tokens", "plain text, hf_hub 3 tokens"),
+        ("https://s3/x?X-Amz-Security-Token=a%2Fb&part=1", "https://s3/x?X-Amz-Security-Token=<hidden>&part=1"),
+        ("https://cdn/x?Policy=abc&Key-Pair-Id=K&x=1", "https://cdn/x?Policy=<hidden>&Key-Pair-Id=<hidden>&x=1"),
+        ("https://blob/x?sp=r&sig=a/b+c= failed", "https://blob/x?sp=r&sig=<hidden> failed"),
+        ("'https://s3/x?x-goog-signature=1f', again", "'https://s3/x?x-goog-signature=<hidden>', again"),
+        ('"https://s3/x?TOKEN=1f", again', '"https://s3/x?TOKEN=<hidden>", again'),
+        ("https://hub/x?tokens=3&design=a&page=2", "https://hub/x?tokens=3&design=a&page=2"),
     ],
 )
 def test_what_looks_like_a_secret_is_hidden(text, expected):

@@ -163,6 +163,25 @@ def test_model_index_keeps_results_of_tasks_that_are_not_submitted_now(hub, clie
     assert values == RANKED | {"eccv_caption/i2t/map_at_r": 0.33}
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_card_that_states_the_results_already_is_left_as_it_is(hub, client, model, report, mark):
+    submit(client, report, "--model-index", "--yes")
+    hub.store.merge(model, 1)
+    card = mark + model.files()["README.md"]
+    hub.store.write(model, {"README.md": card})
+    text = submit(client, report, "--model-index", "--yes").out
+    assert "states these results already" in text
+    assert set(model.branches) == {"main", "refs/pr/1"}
+    assert model.files()["README.md"] == card
+
+
+def test_new_results_go_into_a_card_whatever_ends_its_lines(hub, client, model, report):
+    card = model.files()["README.md"].replace(b"\n", b"\r\n")
+    hub.store.write(model, {"README.md": card})
+    submit(client, report, "--model-index", "--yes")
+    assert b"model-index:" in model.files("refs/pr/1")["README.md"]
+
+
 FOREIGN = """\
   - task: {type: t}
     dataset: {type: other/data, name: o}
@@ -190,6 +209,7 @@ def test_without_the_benchmarks_name_nothing_is_looked_at(hub, client, model, re
         ({"edition": "sample"}, "holds edition 'sample'"),
         ({"data_version": "0.9"}, "not 'official' 1.0.0"),
         ({"sources": {"sts_test": "0" * 64}}, "sts_test is not the file org/cxc_eccv was built from"),
+        ({"modified": {"sts_test": {}}}, "was built from modified raw files (sts_test), so it is no benchmark"),
         ({"sources": None}, "is not one that `cxc-eccv build` wrote"),
     ],
 )

@@ -108,9 +108,17 @@ def test_plausible_hits_equal_a_plain_sort(direction, data, block_size):
 
 @pytest.mark.parametrize("form", [as_scores, as_rankings])
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
-@given(data=st.data())
+@given(data=st.data(), few=st.booleans())
 @settings(max_examples=25, deadline=None)
-def test_other_forms_of_a_run_measure_the_same(form, direction, data):
+def test_other_forms_of_a_run_measure_the_same(form, direction, data, few):
+    """Whether plausible matches are counted on whole rows or, as in a large gallery, among the best items alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        if few:
+            patch.setattr("cxc_eccv.ranking.readers.plausible_rows.FEW", 0)
+        check_other_form(form, direction, data)
+
+
+def check_other_form(form, direction, data):
     run, _ = data.draw(strategies.judged_runs(direction))
     judgments = data.draw(strategies.graded_judgments_of(run, direction))
     matches = data.draw(strategies.category_matches_of(run, direction))

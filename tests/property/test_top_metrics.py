@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import DataError
@@ -21,6 +21,7 @@ def ranked(draw, gains):
     """Top items and judgments of a few queries; as lists of (ranked ids, judged id to gain) too."""
     run, _ = draw(strategies.judged_runs("i2t"))
     judgments = draw(strategies.graded_judgments_of(run, "i2t", gains))
+    assume(judgments.query_ids.size)  # no query has no number
     depth = draw(st.integers(1, judgments.gallery_ids.size))
     ids = np.array([draw(st.permutations(judgments.gallery_ids.tolist()))[:depth] for _ in judgments.query_ids])
     bounds = zip(judgments.indptr[:-1], judgments.indptr[1:], strict=True)

@@ -85,7 +85,7 @@ def test_entail_at_k_equals_a_loop_over_the_labels(real_library):
     for image, caption in zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True):
         assert by_query[image][caption] == 1
     run = random_run(real_library)
-    ranked = top_k(run, labels, "i2t", 10).ids.tolist()
+    ranked = top_k(run, labels, "i2t", 30).ids.tolist()
     for unjudged in ("not_entailed", "leave_out"):
         report = evaluate(run, "entailment", data_dir=real_library, unjudged=unjudged, confidence=None)
         for row in report.results:

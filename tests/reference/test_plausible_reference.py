@@ -5,6 +5,8 @@ handed to it last, as our rule has them. Its own builder of plausible matches (z
 metric, so it gets our matches.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from row_measures import plausible_hits
@@ -23,10 +25,18 @@ LOOKS = (*((zeta, None) for zeta in ZETAS), (0, 50))
 SIDES = {"i2t": ("images", "captions"), "t2i": ("captions", "images")}
 
 
-def whole_number_run(library, split, seed=0):
-    random = np.random.default_rng(seed)
+@cache
+def whole_number_run(library, split):
+    random = np.random.default_rng(0)
     ids = library.images(split)["image_id"].to_numpy(), library.captions(split)["caption_id"].to_numpy()
     return EmbeddingsRun(*(Embeddings(one, random.integers(-20, 21, (one.size, 12))) for one in ids))
+
+
+@cache
+def matches_and_hits(library, split, direction):
+    """Once for all tests of this file: the hits take most of its time."""
+    matches = category_matches(library, split, direction)
+    return matches, plausible_hits(whole_number_run(library, split), matches, direction, LOOKS, similarity="dot")
 
 
 def category_sets(library, split):
@@ -53,7 +63,7 @@ def test_pmrp_equals_a_slow_loop_over_category_sets(real_library, direction, spl
     run = whole_number_run(real_library, split)
     sides = [getattr(run, side) for side in SIDES[direction]]
     sets = category_sets(real_library, split)[:: 1 if direction == "i2t" else -1]
-    hits = plausible_hits(run, category_matches(real_library, split, direction), direction, LOOKS, similarity="dot")
+    _, hits = matches_and_hits(real_library, split, direction)
     assert hits.query_ids.tolist() == [one for one in sides[0].ids.tolist() if one in sets[0]]
     gallery = np.array([place for place, one in enumerate(sides[1].ids.tolist()) if one in sets[1]])
     rows = {query: row for row, query in enumerate(sides[0].ids.tolist())}
@@ -76,10 +86,9 @@ def test_pmrp_equals_a_slow_loop_over_category_sets(real_library, direction, spl
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 def test_r_precision_of_matches_equals_the_eccv_caption_package(real_library, direction):
     peer = pytest.importorskip("eccv_caption._metrics", reason="the eccv_caption package is not installed")
-    run = whole_number_run(real_library, "test", seed=3)
+    run = whole_number_run(real_library, "test")
     sides = [getattr(run, side) for side in SIDES[direction]]
-    matches = category_matches(real_library, "test", direction)
-    hits = plausible_hits(run, matches, direction, LOOKS, similarity="dot")
+    matches, hits = matches_and_hits(real_library, "test", direction)
     places = {item: place for place, item in enumerate(sides[1].ids.tolist())}
     gallery = np.array([places[item] for item in matches.gallery_ids.tolist()])
     rows = {query: row for row, query in enumerate(sides[0].ids.tolist())}
@@ -99,9 +108,7 @@ def test_the_report_has_both_variants_on_both_splits(real_library):
         rows = {row.key: row for row in report.results}
         assert set(rows) == {f"plausible_match/{d}/{m}" for d in SIDES for m in ("pmrp", "pmrp_at_50")}
         for direction in SIDES:
-            hits = plausible_hits(
-                run, category_matches(real_library, split, direction), direction, LOOKS, similarity="dot"
-            )
+            _, hits = matches_and_hits(real_library, split, direction)
             row = rows[f"plausible_match/{direction}/pmrp"]
             assert row.value == pytest.approx(pmrp(hits).mean(), abs=1e-15)
             assert (

@@ -50,10 +50,9 @@ def whole_rankings(library, seed, queries=None):
     return dicts
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_dicts_of_the_eccv_queries_give_the_scores_of_the_package(real_library, seed):
+def test_the_dicts_of_the_eccv_queries_give_the_scores_of_the_package(real_library):
     queries = {d: task("eccv_caption").judgments(real_library, "test", d).query_ids for d in ("i2t", "t2i")}
-    i2t, t2i = whole_rankings(real_library, seed, queries)
+    i2t, t2i = whole_rankings(real_library, 0, queries)
     theirs = eccv_caption.Metrics().compute_all_metrics(i2t, t2i, target_metrics=list(NAMES))
     ours = ce.evaluate_rankings(i2t, t2i, "eccv_caption", data_dir=real_library, confidence=None).scores
     for name, label in NAMES.items():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+import cxc_eccv as ce
 from cxc_eccv.judgments.qrels import coco_links, merged_qrels
 from cxc_eccv.judgments.rated import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
@@ -42,11 +43,20 @@ def test_real_pairs_equal_scipy_on_the_same_draws(real_library, kind, step):
 @pytest.mark.parametrize("deviation", [1.0, 1.5, 2.5])
 @pytest.mark.parametrize("kind", HALF)
 def test_the_deviation_follows_the_number_of_sampled_queries(real_library, kind, deviation):
-    """1.06 (1 - r^2) / sqrt(n) for a correlation r of n pairs; images as queries of STS would more than double it."""
+    """About 1.06 (1 - r^2) / sqrt(n) for a correlation r of n pairs; images asking in STS would more than double it."""
     pairs = rated_pairs(real_library, "test", kind)
     samples = bootstrap_spearman(pairs, noisy(pairs, deviation), seed=1)
     law = 1.06 * (1 - samples.mean() ** 2) / np.sqrt(HALF[kind])
     assert samples.std() == pytest.approx(law, rel=0.2)
+
+
+def test_the_formula_of_the_deviation_overstates_it_by_about_a_tenth(real_library):
+    """r = 0.20 on SIS: the formula gives 0.020, as drawing with replacement would; the paper prints 0.019."""
+    pairs = rated_pairs(real_library, "test", "sis")
+    samples = bootstrap_spearman(pairs, noisy(pairs, 6.4))
+    assert samples.mean() == pytest.approx(0.2, abs=0.01)
+    assert samples.std() == pytest.approx(0.018, abs=0.0006)
+    assert 1.06 * (1 - samples.mean() ** 2) / np.sqrt(2_500) == pytest.approx(0.020, abs=0.0006)
 
 
 @pytest.mark.slow
@@ -73,3 +83,6 @@ def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
         recall = recall_at_k(positive_ranks(run, qrels, "t2t"), 1).mean()
         assert recall == pytest.approx(expected, abs=2e-4)
         assert 0 <= by_position - recall < 1e-3
+    scores = ce.evaluate(run, ["co_captions", "cxc/t2t"], data_dir=real_library, confidence=None).scores
+    assert scores["co_captions/t2t/recall_at_1"] == pytest.approx(0.3607, abs=2e-4)
+    assert scores["cxc/t2t/recall_at_1"] == pytest.approx(0.3620, abs=2e-4)

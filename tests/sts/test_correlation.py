@@ -22,6 +22,14 @@ def test_intervals_are_the_papers(r, above, below, pairs):
     assert r - 100 * low == pytest.approx(below, abs=0.1)
 
 
+@pytest.mark.parametrize(("pairs", "half"), [(12, 1.959964 / 3), (4, 1.959964)])
+def test_an_interval_by_hand(pairs, half):
+    """Fisher's z of r = 0.6 is ln(4) / 2; of n pairs its deviation is 1 / sqrt(n - 3): a third of 12, and 1 of 4."""
+    low, high = fisher_interval(0.6, pairs)
+    assert low == pytest.approx(math.tanh(math.log(4) / 2 - half), abs=1e-7)
+    assert high == pytest.approx(math.tanh(math.log(4) / 2 + half), abs=1e-7)
+
+
 def test_pearson_and_spearman_equal_loops():
     random = np.random.default_rng(0)
     scores = random.integers(0, 6, 40).astype(float)
@@ -46,24 +54,27 @@ def test_perfect_agreement_has_a_point_for_an_interval():
     assert found.low == found.pearson == found.high == pytest.approx(1)
 
 
-@pytest.mark.parametrize("predicted", [np.ones(5), np.array([1, 2, np.nan, 4, 5])])
-def test_no_number_without_a_correlation(predicted):
-    with pytest.raises(MalformedRun):
+@pytest.mark.parametrize(
+    ("predicted", "words"),
+    [(np.ones(5), "all 5 pairs the same similarity"), (np.array([1, 2, np.nan, 4, 5]), "NaN or infinite")],
+    ids=["constant", "nan"],
+)
+def test_no_number_without_a_correlation(predicted, words):
+    with pytest.raises(MalformedRun, match=words):
         correlate(predicted, np.arange(5.0))
 
 
 @pytest.mark.parametrize(("pairs", "confidence"), [(3, 0.95), (10, 1.0), (10, 0.0)])
 def test_no_interval(pairs, confidence):
-    with pytest.raises(InvalidOption):
+    with pytest.raises(InvalidOption, match=rf"got {pairs} and {confidence}"):
         fisher_interval(0.5, pairs, confidence)
 
 
 def test_cosines_equal_a_loop():
     left, right = np.random.default_rng(1).standard_normal((2, 6, 4)).astype("f4")
-    left[2] = 0
     for row, value in enumerate(cosines(left, right)):
         norms = math.hypot(*map(float, left[row])) * math.hypot(*map(float, right[row]))
-        assert value == pytest.approx(float(left[row] @ right[row]) / norms if norms else 0, abs=1e-6)
+        assert value == pytest.approx(float(left[row] @ right[row]) / norms, abs=1e-6)
 
 
 @pytest.mark.parametrize(("lowest", "highest"), [(0, 5), (1, 5)])
@@ -112,3 +123,11 @@ def test_the_length_of_the_vectors_does_not_matter():
     longer = GradeClassifier.fit((stretched(train[0], 8), train[1]), (stretched(dev[0], 8), dev[1]), 1, 5)
     features = pair_features(left, right)
     np.testing.assert_allclose(plain.predict(features), longer.predict(stretched(features, 8)), atol=1e-3)
+
+
+@pytest.mark.parametrize("best", range(5))
+def test_the_penalty_that_does_best_on_the_development_part_wins_wherever_it_stands(monkeypatch, best):
+    qualities = iter([0.9 if place == best else 0.1 * place for place in range(5)])
+    monkeypatch.setattr(relatedness, "_pearson", lambda *_: next(qualities))
+    model = GradeClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1), 1, 5)
+    assert model.penalty == relatedness.PENALTIES[best]

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
+from cxc_eccv.baselines.sentence_similarity import sts_of_baseline
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import evaluate_sts
+from cxc_eccv.sts import FittedPerTask, evaluate_sts
 from cxc_eccv.sts.correlation import cosines
+from cxc_eccv.sts.relatedness import GradeClassifier
 from cxc_eccv.sts.results import to_json, to_markdown
-from cxc_eccv.sts.tasks import SUBTASKS
+from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_texts
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -92,6 +94,22 @@ def test_all_years_together(report):
     assert report.row("sts", "mean").pairs == sum(row.pairs for row in rows)
 
 
+@pytest.mark.parametrize("tasks", [["sts2013"], [*SUBTASKS][:-1], ["stsb", *[*SUBTASKS][1:]]])
+def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeypatch, tasks):
+    monkeypatch.setattr("cxc_eccv.sts.evaluation._supervised", lambda *_: [])
+    assert set(evaluate_sts(encoder, small_library, tasks).tasks) == set(tasks)
+    assert "sts" in evaluate_sts(encoder, small_library, list(SUBTASKS)).tasks
+
+
+@pytest.mark.parametrize(("task", "grades"), [("stsb", (0, 5)), ("sick", (1, 5))])
+def test_each_classifier_predicts_the_grades_that_people_gave(small_library, monkeypatch, task, grades):
+    """STS Benchmark is scored from 0, SICK from 1."""
+    fitted, fit = [], GradeClassifier.fit
+    monkeypatch.setattr(GradeClassifier, "fit", lambda *given: fitted.append(given[2:]) or fit(*given))
+    evaluate_sts(encoder, small_library, [task])
+    assert fitted == [grades]
+
+
 def test_written_out(report):
     content = json.loads(to_json(report))
     assert content["tasks"]["sick"][0]["name"] == "cosine"
@@ -102,19 +120,63 @@ def test_written_out(report):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "words"),
     [
-        lambda texts: encoder(texts)[:-1],
-        lambda texts: encoder(texts) * np.nan,
-        lambda texts: np.ones((len(texts), 3), dtype=np.float32),
-        lambda texts: encoder(texts)[:, 0],
+        (lambda texts: encoder(texts)[:-1], r"expected finite \(N, D\) vectors"),
+        (lambda texts: encoder(texts) * np.nan, r"expected finite \(N, D\) vectors"),
+        (lambda texts: np.ones((len(texts), 3), dtype=np.float32), "the same similarity"),
+        (lambda texts: encoder(texts)[:, 0], r"expected finite \(N, D\) vectors"),
     ],
+    ids=["one-lacks", "nan", "all-equal", "flat"],
 )
-def test_an_encoder_that_gives_nonsense(small_library, bad):
-    with pytest.raises(MalformedRun):
+def test_an_encoder_that_gives_nonsense(small_library, bad, words):
+    with pytest.raises(MalformedRun, match=words):
         evaluate_sts(bad, small_library, ["sts2013"])
+
+
+@pytest.mark.parametrize("task", ["sts2013", "stsb"])
+def test_a_zero_vector_has_no_cosine(small_library, task):
+    def forgetful(texts):
+        vectors = encoder(texts)
+        vectors[3] = 0
+        return vectors
+
+    with pytest.raises(MalformedRun, match=r"gave 1 of \d+ texts the zero vector, .* the first: '[a-z ]+'"):
+        evaluate_sts(forgetful, small_library, [task])
+    with pytest.raises(MalformedRun, match="smaller than float32 can tell apart"):
+        evaluate_sts(lambda texts: encoder(texts) * np.float64(1e-60), small_library, [task])
 
 
 def test_an_unknown_task(small_library):
     with pytest.raises(UnknownName, match="did you mean 'sts2013'"):
         evaluate_sts(encoder, small_library, ["sts20133"])
+
+
+def test_an_encoder_is_fitted_on_the_sentences_of_each_task_alone(small_library):
+    seen = []
+
+    def fit(texts):
+        seen.append(texts)
+        return lambda some: encoder(some) * (1 + np.arange(12) * len(texts))
+
+    together = evaluate_sts(FittedPerTask(fit), small_library, ["sts2013", "sick"], classifier=False)
+    for place, task in enumerate(("sts2013", "sick")):
+        alone = evaluate_sts(FittedPerTask(fit), small_library, [task], classifier=False)
+        assert alone.tasks[task] == together.tasks[task]
+        assert seen[place] == seen[2 + place] == task_texts(small_library, task)
+        assert len(set(seen[place])) == len(seen[place])
+    train, dev, test = supervised_pairs(small_library, "sick")
+    assert set(seen[1]) == {text for part in (train, dev, test) for text in (*part.left, *part.right)}
+    assert [row.name for row in together.tasks["sick"]] == ["cosine"]
+    assert "fitted_on" not in together.provenance
+
+
+@pytest.mark.reference
+def test_tf_idf_on_the_papers_tasks(real_library):
+    report = sts_of_baseline("bow", real_library)
+    assert sum(row.pairs for row in report.tasks["sts"][:1]) == 12_544
+    found = {(task, row.name): round(100 * row.pearson, 1) for task, rows in report.tasks.items() for row in rows}
+    assert found["sts2012", "msrpar"] == 59.7
+    assert found["sts2016", "question_question"] == 64.2
+    assert (found["stsb", "cosine"], found["sick", "cosine"]) == (69.6, 61.8)
+    assert (found["sts", "mean"], found["sts", "weighted_mean"]) == (67.0, 68.4)

@@ -13,14 +13,17 @@ import pytest
 from datasets.info import DatasetInfosDict
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
+from markdown_it import MarkdownIt
 
 from cxc_eccv.builders.card import config_card
 from cxc_eccv.builders.card_statistics import split_statistics
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.discovery import dataset_configs, select_configs
+from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.markdown import cell
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.location import mirror_folder
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "dataset_cards"
@@ -198,3 +201,45 @@ def fields_of(name):
     lines = table.splitlines()[2:]
     assert len(lines) == len(dataset_configs()[name].features)
     return lines
+
+
+HOSTILE = r"""
+edition = "mine` <script>x</script> *b* [a](http://a)"
+[groups.cxc]
+title = "CxC](http://evil) <img src=x>"
+licence = "free | **bold** <b>\\n\\n# Heading `code`"
+homepage = "https://example.org/a(b) c"
+citations = ["parekh2021crisscrossed"]
+[citations]
+parekh2021crisscrossed = "@misc{x,\\n```\\n# Out of the fence\\n}"
+"""
+
+
+TERMS = r'"free | **bold** <b>\n\n# Heading `code`"'
+
+
+def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path):
+    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
+    own = (folder / "catalog.toml").read_text()
+    entries = own[own.index("[entries.") :].replace('"Apache-2.0"', TERMS)
+    (folder / "catalog.toml").write_text(HOSTILE + entries)
+    ratings = folder / "cxc" / "sts_test.csv"
+    ratings.write_text(ratings.read_text().replace("c2c_isim", "<b>_x_ | `y`"))
+    options = BuildOptions(allow_modified=True)
+    build_folder(tmp_path / "out", configs=["sts"], splits=["test"], data_dir=folder, options=options, progress=False)
+    body = (tmp_path / "out" / "README.md").read_text().split("\n---\n", 1)[1]
+    html = MarkdownIt("commonmark").enable("table").render(body)
+    for forbidden in (
+        "<script",
+        "<img",
+        "<b>",
+        "<em>",
+        "<h1>Heading",
+        "Out of the fence</h1>",
+        'evil"',
+        'href="http://a"',
+    ):
+        assert forbidden not in html
+    assert 'href="https://example.org/a%28b%29%20c"' in html
+    assert "free | **bold** &lt;b&gt; # Heading `code`" in html
+    assert "&lt;b&gt;_x_ | `y`" in html

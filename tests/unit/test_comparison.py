@@ -1,13 +1,16 @@
 """Comparing models: equal to a slow loop over repeated queries, calibrated, corrected, and refused where unsound."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import oracles
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
-from cxc_eccv.comparison import ScoredReport, compare, metric_agreement
+from cxc_eccv.comparison import ScoredReport, metric_agreement
+from cxc_eccv.comparison import compare as compare_main
 from cxc_eccv.comparison.console import render_comparison
 from cxc_eccv.comparison.query_values import query_values
 from cxc_eccv.comparison.significance import holm, two_sided_p_value
@@ -17,6 +20,7 @@ from cxc_eccv.evaluation.bootstrap import Draws
 from cxc_eccv.types import Report, Result
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}
+compare = partial(compare_main, metrics="all")
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 
 
@@ -179,7 +183,69 @@ def test_too_few_samples_for_the_tests_are_said():
     columns = (np.arange(9), np.arange(9.0), np.arange(9))
     keys = [f"cxc/{direction}/{metric}" for direction in ("i2t", "t2i") for metric in (*RECALLS, "mrr")]
     found = compare(*(scored(name, dict.fromkeys(keys, columns)) for name in ("a", "b")), samples=100)
-    assert "raise the number of samples" in found.notes[0]
+    assert found.notes == (
+        "no difference can be significant: 100 samples give no corrected p-value under 0.16 in 8 tests, and the level "
+        "is 0.05; take at least 320 samples, or leave the number to the command",
+    )
+    enough = compare(*(scored(name, dict.fromkeys(keys, columns)) for name in ("a", "b")), samples=320)
+    assert enough.notes == ()
+    assert len(compare(*(scored(n, dict.fromkeys(keys, columns)) for n in "ab"), samples=319).notes) == 1
+
+
+@pytest.mark.parametrize(("confidence", "samples"), [(0.95, 10_000), (0.99, 10_000), (0.999, 80_000)])
+def test_samples_follow_from_the_number_of_tests_so_that_a_clear_difference_is_significant(confidence, samples):
+    ids = np.arange(60)
+    keys = [f"cxc/{direction}/{metric}" for direction in ("i2t", "t2i") for metric in (*RECALLS, "mrr")]
+    worse, better = (dict.fromkeys(keys, (ids, np.full(60, value), ids)) for value in (0.0, 1.0))
+    found = compare(scored("a", worse), scored("b", better), confidence=confidence)
+    assert found.settings.samples == samples
+    assert all(found.significant(one) for one in found.differences)
+    assert found.notes == ()
+
+
+def test_by_default_one_test_is_of_each_tasks_main_metric():
+    random = np.random.default_rng(1)
+    ids = np.arange(40)
+    recalls = [f"coco_1k/{direction}/{recall}" for direction in ("i2t", "t2i") for recall in RECALLS]
+    others = ["cxc/t2t/recall_at_1", "cxc/t2t/mrr", "eccv_caption/i2t/map_at_r", "plausible_match/i2t/pmrp_at_50"]
+    models = []
+    for name in ("old", "new"):
+        per_key = {key: (ids, (random.random(40) < 0.5).astype(float), ids) for key in (*recalls, *others)}
+        rsum = Result("coco_1k", "", "rsum", 100 * sum(per_key[key][1].mean() for key in recalls), 240)
+        models.append(scored(name, per_key, extra=(rsum, Result("cxc", "i2t", "recall_at_1", 0.5, 40))))
+    found = compare_main(*models)
+    assert [one.key for one in found.differences] == [*others[:1], others[2], "coco_1k/rsum"]
+    assert found.not_compared == {"new": {"cxc/i2t/recall_at_1": "there are no values of single queries"}}
+    assert found.notes == ("not tested, as its main metric is in neither report: plausible_match",)
+    assert (found.settings.metrics, found.settings.samples) == ("main", 10_000)
+    whole = compare(*models).differences
+    assert {one.key for one in whole} == {*recalls, *others, "coco_1k/rsum"}
+    assert next(one for one in whole if one.key == "coco_1k/rsum").p_value == found.differences[-1].p_value
+    assert [one.p_holm for one in found.differences] == holm([one.p_value for one in found.differences])
+
+
+def test_the_images_behind_a_whole_task_are_counted_once():
+    """RSUM is resampled over the images of its parts: as many as there are, not as many as it has rows or queries."""
+    images, captions = np.arange(12), np.repeat(np.arange(12), 5)
+    behind = {"i2t": images, "t2i": captions}
+    models = []
+    for name, share in (("old", 0.0), ("new", 1.0)):
+        per_key = {
+            f"coco_1k/{way}/{recall}": (np.arange(ids.size), np.full(ids.size, share), ids)
+            for way, ids in behind.items()
+            for recall in RECALLS
+        }
+        models.append(scored(name, per_key, extra=(Result("coco_1k", "", "rsum", 600 * share, 72),)))
+    (rsum,) = compare_main(*models, samples=100).differences
+    assert (rsum.n_queries, rsum.n_images, rsum.better, rsum.worse) == (72, 12, 0, 0)
+
+
+def test_without_a_main_metric_in_common_the_way_to_all_is_told():
+    one, other, _ = two_models()
+    with pytest.raises(InvalidOption, match=r"share no main metric of a task\. .*--all-metrics.*metrics=.all."):
+        compare_main(one, other)
+    with pytest.raises(InvalidOption, match="metrics is 'some', expected main or all"):
+        compare_main(one, other, metrics="some")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +301,10 @@ def test_what_cannot_be_compared_is_named_with_the_reason():
     assert "values of single queries" in reasons["cxc/sts/bootstrap_spearman"]
     assert reasons["cxc/i2i/mrr"] == reasons["coco_1k/rsum"] == "not in the report of old"
     assert len(reasons) == 5
-    assert render_comparison(found) is not None
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(render_comparison(found))
+    assert "not in the report of old" in shown.get()
 
 
 def test_values_of_another_report_are_refused():
@@ -250,7 +319,12 @@ def test_values_of_another_report_are_refused():
     [
         (1, {}, "at least two"),
         (2, {"samples": 10}, "samples is 10"),
-        (2, {"seed": -1}, "seed is -1"),
+        (2, {"seed": -1}, "seed is -1, expected a whole number of at least 0"),
+        (2, {"seed": True}, "seed is True"),
+        (2, {"seed": 1.0}, "seed is 1.0"),
+        (2, {"seed": "0"}, "seed is '0'"),
+        (2, {"samples": 99}, "samples is 99"),
+        (2, {"samples": 1e4}, "samples is 10000.0"),
         (2, {"confidence": 95}, "confidence is 95"),
     ],
 )

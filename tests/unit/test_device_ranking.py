@@ -162,3 +162,15 @@ def test_a_device_that_is_not_there_is_refused():
         positive_ranks_many(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="xpu:7")
     with pytest.raises(InvalidOption, match="device 'nonsense' cannot be used"):
         positive_ranks_many(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="nonsense")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_vectors_without_a_score_are_refused(device):
+    run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[1.0, 0.0], [0.0, 0.0]]))
+    requests = {"i": ("i2t", Judgments.from_pairs([1], [7, 8], [1], [7]))}
+    with pytest.raises(MalformedRun, match="1 of 2 captions have the zero vector"):
+        positive_ranks_many(run, requests, device=device)
+    assert positive_ranks_many(run, requests, similarity="dot", device=device)["i"].ranks.tolist() == [1]
+    small = EmbeddingsRun(Embeddings([1], [[1e-20, 0.0]]), Embeddings([7, 8], [[1e-20, 0.0], [0.0, 0.0]]))
+    with pytest.raises(MalformedRun, match=r"fall to 1e-40 \(query 1 with item 7\)"):
+        positive_ranks_many(small, requests, similarity="dot", device=device)

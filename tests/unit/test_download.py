@@ -19,6 +19,7 @@ import pytest
 import urllib3
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
+from cxc_eccv.sources import download as download_module
 from cxc_eccv.sources import transfer
 from cxc_eccv.sources.fetch import fetch, locate
 
@@ -35,6 +36,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.requests.append(self.headers.get("Range", ""))
+        self.server.encodings.add(self.headers.get("Accept-Encoding", ""))
         script = self.server.script
         script[min(len(self.server.requests), len(script)) - 1](self)
 
@@ -52,6 +54,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     requests: list[str]
+    encodings: set[str]
     script: list[Callable[[Handler], None]]
 
     def handle_error(self, *_: object) -> None:
@@ -135,7 +138,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     server = Server(("127.0.0.1", 0), Handler)
-    server.requests, server.script = [], [status(404)]
+    server.requests, server.encodings, server.script = [], set(), [status(404)]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     (tmp_path / "data").mkdir()
@@ -153,6 +156,35 @@ def test_a_file_is_downloaded_once_and_verified(site: Site) -> None:
     assert site.target.read_bytes() == BODY
     assert site.requests == [""]
     assert site.left() == ["cxc/sts_val.csv"]
+
+
+def test_bytes_are_asked_for_as_they_are(site: Site) -> None:
+    """Of a compressed transfer, offsets and lengths would be those of other bytes."""
+    site.serve(cut_short, ranged())
+    site.fetch()
+    assert site.server.encodings == {"identity"}
+
+
+@pytest.mark.parametrize("known_hash", [True, False])
+def test_a_file_that_another_process_brought_meanwhile_is_verified(
+    site: Site, known_hash: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for the file and the lock somebody else puts one there."""
+    site.serve(status(404), known_hash=known_hash)
+    enter = download_module.FileLock.__enter__
+
+    def entered(lock: download_module.FileLock) -> download_module.FileLock:
+        site.target.write_bytes(theirs)
+        return enter(lock)
+
+    monkeypatch.setattr(download_module.FileLock, "__enter__", entered)
+    theirs = BODY
+    assert site.fetch().read_bytes() == BODY
+    site.target.unlink()
+    theirs = BODY[::-1]
+    with pytest.raises(HashMismatch, match=f"Delete {site.target} to download it again"):
+        site.fetch()
+    assert site.requests == []
 
 
 def test_progress_goes_to_standard_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,6 +303,82 @@ def test_a_cache_that_cannot_be_written_is_named(site: Site, monkeypatch: pytest
         site.fetch()
 
 
+@pytest.mark.parametrize("link", [os.symlink, os.link, lambda _other, path: os.mkfifo(path)])
+@pytest.mark.parametrize("known_hash", [True, False])
+def test_nothing_is_written_through_a_link(site: Site, link: Callable[[Path, Path], None], known_hash: bool) -> None:
+    site.serve(whole(), known_hash=known_hash)
+    other = site.folder / "thesis.tex"
+    other.write_text("do not touch")
+    site.part.parent.mkdir(parents=True)
+    link(other, site.part)
+    with pytest.raises(DownloadFailed, match=r"sts_val\.csv\.part is a link or no plain file.*delete it"):
+        site.fetch()
+    assert (other.read_text(), site.requests) == ("do not touch", [])
+    assert os.path.lexists(site.part)
+
+
+def test_the_record_of_a_hash_and_an_extracted_member_go_through_no_link(site: Site) -> None:
+    other = site.folder / "thesis.tex"
+    other.write_text("do not touch")
+    serve_archive(site, bundle(two=BODY), {"two": BODY})
+    (site.cache / "cxc").mkdir(parents=True)
+    (site.cache / "cxc" / "two.json.part").symlink_to(other)
+    with pytest.raises(DownloadFailed, match=r"two\.json\.part is a link"):
+        site.fetch("two")
+    site.serve(whole(), known_hash=False)
+    (site.cache / "cxc" / f"sts_val.csv.sha256.{os.getpid()}.part").symlink_to(other)
+    with pytest.raises(DownloadFailed, match=r"\.part is a link"):
+        site.fetch()
+    (site.cache / ".locks" / "cxc--sts_test.csv.lock").symlink_to(other)
+    site.catalog(f'[entries.sts_test]\nurl = "{site.address}/sts_test.csv"\n')
+    with pytest.raises(DownloadFailed, match="is not usable"):
+        site.fetch("sts_test")
+    assert other.read_text() == "do not touch"
+
+
+@pytest.mark.parametrize("known_hash", [True, False])
+def test_a_body_larger_than_the_file_is_cut_off(site: Site, known_hash: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "LARGEST", len(BODY))
+    sent = []
+
+    def endless(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while len(sent) < 1000:
+            handler.wfile.write(BODY)
+            sent.append(len(BODY))
+
+    site.serve(endless, known_hash=known_hash)
+    expected = f"{len(BODY):,}" if known_hash else f"files of at most {len(BODY):,}"
+    with pytest.raises(DownloadFailed, match=f"larger than it should be: more than .* bytes, expected {expected}"):
+        site.fetch()
+    assert (len(site.requests), site.pauses, site.left()) == (1, [], [])
+    assert len(sent) < 1000
+
+
+def test_a_body_as_large_as_allowed_arrives(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "LARGEST", len(BODY))
+    site.serve(whole(), known_hash=False)
+    assert site.fetch().read_bytes() == BODY
+
+
+def test_a_member_that_unpacks_to_more_than_allowed_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "LARGEST", 1 << 20)
+    serve_archive(site, bundle(two=b"0" * (3 << 20)), {"two": BODY})
+    with pytest.raises(DownloadFailed, match="larger than it should be"):
+        site.fetch("two")
+    assert "cxc/two.json.part" not in site.left()
+
+
+@pytest.mark.parametrize("record", [b"", b"  \n", b"0" * 63 + b"\n", b"\xff" * 64])
+def test_a_damaged_record_of_a_hash_is_an_error(site: Site, record: bytes) -> None:
+    site.serve(whole(), known_hash=False)
+    site.fetch()
+    site.target.with_name("sts_val.csv.sha256").write_bytes(record)
+    with pytest.raises(MalformedSource, match=r"sts_val\.csv\.sha256: found .* expected the sha256 of sts_val\.csv"):
+        site.fetch()
+
+
 def start(site: Site) -> subprocess.Popen[bytes]:
     code = f"from cxc_eccv.sources.fetch import fetch; print(fetch('sts_val', {str(site.folder)!r}, progress=False))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -366,12 +474,36 @@ def test_a_member_with_another_hash_is_refused(site: Site) -> None:
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256"]
 
 
+def changed(data: bytes, place: bytes, offset: int, value: bytes) -> bytes:
+    start = data.index(place) + offset
+    return data[:start] + value + data[start + len(value) :]
+
+
+def other_compression(number: int) -> Callable[[bytes], bytes]:
+    """The archive, said to be compressed otherwise in both of its headers."""
+    method = number.to_bytes(2, "little")
+    return lambda data: changed(changed(data, b"PK\x01\x02", 10, method), b"PK\x03\x04", 8, method)
+
+
+def locked(data: bytes) -> bytes:
+    return changed(changed(data, b"PK\x01\x02", 8, b"\1"), b"PK\x03\x04", 6, b"\1")
+
+
 def flipped(data: bytes) -> bytes:
     return data[:200] + bytes([data[200] ^ 1]) + data[201:]
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda data: b"<html>try later</html>", lambda data: data[:200] + data[201:], flipped]
+    "damage",
+    [
+        lambda data: b"<html>try later</html>",
+        lambda data: data[:200] + data[201:],
+        flipped,
+        other_compression(14),
+        other_compression(99),
+        locked,
+    ],
+    ids=["page", "cut", "flipped", "lzma", "unknown", "locked"],
 )
 def test_a_damaged_archive_is_deleted(site: Site, damage: Callable[[bytes], bytes]) -> None:
     serve_archive(site, damage(bundle(two=os.urandom(1000))), {"two": BODY})

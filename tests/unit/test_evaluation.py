@@ -69,7 +69,7 @@ def test_the_keys_of_report_json_are_there(report, key):
     assert key in report.scores
 
 
-ABSENT = ("coco_1k", "flickr30k")  # from the sample
+ABSENT = ("coco_1k", "flickr8k", "flickr30k")  # from the sample
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,32 @@ def test_a_perfect_model_gets_everything(sample_library):
     assert {key: value for key, value in scores.items() if "recall" in key} == dict.fromkeys(
         (f"coco_5k/{d}/recall_at_{k}" for d in ("i2t", "t2i") for k in (1, 5, 10)), 1.0
     )
+    assert scores["coco_5k/rsum"] == 600
+
+
+@pytest.mark.parametrize("name", ["coco_5k", "flickr30k", "coco_1k"])
+def test_the_usual_benchmarks_report_rsum(name):
+    assert tasks()[name].whole == ("rsum",)
+
+
+def test_rsum_of_coco_5k_is_the_sum_of_its_six_recalls(report):
+    recalls = [report.scores[f"coco_5k/{d}/recall_at_{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert report.scores["coco_5k/rsum"] == pytest.approx(100 * sum(recalls), rel=1e-12)
+
+
+def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_library):
+    """Text vectors of two captions of one image point the same way but for captions 2 and 3, which swap images."""
+    captions = sample_library.captions("test")
+    ids, images = captions["caption_id"].to_numpy(), captions["image_id"].to_numpy()
+    vectors = np.eye(ids.size)[np.unique(images, return_inverse=True)[1]]
+    first, other = 0, int(np.flatnonzero(images != images[0])[0])
+    vectors[[first, other]] = vectors[[other, first]]
+    scores = evaluate(EmbeddingsRun(None, Embeddings(ids, vectors)), "co_captions", data_dir=sample_library).scores
+    hits = ids.size - 2  # of the others, those whose image lost a caption tie with the one that came instead
+    moved = int((images == images[first]).sum() + (images == images[other]).sum() - 2)
+    assert scores["co_captions/t2t/recall_at_1"] == pytest.approx((hits - moved) / ids.size)
+    assert scores["co_captions/t2t/recall_at_5"] == pytest.approx(hits / ids.size)
+    assert list(tasks()["co_captions"].directions) == ["t2t"]
 
 
 def test_intervals_hold_their_value_and_are_seeded(report, sample_library):
@@ -131,7 +157,7 @@ def test_coco_1k_says_why_it_does_not_apply_to_the_sample(report):
 def test_a_text_only_file_runs_what_it_can(sample_library):
     run = random_run(sample_library)
     report = evaluate(EmbeddingsRun(None, run.captions), data_dir=sample_library)
-    assert {result.key.rpartition("/")[0] for result in report.results} == {"cxc/t2t", "cxc/sts"}
+    assert {result.key.rpartition("/")[0] for result in report.results} == {"co_captions/t2t", "cxc/t2t", "cxc/sts"}
     assert report.skipped["cxc/i2i"] == report.skipped["eccv_caption/t2i"] == "the run has no images"
 
 

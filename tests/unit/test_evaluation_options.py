@@ -7,6 +7,7 @@ from scipy.stats import binomtest
 
 import cxc_eccv as ce
 from cxc_eccv.evaluation import report_of_ranks
+from cxc_eccv.evaluation.intervals import wilson
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.registry import task
@@ -81,6 +82,48 @@ def test_per_query_values_are_kept_on_request_only(run, sample_library):
 def test_hidden_metrics_are_not_kept(run, sample_library):
     table = ce.evaluate(run, "coco_5k", metrics=["mrr"], data_dir=sample_library, per_query=True).per_query
     assert set(table["metric"].to_pylist()) == {"mrr"}
+
+
+# Merkx and Frank, arXiv:1903.11393, Tables 2 and 3: images, R@K and the half-width printed beside it, both directions.
+CHAR_GRU = {
+    1000: "27.5 2.8 58.2 3.1 70.5 2.8 38.5 3.0 68.9 2.9 79.3 2.5",
+    5000: "20.2 1.1 46.9 1.4 60.9 1.4 25.7 1.2 54.3 1.4 68.8 1.3 41.4 1.4 76.8 1.2 88.0 0.9 51.2 1.4 83.5 1.0 92.1 0.7",
+}
+TABLES = [
+    (images, recall, half)
+    for images, row in CHAR_GRU.items()
+    for recall, half in zip(map(float, row.split()[::2]), map(float, row.split()[1::2]), strict=True)
+]
+
+
+@pytest.mark.parametrize(("images", "recall", "half"), TABLES)
+def test_the_papers_intervals_count_images_in_both_directions(images, recall, half):
+    captions = np.arange(5 * images) < round(recall / 100 * 5 * images)
+    low, high = wilson(captions.astype(float), 0.95, trials=images)
+    # Printed from the unrounded recall: half a unit of the last place more.
+    assert 50 * (high - low) == pytest.approx(half, abs=0.0505)
+    assert 50 * np.diff(wilson(captions.astype(float), 0.95))[0] < half - 0.2
+
+
+@pytest.mark.parametrize("found", [[0.0], [1.0] * 4, [0.0] * 4, [1.0, 0.0, 0.0], [1.0] * 7 + [0.0] * 1234])
+def test_wilsons_interval_is_scipys(found):
+    values = np.array(found)
+    for confidence in (0.5, 0.95, 0.999):
+        expected = binomtest(int(values.sum()), values.size).proportion_ci(confidence, method="wilson")
+        assert wilson(values, confidence) == (expected.low, expected.high)
+
+
+def test_intervals_by_image_take_the_images_behind_the_captions(run, sample_library):
+    captions, images = (
+        {row.key: row for row in ce.evaluate(run, "coco_5k", data_dir=sample_library, intervals=kind).results}
+        for kind in ("binomial", "binomial_images")
+    )
+    wider, same = "coco_5k/t2i/recall_at_10", "coco_5k/i2t/recall_at_10"
+    assert (images[wider].low, images[wider].high) == wilson(
+        np.arange(300) < round(images[wider].value * 300), 0.95, trials=60
+    )
+    assert images[wider].low < captions[wider].low < captions[wider].high < images[wider].high
+    assert images[same] == captions[same]
 
 
 def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(run, sample_library):

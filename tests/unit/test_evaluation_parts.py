@@ -120,7 +120,7 @@ def test_entailment_states_policy_and_coverage(run, sample_library):
     top = top_k(run, labels, "i2t", 10)
     for policy in ("not_entailed", "leave_out"):
         report = ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=policy)
-        assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10)]
+        assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10, 30)]
         for row in report.results:
             assert row.parameters["unjudged"] == policy
             assert 0 < row.coverage < 1
@@ -152,6 +152,9 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
     for broken, words in (
         (table.drop_columns("label"), "no label among the columns"),
         (table.set_column(2, "label", pa.array(["yes"] * table.num_rows)), "label string"),
+        (table.set_column(2, "label", pa.array(np.full(table.num_rows, 0.7))), "label double"),
+        (table.set_column(2, "label", pa.array([1, None] * (table.num_rows // 2))), "need whole numbers without nulls"),
+        (table.set_column(0, "image_id", table["image_id"].cast(pa.float64())), "image_id double"),
         (pa.concat_tables([table, table.slice(0, 1)]), "is given twice"),
         (table.set_column(2, "label", pa.array(np.full(table.num_rows, 2))), "other than 0 and 1"),
     ):
@@ -164,7 +167,7 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
     [
         ({"unjudged": "leaveout"}, UnknownName, "did you mean 'leave_out'"),
         ({"unjudged": "classifier"}, InvalidOption, "give the classifier itself"),
-        ({"intervals": "wilson"}, UnknownName, "Known: bootstrap, binomial, none"),
+        ({"intervals": "wilson"}, UnknownName, "Known: bootstrap, binomial, binomial_images, none"),
         ({"tasks": "cxc/stss"}, UnknownName, "did you mean 'sts'"),
         ({"tasks": "entailment", "metrics": ["ndcg_at_k"]}, InvalidOption, "none of the metrics ndcg_at_k"),
         ({"tasks": "cxc", "metrics": ["entail_at_5"]}, InvalidOption, "none of the metrics entail_at_5"),
@@ -239,6 +242,7 @@ def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):
 def test_flickr30k_is_not_fetched_unless_it_is_named(run, sample_library):
     report = ce.evaluate(run, data_dir=sample_library, confidence=None)
     assert report.skipped["flickr30k"] == "Flickr30k is not on this machine; name the task to fetch it"
+    assert report.skipped["flickr8k"] == "Flickr8k is not on this machine; name the task to fetch it"
 
 
 @pytest.mark.reference
@@ -255,3 +259,18 @@ def test_flickr30k_ranks_its_images_with_five_captions_each(real_library, split,
     assert found["flickr30k/i2t/recall_at_1"] == images
     assert found["flickr30k/t2i/recall_at_1"] == 5 * images
     assert {row.task for row in report.results} == {"flickr30k"}
+
+
+@pytest.mark.reference
+def test_flickr8k_ranks_a_thousand_images_with_five_captions_each(real_library):
+    content = real_library.flickr8k_split("test")
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((1000, 16)).astype(np.float32)
+    captions = np.repeat(vectors, 5, axis=0)
+    run = EmbeddingsRun(Embeddings(content.image_ids, vectors), Embeddings(content.caption_ids, captions))
+    report = ce.evaluate(run, data_dir=real_library, confidence=None)
+    found = {row.key: (row.n_queries, row.value) for row in report.results}
+    assert found["flickr8k/i2t/recall_at_1"] == (1000, 1.0)
+    assert found["flickr8k/t2i/recall_at_10"] == (5000, 1.0)
+    assert {row.task for row in report.results} == {"flickr8k"}
+    assert report.skipped["coco_5k"] == "the run holds 0 of the 5,000 images of COCO"

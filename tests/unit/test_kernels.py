@@ -148,3 +148,65 @@ def test_ranks_do_not_depend_on_the_compiler(direction, monkeypatch):
         assert ranks.ranks.tolist() == compiled[name].ranks.tolist()
         assert ranks.ties.tolist() == compiled[name].ties.tolist()
     assert compiled["own"].ties.sum() > 0
+
+
+def task(**changes):
+    """Arguments of the compiled counting: 4 x 16 scores, 2 pairs, 1 segment."""
+    arrays = {
+        "scores": np.zeros((4, 16), np.float32),
+        "places": np.array([0, 3]),
+        "low": np.zeros(2, np.float32),
+        "high": np.zeros(2, np.float32),
+        "bounds": np.array([0, 4]),
+        "reached": np.zeros(2, np.int64),
+        "beyond": np.zeros(2, np.int64),
+        "near_pairs": np.zeros(1, np.int64),
+        "near_places": np.zeros(1, np.int64),
+        "near_scores": np.zeros(1, np.float32),
+    }
+    return [*{**arrays, **changes}.values()]
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("count", ["count_rows", "count_columns"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scores": np.zeros(64, np.float32)},
+        {"scores": np.zeros((4, 16), np.float64)},
+        {"scores": np.zeros((4, 32), np.float32)[:, ::2]},
+        {"bounds": np.array([0]), "reached": np.zeros(0, np.int64), "beyond": np.zeros(0, np.int64)},
+        {"low": np.zeros(3, np.float32)},
+        {"low": np.zeros(1, np.float32)},
+        {"high": np.zeros(3, np.float32)},
+        {"high": np.zeros(1, np.float32)},
+        {"reached": np.zeros(1, np.int64)},
+        {"reached": np.zeros(3, np.int64)},
+        {"beyond": np.zeros(1, np.int64)},
+        {"beyond": np.zeros(3, np.int64)},
+        {"near_places": np.zeros(0, np.int64)},
+        {"near_scores": np.zeros(0, np.float32)},
+        {"places": np.array([0, 16])},
+        {"places": np.array([-1, 3])},
+        {"bounds": np.array([0, 17])},
+        {"bounds": np.array([-1, 4])},
+    ],
+    ids=lambda changes: ",".join(f"{name}{array.shape}{array.dtype.char}" for name, array in changes.items()),
+)
+def test_arrays_that_do_not_fit_are_refused(count, changes):
+    counted = getattr(kernels, count)
+    assert counted(*task()) == 0
+    with pytest.raises(ValueError, match="the arrays do not fit each other"):
+        counted(*task(**changes))
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+def test_places_and_bounds_lie_within_their_own_axis():
+    tall = {"scores": np.zeros((16, 4), np.float32)}
+    for count, own, other in (("count_rows", 15, 3), ("count_columns", 3, 15)):
+        counted = getattr(kernels, count)
+        places, bounds = np.array([0, own]), np.array([0, other + 1])
+        assert counted(*task(**tall, places=places, bounds=bounds)) == 0
+        for changes in ({"places": np.array([0, own + 1])}, {"bounds": np.array([0, other + 2])}):
+            with pytest.raises(ValueError, match="a place lies outside the scores"):
+                counted(*task(**tall, **{"places": places, "bounds": bounds, **changes}))

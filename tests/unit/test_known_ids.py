@@ -1,12 +1,15 @@
-"""Which items of a run count as known: those of the data at hand, whatever their split."""
+"""What is wrong with a run is told before the pass over it: items unknown or missing, rankings too short."""
 
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import UnknownIds
-from cxc_eccv.evaluation.known_ids import Asked, refuse_unknown_ids
+from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
+from cxc_eccv.evaluation import evaluate, from_run
+from cxc_eccv.evaluation.known_ids import Asked, unknown_ids
+from cxc_eccv.evaluation.measured import measured, surely_too_shallow
+from cxc_eccv.evaluation.requests import requested
 from cxc_eccv.registry import task
-from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.collection import COCO, FLICKR30K
@@ -17,6 +20,10 @@ from cxc_eccv.types import Embeddings
 def asked(sample_library):
     judgments = task("coco_5k").judgments(sample_library, "test", "i2t")
     return [Asked("i2t", judgments.query_ids, judgments.gallery_ids)]
+
+
+def refuse_unknown_ids(*arguments):
+    raise_all(unknown_ids(*arguments))
 
 
 def run_of(images, captions):
@@ -57,3 +64,106 @@ def test_items_of_a_judged_data_set_are_known_without_coco(tmp_path):
 
 def test_nothing_ranked_means_nothing_to_compare_with(sample_library):
     refuse_unknown_ids(run_of([10**9], [10**9]), [], sample_library, [COCO])
+
+
+@pytest.fixture
+def no_pass(monkeypatch):
+    """A run is refused, or the test fails."""
+
+    def passed(*_arguments, **_options):
+        pytest.fail("the pass began")
+
+    monkeypatch.setattr(from_run, "measured", passed)
+
+
+KINDS = {
+    "embeddings": run_of,
+    "scores": lambda images, captions: ScoresRun(
+        np.asarray(images), np.asarray(captions), np.zeros((len(images), len(captions)), np.float32)
+    ),
+    "rankings": lambda images, captions: RankingsRun.from_dicts(
+        i2t={int(image): captions for image in images}, t2i={int(caption): images for caption in captions}
+    ),
+}
+
+
+def sides(library):
+    content = library.karpathy("test")
+    return content.image_ids, content.caption_ids
+
+
+@pytest.mark.usefixtures("no_pass")
+@pytest.mark.parametrize("tasks", ["all", "coco_5k", ["cxc/i2t", "cxc/t2i"]])
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_and_unknown_items_of_both_sides_are_told_at_once(sample_library, kind, tasks):
+    images, captions = sides(sample_library)
+    run = KINDS[kind]([*images[2:], 10**9], [*captions[3:], 10**9 + 1])
+    with pytest.raises(MissingIds) as told:
+        evaluate(run, tasks, data_dir=sample_library)
+    missing = "lacks the rankings of {} of {} queries" if kind == "rankings" else "lacks {} of {} "
+    lines = str(told.value).splitlines()
+    assert len(lines) == 4
+    assert missing.format(2, 60) in lines[0]
+    assert missing.format(3, 300) in lines[1]
+    assert "1 of 59 images are unknown" in lines[2]
+    assert "1 of 298 captions are unknown" in lines[3]
+
+
+@pytest.mark.usefixtures("no_pass")
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_items_alone_are_told_before_the_pass(sample_library, kind):
+    images, captions = sides(sample_library)
+    with pytest.raises(UnknownIds, match="1 of 61 images are unknown to the data, the first: 1000000000"):
+        evaluate(KINDS[kind]([*images, 10**9], captions), "cxc", data_dir=sample_library)
+
+
+@pytest.mark.usefixtures("no_pass")
+def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_library):
+    images, captions = sides(sample_library)
+    run = RankingsRun.from_dicts(i2t={int(image): captions[:1] for image in images})
+    with pytest.raises(InvalidOption) as told:
+        evaluate(run, ["coco_1k", "cxc/t2t", "plausible_match", "eccv_caption"], data_dir=sample_library)
+    lines = str(told.value).splitlines()
+    assert [line.partition(" cannot be computed")[0] for line in lines] == ["coco_1k", "cxc", "plausible_match"]
+    assert "cuts 5,000 images" in lines[0]
+    assert "the run has no t2t rankings" in lines[1]
+    assert "ranked items for its plausible matches, but its ranking holds 1 of the gallery" in lines[2]
+
+
+@pytest.mark.usefixtures("no_pass")
+@pytest.mark.parametrize("metric", ["recall_at_5", "map_at_r", "ndcg_at_k", "pmrp", "entail_at_5"])
+def test_every_metric_that_looks_too_deep_is_told_before_the_pass(sample_library, metric):
+    images, captions = sides(sample_library)
+    run = RankingsRun.from_dicts(i2t={int(image): captions[:4] for image in images})
+    with pytest.raises(RunTooShallow, match=r"(looks at the top|needs \d+ ranked items)"):
+        evaluate(run, data_dir=sample_library, metrics=[metric])
+
+
+@pytest.mark.usefixtures("no_pass")
+def test_folds_need_whole_rankings_before_the_pass(sample_library, monkeypatch):
+    coco_1k = task("coco_1k")
+    monkeypatch.setattr("cxc_eccv.tasks.coco_1k.IMAGES", 60)
+    monkeypatch.setattr("cxc_eccv.tasks.coco_1k.CAPTIONS", 300)
+    assert coco_1k.judgments(sample_library, "test", "i2t").gallery_folds is not None
+    images, captions = sides(sample_library)
+    run = RankingsRun.from_dicts(i2t={int(image): captions[:50] for image in images})
+    with pytest.raises(RunTooShallow, match="coco_1k cannot be computed: folds are cut out of rankings"):
+        evaluate(run, ["coco_1k", "coco_5k"], data_dir=sample_library)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 10, 60])
+def test_what_is_surely_too_shallow_is_so_after_the_pass(sample_library, depth):
+    """The look at the lengths never says more than the pass does, and all of it where metrics look so deep only."""
+    images, captions = sides(sample_library)
+    random = np.random.default_rng(depth)
+    run = RankingsRun.from_dicts(
+        i2t={int(image): random.permutation(captions)[:depth] for image in images},
+        t2i={int(caption): random.permutation(images)[:depth] for caption in captions},
+    )
+    requests, _, refused = requested(run, "all", sample_library, "test")
+    found = measured(run, requests, similarity=None, block_size=None, progress=False)
+    assert refused == []
+    for request, one in zip(requests, found, strict=True):
+        sure = surely_too_shallow(run, request)
+        assert set(sure) <= set(one.errors)
+        assert set(one.errors) - set(sure) <= {"median_rank", "mean_rank", "mrr"}

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import DataError, MalformedRun, MissingIds
+from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.runs import EmbeddingsRun
@@ -167,3 +167,50 @@ def test_missing_vectors_are_refused():
         LargeGallery(queries, qrels, Embeddings(ids[:5], vectors[:5]))
     with pytest.raises(MissingIds, match="1 of 70 queries have no vector"):
         LargeGallery(Embeddings(queries.ids[1:], queries.vectors[1:]), qrels, every)
+
+
+def test_an_unknown_similarity_is_refused():
+    queries, ids, vectors, qrels = judged()
+    with pytest.raises(UnknownName, match="unknown similarity 'cosin'; did you mean 'cosine'"):
+        LargeGallery(queries, qrels, Embeddings(ids, vectors), similarity="cosin")
+
+
+@pytest.mark.parametrize(("scale", "words"), [(1e20, "reach"), (1e-20, "fall to")])
+def test_dot_products_outside_float32_are_refused(scale, words):
+    queries, ids, vectors, qrels = judged()
+    near = Embeddings(queries.ids, np.sign(queries.vectors) * scale)
+    with np.errstate(over="ignore"):
+        gallery = LargeGallery(near, qrels, Embeddings(ids, vectors))
+        counted = LargeGallery(near, qrels, Embeddings(ids, vectors), similarity="dot")
+    items = (vectors + 5).astype(np.float32) * np.float32(scale)
+    gallery.count(ids, items)
+    with pytest.raises(MalformedRun, match=rf"{words} .* \(query \d+ with item \d+\)"):
+        counted.count(ids, items)
+
+
+@pytest.mark.parametrize("side", ["queries", "positives", "gallery"])
+def test_a_zero_vector_has_no_cosine(side):
+    queries, ids, vectors, qrels = judged()
+    others = np.where(vectors.any(axis=1, keepdims=True), vectors, 1).astype(np.float64)
+    asked = np.where(queries.vectors.any(axis=1, keepdims=True), queries.vectors, 1)
+    item = int(qrels.gallery_ids[qrels.indices[0]] if side != "gallery" else np.setdiff1d(ids, ids[qrels.indices])[0])
+    if side == "queries":
+        asked[3] = 0
+    positives = Embeddings(ids, np.where((ids == item)[:, None] & (side == "positives"), 0, others))
+    parts = Embeddings(queries.ids, asked), qrels, positives
+    LargeGallery(*parts, similarity="dot").count(ids, others)
+    name = {"queries": queries.ids[3], "positives": item, "gallery": item}[side]
+    others[ids == item] = 0
+    with pytest.raises(MalformedRun, match=rf"have the zero vector, .* the first: {name}\."):
+        LargeGallery(*parts, similarity="cosine").count(ids, others)
+
+
+def test_vectors_too_small_for_float32_are_refused():
+    queries, ids, vectors, qrels = judged()
+    gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors), similarity="dot")
+    small = vectors.astype(np.float64)
+    small[7] = 1e-60
+    with pytest.raises(
+        MalformedRun, match=f"1 vectors are smaller than float32 can tell apart, the first for id {ids[7]}"
+    ):
+        gallery.count(ids, small)

@@ -1,10 +1,8 @@
 """Merge rules on a world small enough to check by hand."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tiny_world import TinyWorld, caption
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, co_captions
@@ -12,66 +10,6 @@ from cxc_eccv.judgments.hypotheses import match_hypotheses
 from cxc_eccv.judgments.merge import POLICIES, merge
 from cxc_eccv.judgments.plausible import category_distances
 from cxc_eccv.judgments.qrels import eccv_caption, merged_qrels
-from cxc_eccv.sources.library import Library
-
-
-def caption(number):
-    return f"COCO_val2014:sentid:{number}"
-
-
-def image(number):
-    return f"COCO_val2014_{number:012d}.jpg"
-
-
-class TinyWorld:
-    """Images 1, 2, 3 of the test split with captions 10 n + 1 and 10 n + 2; every judgment is written here."""
-
-    sts = ((11, 21, 4.0), (12, 31, 2.0))
-    sis = ((1, 2, 2.4), (2, 1, 2.6), (1, 3, 1.0))
-    sits = ((11, 1, 5.0), (12, 1, 2.9), (21, 1, 3.0), (31, 1, 1.0))
-    entailment = ((1, 31, 0), (3, 11, 1), (3, None, 1))
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.eccv_i2t = {1: (11, 31), 2: (21,)}
-        self.eccv_t2i = {21: (2, 1)}
-
-    def write(self) -> Library:
-        images = [
-            {
-                "filename": image(n),
-                "filepath": "val2014",
-                "cocoid": n,
-                "split": "test",
-                "sentences": [{"raw": f"text {10 * n + k}", "sentid": 10 * n + k} for k in (1, 2)],
-            }
-            for n in (1, 2, 3)
-        ]
-        for name in ("coco", "cxc", "eccv", "entailment"):
-            (self.folder / name).mkdir()
-        (self.folder / "coco/dataset_coco.json").write_text(json.dumps({"images": images}))
-        for kind, names in (("sts", (caption, caption)), ("sis", (image, image)), ("sits", (caption, image))):
-            self._ratings(kind, names)
-        for name, table in (("image_to_caption", self.eccv_i2t), ("caption_to_image", self.eccv_t2i)):
-            (self.folder / f"eccv/eccv_{name}.json").write_text(json.dumps({str(q): v for q, v in table.items()}))
-        lines = [
-            {
-                "image": image(i),
-                "image_id": i,
-                "hypothesis": f"text {h}" if h else "text 12 ",
-                "hypothesis_id": h,
-                "label": v,
-            }
-            for i, h, v in self.entailment
-        ]
-        (self.folder / "entailment/entailment_test.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        return Library(self.folder, offline=True, allow_modified=True)
-
-    def _ratings(self, kind, names):
-        sides = {"sts": "caption1,caption2", "sis": "image1,image2", "sits": "caption,image"}[kind]
-        rows = [f"{names[0](a)},{names[1](b)},{score},m" for a, b, score in getattr(self, kind)]
-        text = "\n".join([f"{sides},agg_score,sampling_method", *rows])
-        (self.folder / f"cxc/{kind}_test.csv").write_text(text + "\n")
 
 
 @pytest.fixture
@@ -252,8 +190,8 @@ def test_category_distances_equal_set_differences():
 def test_ratings_per_annotator_are_read_when_the_user_has_them(world):
     library = world.write()
     assert library.annotators("sts", "test") is None
-    text = f"caption1,caption2,rating_a,rating_b\n{caption(11)},{caption(21)},4,5\n"
-    (world.folder / "cxc/sts_test_raw.csv").write_text(text)
+    rows = "".join(f"{caption(11)},{caption(21)},{rating},m\n" for rating in (4, 5))
+    (world.folder / "cxc/sts_test_raw.csv").write_text(f"caption1,caption2,score,sampling_method\n{rows}")
     assert library.annotators("sts", "test").to_pylist() == [
-        {"left_id": 11, "right_id": 21, "rating_a": 4.0, "rating_b": 5.0}
+        {"left_id": 11, "right_id": 21, "rating": rating} for rating in (4.0, 5.0)
     ]

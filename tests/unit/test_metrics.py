@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv import registry
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.mean_rank import mean_rank
 from cxc_eccv.metrics.median_rank import median_rank
@@ -61,6 +62,57 @@ def test_mrr_at_k_cuts_at_k():
 def test_k_is_a_whole_number_of_at_least_one(k):
     with pytest.raises(InvalidOption, match="whole number of at least 1"):
         recall_at_k(PositiveRanks.of([[1]]), k)
+
+
+RANKS = [name for name, spec in registry.metrics().items() if spec.needs == "ranks"]
+BAD_RANKS = {
+    "zero": ([[0]], {}),
+    "negative": ([[2], [-3]], {}),
+    "fractional": ([[1.7]], {}),
+    "not a number": ([[float("nan")]], {}),
+    "a truth value": ([[True]], {}),
+    "twice": ([[2, 2]], {}),
+    "falling": ([[5, 2]], {}),
+    "beyond the gallery": ([[101]], {}),
+    "more than R": ([[1, 2]], {"n_positives": [1]}),
+    "no positive": ([[]], {"n_positives": [0]}),
+    "no query": ([], {}),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RANKS)
+@pytest.mark.parametrize("name", RANKS)
+def test_ranks_that_cannot_be_give_no_number(name, case):
+    ranks, options = BAD_RANKS[case]
+    with pytest.raises(MalformedRun):
+        registry.metric(name).function(PositiveRanks.of(ranks, **options))
+
+
+def test_bad_ranks_are_named():
+    with pytest.raises(MalformedRun, match=r"rank -3 of query 1: .* rise, from 1 to at most 100"):
+        PositiveRanks.of([[2], [-3]])
+    with pytest.raises(MalformedRun, match="ranks are float64, of 1 queries; need whole numbers"):
+        PositiveRanks.of([[1.7]])
+    with pytest.raises(MalformedRun, match="query 0 has R = 1 and 2 ranks; R counts every positive"):
+        PositiveRanks.of([[1, 2]], n_positives=[1])
+    assert PositiveRanks.of([[1, 100], [1]]).best.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("recalls", "words"),
+    [
+        ([float("nan")] * 6, "from nan to nan: need fractions"),
+        ([2.0] * 6, "from 2.0 to 2.0: need fractions"),
+        ([0.5] * 5 + [-0.1], "from -0.1 to 0.5: need fractions"),
+        ([0.5] * 5, r"of shape \(5,\): need six recalls"),
+        ([], r"of shape \(0,\): need six recalls"),
+        (0.5, "need six recalls"),
+        (["a"] * 6, "need six recalls"),
+    ],
+)
+def test_rsum_refuses_what_is_not_six_recalls(recalls, words):
+    with pytest.raises(MalformedRun, match=words):
+        rsum(np.array(recalls))
 
 
 def test_rsum_is_600_for_a_perfect_run():

@@ -98,7 +98,7 @@ def test_the_table_shows_rank_and_neighbours():
             render_placements(eccv_caption_table(), place(eccv_caption_table(), {"mine": twin("SGR")}), ["mine"])
         )
     line = next(line for line in shown.get().splitlines() if "both mAP@R" in line)
-    assert line.split()[2:] == ["35.80", "15", "of", "26", "SGR", "PVSE", "K=1,", "hardest", "negat…"]
+    assert line.split()[2:] == ["35.80", "15", "of", "26", "SGR", "PVSE", "K=1,", "hardest", "negatives"]
 
 
 def test_the_chart_is_drawn_alike_every_time(tmp_path):

@@ -1,6 +1,7 @@
 """Scores and rankings give the ranks that the embeddings they were made from give."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import oracles
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from cxc_eccv.errors import MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import ranks_of_run
+from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.ranked_lists import RankedLists
-from cxc_eccv.types import Judgments, PositiveRanks
+from cxc_eccv.types import Judgments, PositiveRanks, positions_of
 
 
 def products(run, direction):
@@ -130,3 +132,59 @@ def test_what_the_run_lacks_is_named():
         ranks_of_run(RankingsRun.from_dicts(i2t={1: [7]}), {"task": ("t2t", qrels)})
     with pytest.raises(MalformedRun, match="str is no run; read a file with load_run"):
         ranks_of_run("run.npz", {})
+
+
+def test_a_reader_of_rankings_looks_the_gallery_up_once(monkeypatch):
+    """An id table per query was 95% of the time on top-50 lists of COCO: look-ups must not grow with the queries."""
+
+    def looked_up(n_queries):
+        random, gallery, calls = np.random.default_rng(0), np.arange(300) * 7, []
+        run = RankingsRun.from_dicts(t2i={query: random.permutation(gallery)[:9] for query in range(n_queries)})
+        queries = np.arange(n_queries)
+        qrels = Judgments.from_pairs(queries, gallery, queries, random.choice(gallery, n_queries))
+        with monkeypatch.context() as patch:
+            for module in [one for name, one in sys.modules.items() if name.startswith("cxc_eccv.ranking")]:
+                if hasattr(module, "positions_of"):
+                    patch.setattr(module, "positions_of", lambda *ids: calls.append(1) or positions_of(*ids))
+            ranks_of_run(run, {"task": ("t2i", qrels)}, readers={"t2i": [TopRows(qrels, 2)]})
+        return len(calls)
+
+    assert looked_up(3) == looked_up(400)
+
+
+def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
+    """Rankings too short for it are known from the first block on; the other blocks are not even made."""
+    monkeypatch.setattr("cxc_eccv.ranking.lists.rank_lists.ITEMS_AT_ONCE", 1)
+    run = RankingsRun.from_dicts(i2t={query: [7, 8] for query in range(5)})
+    qrels = Judgments.from_pairs(np.arange(5), [7, 8, 9], np.arange(5), [7] * 5)
+
+    class EndsAfterTwo(TopRows):
+        taken = 0
+
+        @property
+        def ended(self):
+            return self.taken == 2
+
+        def take(self, *best):
+            self.taken += 1
+            super().take(*best)
+
+    reader = EndsAfterTwo(qrels, 1)
+    ranks_of_run(run, {}, readers={"i2t": [reader]})
+    assert reader.taken == 2
+    assert reader.result.ids.tolist() == [[7], [7], [0], [0], [0]]
+
+
+@pytest.mark.parametrize("items_at_once", [1, 2**18])
+def test_the_best_of_rankings_with_scores_by_hand(items_at_once, monkeypatch):
+    """Top 2 of 5 items: 40 leads, then 10, 20 and 30 tie; 10 is rated and so last of these, 99 is no gallery item."""
+    monkeypatch.setattr("cxc_eccv.ranking.lists.rank_lists.ITEMS_AT_ONCE", items_at_once)
+    items, scores = [99, 40, 10, 30, 20, 50], [9.0, 8.0, 5.0, 5.0, 5.0, 1.0]
+    made = RankedLists(np.array([1, 2]), np.array([0, 6, 12]), np.array(items * 2), np.array(scores * 2))
+    gallery, gains = np.array([10, 20, 30, 40, 50]), np.array([1.0, 1.0])
+    qrels = Judgments(np.array([1, 2]), gallery, [0, 1, 2], [0, 0], [0, 0], gains=gains)
+    reader = TopRows(qrels, 2)
+    ranks_of_run(RankingsRun({"i2t": made}), {}, readers={"i2t": [reader]})
+    assert reader.result.ids.tolist() == [[40, 20]] * 2
+    assert reader.result.scores.tolist() == [[8, 5]] * 2
+    assert reader.result.cut.tolist() == [2, 2]

@@ -8,9 +8,10 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, 
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
+from cxc_eccv.ranking.readers.similarities import pair_similarities
 from cxc_eccv.ranking.scores.vectors import first_twins
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, Judgments
+from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 
 pytestmark = pytest.mark.usefixtures("counted_by")
 
@@ -157,10 +158,30 @@ def test_a_constant_model_ranks_every_positive_last_in_both_directions():
     assert set(ranks["t"].ties.tolist()) == {1_999}
 
 
-def test_a_zero_vector_is_equally_unlike_everything():
-    run = EmbeddingsRun(Embeddings([1], [[0.0, 0.0]]), Embeddings([7, 8, 9], np.eye(3)[:, :2]))
-    ranks = positive_ranks(run, Judgments.from_pairs([1], [7, 8, 9], [1], [7]), "i2t")
-    assert (ranks.ranks.tolist(), ranks.ties.tolist()) == ([3], [2])
+def test_a_zero_vector_has_no_cosine():
+    run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8, 9], -np.eye(3)[:, :2]))
+    both = {
+        "i": ("i2t", Judgments.from_pairs([1], [7, 8, 9], [1], [7])),
+        "t": ("t2i", Judgments.from_pairs([7, 9], [1], [7, 9], [1, 1])),
+    }
+    within = {"w": ("t2t", Judgments.from_pairs([7], [7, 8, 9], [7], [8], without_self=True))}
+    for requests in ({"i": both["i"]}, both, within):
+        with pytest.raises(
+            MalformedRun, match=r"1 of 3 captions have the zero vector.* the first: 9\. .*similarity='dot'"
+        ):
+            positive_ranks_many(run, requests)
+        positive_ranks_many(run, requests, similarity="dot")
+    queries = {"t": ("t2i", Judgments.from_pairs([7], [1], [7], [1]))}
+    assert positive_ranks_many(run, queries)["t"].ranks.tolist() == [1]  # nobody asks for the zero vector
+
+
+def test_a_run_is_ranked_by_the_similarity_that_it_is_meant_for():
+    run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]), similarity="dot")
+    judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
+    assert positive_ranks(run, judgments, "i2t").ranks.tolist() == [2]
+    assert positive_ranks(run, judgments, "i2t", similarity="cosine").ranks.tolist() == [1]
+    rated = RatedPairs(np.array([1]), np.array([8]), np.array([5.0]))
+    assert pair_similarities(run, "i2t", rated).tolist() == [5.0]
 
 
 def test_cosine_ignores_length_and_dot_does_not():
@@ -241,6 +262,45 @@ def test_dot_products_beyond_float32_are_refused():
     with pytest.raises(MalformedRun, match="beyond float32"):
         positive_ranks_many(run, requests, similarity="dot")
     assert positive_ranks_many(run, requests)["t"].ranks.tolist() == [2]
+
+
+@pytest.mark.parametrize("lengths", [(1e-20, 1e-20), (1.0, 1e-32), (1e-32, 1.0)])
+@pytest.mark.parametrize("zeros", [0, 2])
+def test_dot_products_that_vanish_in_float32_are_refused(lengths, zeros):
+    """They would all be zero, and tie."""
+    images = np.zeros((3, 4))
+    images[zeros:] = lengths[0]
+    run = EmbeddingsRun(Embeddings([1, 2, 3], images), Embeddings([7], np.full((1, 4), lengths[1])))
+    requests = {"i": ("i2t", Judgments.from_pairs([3], [7], [3], [7]))}
+    with pytest.raises(MalformedRun, match=r"fall to \de-\d\d \(query 3 with item 7\).*multiply all vectors"):
+        positive_ranks_many(run, requests, similarity="dot")
+    requests["t"] = ("t2i", Judgments.from_pairs([7], [1, 2, 3], [7], [3]))
+    with pytest.raises(MalformedRun, match="fall to"):
+        positive_ranks_many(run, requests, similarity="dot")
+
+
+def test_dot_products_within_one_modality_that_vanish_are_refused():
+    run = EmbeddingsRun(Embeddings([1, 3], np.full((2, 2), 1e-18)), None)
+    with pytest.raises(MalformedRun, match="fall to"):
+        positive_ranks(
+            run, Judgments.from_pairs([1, 3], [1, 3], [1, 3], [3, 1], without_self=True), "i2i", similarity="dot"
+        )
+
+
+def test_zero_vectors_alone_have_dot_products():
+    run = EmbeddingsRun(Embeddings([1], np.zeros((1, 2))), Embeddings([7, 8], np.zeros((2, 2))))
+    ranks = positive_ranks(run, Judgments.from_pairs([1], [7, 8], [1], [7]), "i2t", similarity="dot")
+    assert ranks.ranks.tolist() == [2]
+
+
+def test_brackets_hold_where_products_underflow():
+    """Float32 drops each of these products, or most of it; their sum in double precision is far from zero."""
+    queries, items = np.full((1, 64), 1e-22, np.float32), np.full((1, 64), 0.5e-23, np.float32)
+    low, high = brackets(queries, items, np.array([0]), np.array([0]))
+    one_by_one = np.float32(0)
+    for left, right in zip(queries[0], items[0], strict=True):
+        one_by_one += left * right
+    assert low[0] <= one_by_one <= high[0]
 
 
 def test_a_query_cannot_be_its_own_positive():

@@ -64,20 +64,63 @@ class TestRatings:
             (HEADER + ROW.replace("sentid:2", "2"), ["line 2, column 'caption2'", "COCO_val2014:sentid:190268"]),
             (HEADER + ROW + "COCO_val2014:sentid:9,COCO", ["rows of 4 cells"]),
             ((HEADER + ROW).encode() + b"\xff\xfe", ["line 3", "0xff", "UTF-8"]),
+            (HEADER + ROW + '"' + ROW + ROW.replace("\n", '"\n'), ["line 3", "stray or unclosed quote", "on its line"]),
+            (HEADER + ROW.replace("3.5", '3"5'), ["line 2", "stray or unclosed quote"]),
+            (HEADER + ROW.replace("3.5", '"3.5"x'), ["line 2", "stray or unclosed quote"]),
+            (HEADER + ROW + "1,2,3\n", ["line 3", "3 cells", "rows of 4 cells"]),
+            (HEADER + ROW + "1,2,3,4,5\n", ["line 3", "5 cells"]),
+            (HEADER + "\n" + ROW, ["line 2", "1 cells"]),
+            ((HEADER + ROW).replace("\n", "\r"), ["line 1", "carriage return", r"\r\n"]),
+            (HEADER + ROW.replace("3.5", "3.\r5"), ["line 2", "carriage return"]),
+            (HEADER + ROW.replace("3.5", "3.\x005"), ["line 2", "NUL"]),
+            (HEADER.replace("sampling_method", "caption1") + ROW, ["line 1", "two columns 'caption1'", "once"]),
+            ("\ufeff\ufeff" + HEADER + ROW, ["line 1", "a column 'caption1'"]),
         ],
-        ids=["empty", "no-rows", "column", "high", "negative", "nan", "blank", "repeated", "self", "id", "cut", "utf8"],
     )
     def test_bad_files(self, tmp_path, content, parts):
         refused(lambda path: read_ratings(path, "sts"), written(tmp_path, "sts_val.csv", content), *parts)
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "\ufeff" + HEADER + ROW,
+            (HEADER + ROW).replace("\n", "\r\n"),
+            HEADER + ROW.replace("c2c_isim", '"c2c_isim"') + "\n\n",
+            (HEADER + ROW).rstrip("\n"),
+        ],
+        ids=["mark", "windows", "quoted", "no-last-line-end"],
+    )
+    def test_other_ways_to_write_the_same_rows(self, tmp_path, content):
+        plain = read_ratings(written(tmp_path, "sts_val.csv", HEADER + ROW), "sts")
+        assert read_ratings(written(tmp_path, "other.csv", content), "sts").equals(plain)
+
+    def test_a_quote_within_a_cell_is_doubled(self, tmp_path):
+        row = ROW.replace("c2c_isim", '"a ""b"", c"')
+        table = read_ratings(written(tmp_path, "sts_val.csv", HEADER + row), "sts")
+        assert table["sampling_method"].to_pylist() == ['a "b", c']
 
     def test_unknown_kind(self, tmp_path):
         with pytest.raises(UnknownName, match="did you mean 'sts'"):
             read_ratings(tmp_path / "x.csv", "stss")
 
-    def test_annotators_keep_their_columns(self, tmp_path):
-        text = "caption1,caption2,score_1,score_2,note\n" + "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3,4.5,ok\n"
+    def test_single_ratings(self, tmp_path):
+        text = HEADER.replace("agg_score", "any_name") + ROW.replace("3.5", "3") + ROW.replace("3.5", "4")
         table = read_annotators(written(tmp_path, "sts_val_raw.csv", text), "sts")
-        assert table.to_pylist() == [{"left_id": 1, "right_id": 2, "score_1": 3.0, "score_2": 4.5, "note": "ok"}]
+        assert table.to_pylist() == [{"left_id": 1, "right_id": 2, "rating": rating} for rating in (3.0, 4.0)]
+
+    @pytest.mark.parametrize(
+        ("content", "parts"),
+        [
+            (HEADER.replace("agg_score,", ""), ["line 1", "one column of scores"]),
+            (HEADER.replace("agg_score", "a,b"), ["line 1", "one column of scores"]),
+            (HEADER, ["line 2, column 'agg_score'", "'6'", "[0, 5]"]),
+        ],
+        ids=["none", "two", "range"],
+    )
+    def test_bad_single_ratings(self, tmp_path, content, parts):
+        cells = [ROW.split(",")[0], ROW.split(",")[1], *"66"[: content.count(",") - 2], "m"]
+        path = written(tmp_path, "sts_val_raw.csv", content + ",".join(cells) + "\n")
+        refused(lambda one: read_annotators(one, "sts"), path, *parts)
 
 
 class TestKarpathy:
@@ -117,7 +160,7 @@ class TestKarpathy:
         [
             ([karpathy_image(1, "dev", [1])], ["images[0]", "split 'dev'"]),
             ([karpathy_image(1, "val", [])], ["images[0]", "no sentences"]),
-            ([karpathy_image(1, "val", [1], cocoid="x")], ["images[0]", "image id 'x'"]),
+            ([karpathy_image(1, "val", [1], cocoid="x")], ["images[0]", "images[0].cocoid", "'x'"]),
             (
                 [karpathy_image(1, "val", [1]), karpathy_image(2, "test", [1])],
                 ["caption 1 twice", "test and validation"],
@@ -125,8 +168,22 @@ class TestKarpathy:
             ([karpathy_image(1, "val", [1]), karpathy_image(1, "val", [2])], ["image 1 twice", "in split validation"]),
             ([karpathy_image(1, "val", [1], sentences=[{"raw": "a"}])], ["images[0].sentences[0]", "a key 'sentid'"]),
             ([{"split": "val"}], ["images[0]", "a key 'filename'"]),
+            (["val"], ["images[0]", "'val'", "an object"]),
+            ([karpathy_image(1, ["val"], [1])], ["images[0]", "split ['val']"]),
+            ([karpathy_image(1, "val", [1], cocoid=True)], ["images[0].cocoid", "True"]),
+            ([karpathy_image(1, "val", [1], cocoid=-1)], ["images[0].cocoid", "-1"]),
+            ([karpathy_image(1, "val", [1], cocoid=2**63)], ["images[0].cocoid", "9223372036854775808"]),
+            ([karpathy_image(1, "val", [1], filename=None)], ["images[0].filename", "None", "a text"]),
+            ([karpathy_image(1, "val", [1], filepath=3)], ["images[0].filepath", "3", "a text"]),
+            ([karpathy_image(1, "val", [1], sentences={"raw": "a"})], ["images[0].sentences", "a list"]),
+            ([karpathy_image(1, "val", [None])], ["images[0].sentences[0].sentid", "None"]),
+            ([karpathy_image(1, "val", [1.5])], ["images[0].sentences[0].sentid", "1.5"]),
+            ([karpathy_image(1, "val", [1], sentences=[{"raw": 1, "sentid": 1}])], ["sentences[0].raw", "a text"]),
+            (
+                [{"filename": "x.jpg", "split": "val", "sentences": [{"raw": "a", "sentid": 1}]}],
+                ["images[0].filename", "'x.jpg'", "Flickr photo number"],
+            ),
         ],
-        ids=["split", "none", "image-id", "two-splits", "image-twice", "sentid", "filename"],
     )
     def test_bad_records(self, tmp_path, images, parts):
         path = written(tmp_path, "dataset_coco.json", json.dumps({"images": images}))
@@ -141,8 +198,12 @@ class TestKarpathy:
             (b'{"images": []}', ["no list under the key 'images'"]),
             (b'[{"a": 1}]', ["the layout of dataset_coco.json"]),
             (b'{"images": "\xff"}', ["UTF-8"]),
+            (b'{"images": [NaN]}', ["NaN", "finite"]),
+            (b'{"images": [' + b"1" * 5000 + b"]}", ["thousands of digits"]),
+            (b"[" * 100_000, ["nested without end"]),
+            (b'{"images": ["\\ud800"]}', ["surrogate"]),
+            (b'{"images": [], "images": [1]}', ["key 'images'", "it twice"]),
         ],
-        ids=["empty", "cut", "syntax", "no-images", "list", "utf8"],
     )
     def test_bad_json(self, tmp_path, content, parts):
         refused(lambda p: read_karpathy([p]), written(tmp_path, "dataset_coco.json", content), *parts)
@@ -178,11 +239,32 @@ class TestIds:
             (np.array([[1]]), "(1, 1)"),
             (np.array([], dtype=np.int64), "(0,)"),
             (np.array([3, 3]), "id 3 a second time"),
+            (np.array([3, -3]), "position 1: found id -3"),
+            (np.array([3, 2**63], dtype=np.uint64), "position 1: found id 9223372036854775808"),
+            (np.array([True]), "bool"),
         ],
     )
     def test_bad_arrays(self, tmp_path, array, part):
         np.save(tmp_path / "ids.npy", array)
         refused(read_ids, tmp_path / "ids.npy", part)
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda data: data + b"0",
+            lambda data: data[:-1],
+            lambda data: data[:40],
+            lambda data: data.replace(b"(2,)", b"(-2)"),
+            lambda data: data.replace(b"(2,), }", b"(9**99,)"),
+            lambda data: data.replace(b"'<i8'", b"'<q9'"),
+        ],
+        ids=["longer", "cut", "header", "negative", "huge", "type"],
+    )
+    def test_damaged_arrays(self, tmp_path, spoil):
+        np.save(tmp_path / "whole.npy", np.array([4, 2]))
+        data = (tmp_path / "whole.npy").read_bytes()
+        assert spoil(data) != data
+        refused(read_ids, written(tmp_path, "ids.npy", spoil(data)), "an npy file of integers")
 
     def test_pickled_objects_are_refused(self, tmp_path):
         np.save(tmp_path / "ids.npy", np.array([{}], dtype=object), allow_pickle=True)
@@ -221,11 +303,27 @@ class TestInstances:
             ({"annotations": [{"id": 1, "image_id": 4, "category_id": 1}]}, ["annotations[0]", "unlisted image_id 4"]),
             ({"annotations": [{"id": 1, "image_id": 3, "category_id": 2}]}, ["annotations[0]", "category_id 2"]),
             ({"annotations": [{"id": 1}]}, ["'image_id'"]),
+            ({"annotations": [None]}, ["annotations[0]", "an object"]),
+            ({"annotations": [{"id": 1, "image_id": "3", "category_id": 1}]}, ["annotations[0].image_id", "'3'"]),
+            ({"annotations": [{"id": True, "image_id": 3, "category_id": 1}]}, ["annotations[0].id", "True"]),
+            ({"images": [{"id": 3}, {"id": 3}]}, ["images[1]", "id 3 a second time"]),
+            ({"images": [{"id": [3]}]}, ["images[0].id", "[3]"]),
+            ({"categories": [{"id": 1}]}, ["categories[0]", "a key 'name'"]),
+            ({"categories": [{"id": 1, "name": 5}]}, ["categories[0].name", "a text"]),
         ],
-        ids=["categories", "image", "category", "keys"],
     )
     def test_bad_files(self, tmp_path, change, parts):
         refused(read_category_sets, written(tmp_path, "i.json", json.dumps(INSTANCES | change)), *parts)
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"bbox": [1, 2, 3]}, {"bbox": [1, 2, 3, None]}, {"bbox": 1}, {"area": "6"}, {"area": True}, {"iscrowd": [0]}],
+        ids=str,
+    )
+    def test_bad_full_annotations(self, tmp_path, change):
+        full = {"id": 1, "image_id": 3, "category_id": 90, "bbox": [1, 2, 3, 4], "area": 6.0, "iscrowd": 1} | change
+        path = written(tmp_path, "i.json", json.dumps(INSTANCES | {"annotations": [full]}))
+        refused(read_instances, path, "annotations[0]")
 
     def test_category_sets_are_no_full_annotations(self, tmp_path):
         refused(read_instances, written(tmp_path, "i.json", json.dumps(INSTANCES)), "annotations[0]", "bbox")
@@ -256,11 +354,28 @@ class TestEntailment:
             (json.dumps(OWN | {"label": "maybe"}), ["line 1", "'maybe'"]),
             (json.dumps({"image": "a.jpg", "label": 1}), ["line 1", "a value for 'hypothesis'"]),
             (json.dumps(OWN) + "\n" + json.dumps(OWN), ["line 2", "first: line 1"]),
-            ("{", ["line 1", "a JSON object"]),
-            (json.dumps(OWN | {"image_id": "x"}), ["line 1", "image_id 'x'"]),
+            ("{", ["line 1", "valid JSON"]),
+            (json.dumps(OWN | {"image_id": "x"}), ["line 1, image_id", "'x'"]),
+            (json.dumps(OWN | {"image_id": True}), ["line 1, image_id", "True"]),
+            (json.dumps(OWN | {"image_id": 10**30}), ["line 1, image_id", "2^63"]),
+            (json.dumps(OWN | {"label": 0.5}), ["line 1, label", "0.5"]),
+            (json.dumps(OWN | {"label": {}}), ["line 1, label", "{}"]),
+            (json.dumps(OWN | {"image": ["a"]}), ["line 1, image", "['a']"]),
+            (json.dumps(OWN | {"premise": [["x"]]}), ["line 1, premise", "['x']"]),
+            (json.dumps(OWN | {"votes": 1.5}), ["line 1, votes", "1.5"]),
+            (json.dumps(OWN) + "\n[" + "9" * 5000 + "]", ["line 2", "thousands of digits"]),
+            (json.dumps(OWN)[:-1] + ', "label": 0}', ["line 1, key 'label'", "it twice"]),
             (json.dumps(OWN | {"label": "-"}), ["no labelled pair"]),
         ],
-        ids=["label", "hypothesis", "twice", "json", "id", "nothing"],
     )
     def test_bad_files(self, tmp_path, content, parts):
         refused(read_entailment, written(tmp_path, "p.jsonl", content), *parts)
+
+    def test_a_line_separator_within_a_text_ends_no_line(self, tmp_path):
+        record = json.dumps(OWN | {"hypothesis": "one\u2028two"}, ensure_ascii=False)
+        table = read_entailment(written(tmp_path, "p.jsonl", record + "\r\n")).table
+        assert table["hypothesis"].to_pylist() == ["one\u2028two"]
+
+    def test_an_unclosed_quote_swallows_no_row(self, tmp_path):
+        rows = ["image,hypothesis,label", 'a.jpg,"one,1', "b.jpg,two,0", 'c.jpg,three",1']
+        refused(read_entailment, written(tmp_path, "p.csv", "\n".join(rows)), "line 2", "unclosed quote")

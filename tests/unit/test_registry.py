@@ -1,6 +1,7 @@
 """The registry: every task and metric is found, named after its file, documented, and looked up with a hint."""
 
 import importlib
+import re
 import sys
 import types
 
@@ -59,3 +60,9 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
     monkeypatch.setattr(registry.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
     with pytest.raises(ImportError, match="its SPEC is named 'mrr'"):
         registry._declared(sys.modules["cxc_eccv.metrics"], "SPEC")
+
+
+@pytest.mark.parametrize("name", [name for name in registry.tasks() if name != "coco_1k"])
+def test_descriptions_name_no_size_of_the_data(name):
+    """They also stand on pages about the sample. COCO 1K's folds are its protocol: other sizes have no folds."""
+    assert not re.search(r"\d,\d{3}", registry.task(name).description)

@@ -8,15 +8,19 @@ from io import BytesIO
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from report_samples import sample_report
+from report_samples import report_of_ranks, sample_report
 
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.evaluation import report_from_json
+from cxc_eccv.evaluation import evaluate, report_from_json
+from cxc_eccv.report.best_ranks import best_ranks
 from cxc_eccv.report.examples import collect_examples
 from cxc_eccv.report.examples_table import reason_of
 from cxc_eccv.report.folder import rebuild_pages, write_folder
+from cxc_eccv.report.line_chart import line_chart
+from cxc_eccv.report.recall_curves import curve_panels
 from cxc_eccv.report.thumbnails import LONGEST_SIDE, thumbnail
+from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
 
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
@@ -169,3 +173,79 @@ def test_a_thumbnail_is_small_and_upright(tmp_path):
         assert small.size == (LONGEST_SIDE // 3, LONGEST_SIDE)
         assert small.format == "JPEG"
     assert b"private" not in content
+
+
+def known_to(depth):
+    """Provenance of rankings that are this deep."""
+    return {} if depth is None else {"run": {"directions": {"i2t": {"shallowest": depth}}}}
+
+
+@pytest.mark.parametrize("depth", [None, 0, 1, 2, 10])
+@pytest.mark.parametrize("best", [{1: 1}, {1: None}, {1: 1, 2: None}, {1: 5000}, {1: 1, 2: 1, 3: 1}])
+def test_few_ranks_and_equal_ones_make_a_page(tmp_path, depth, best):
+    report = report_of_ranks({"coco_5k/i2t": best, "cxc/i2t": best}, **known_to(depth))
+    assert [path.name for path in write_folder(tmp_path / "out", report)] == FILES
+
+
+def test_one_known_depth_is_one_point_on_an_axis_with_two_ends():
+    report = report_of_ranks({"cxc/i2t": {1: 1, 2: None}}, **known_to(1))
+    (panel,) = curve_panels(report, best_ranks(report))
+    chart = line_chart(panel, 1)
+    assert chart.lines[0].points == "32.0,102.0"
+    assert chart.lines[0].whiskers == ((32.0, 102.0, 102.0, 102.0),)
+    assert chart.x_ticks == ((32.0, "1"),)
+
+
+SHALLOW = {
+    "a single item": lambda ids, place: [ids[place - 1]],
+    "the query itself and one item": lambda ids, place: [ids[place], ids[place - 1]],
+    "the query itself alone": lambda ids, place: [ids[place]],
+    "the query itself alone, once": lambda ids, place: [ids[place]] if place == 0 else ids,
+}
+
+
+@pytest.mark.parametrize("kind", SHALLOW)
+@pytest.mark.parametrize("direction", ["t2t", "i2i"])
+def test_shallow_rankings_make_a_whole_folder(sample_library, tmp_path, kind, direction):
+    content = sample_library.karpathy("test")
+    ids = (content.caption_ids if direction == "t2t" else content.image_ids).tolist()
+    run = RankingsRun.from_dicts(**{direction: {query: SHALLOW[kind](ids, place) for place, query in enumerate(ids)}})
+    report = evaluate(run, data_dir=sample_library, per_query=True, progress=False)
+    write_folder(tmp_path / "out", report, collect_examples(run, report, sample_library))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    known = [one.depth for one in best_ranks(report).values()]
+    assert set(known) <= {0 if "alone" in kind else 1}
+
+
+@pytest.mark.parametrize("intervals", ["bootstrap", "none"])
+def test_rankings_of_depth_one_make_a_whole_folder(sample_library, tmp_path, intervals):
+    content = sample_library.karpathy("test")
+    run = RankingsRun.from_dicts(i2t=dict.fromkeys(content.image_ids.tolist(), content.caption_ids[:1]))
+    report = evaluate(run, data_dir=sample_library, per_query=True, progress=False, intervals=intervals)
+    write_folder(tmp_path / "out", report, collect_examples(run, report, sample_library))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+
+
+def test_pages_and_tables_of_a_killed_swap_come_back_before_they_are_read(folder):
+    folder.rename(folder.with_name(".out.previous"))
+    rebuild_pages(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+
+def test_other_files_of_the_folder_are_kept(folder, content):
+    (folder / "clip.npz").write_text("a model")
+    write_folder(folder, *content)
+    rebuild_pages(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "clip.npz"])
+
+
+def test_a_page_that_cannot_be_made_leaves_the_old_report(folder, content, monkeypatch):
+    before = {name: (folder / name).read_bytes() for name in FILES}
+    monkeypatch.setattr("cxc_eccv.report.folder.render_html", lambda *_: 1 / 0)
+    report, examples = content
+    with pytest.raises(ZeroDivisionError):
+        write_folder(folder, Report(report.results[1:], {}, report.provenance), examples)
+    with pytest.raises(ZeroDivisionError):
+        rebuild_pages(folder)
+    assert {name: (folder / name).read_bytes() for name in FILES} == before
+    assert [path.name for path in folder.parent.iterdir()] == ["out"]

@@ -113,7 +113,7 @@ def test_tables_and_charts_speak(page):
         attributes = chart["attrs"]
         hidden = attributes.get("aria-hidden") == "true"
         assert hidden or (attributes["role"] == "img" and (attributes.keys() & {"aria-label", "aria-labelledby"}))
-    assert len(page.all("title")) == 1 + len(page.all("desc")) == 1 + 4
+    assert len(page.all("title")) == 1 + len(page.all("desc")) == 1 + 5
     for scrolling in (one for one in page.all("div") if "scroll" in one["attrs"].get("class", "").split()):
         assert scrolling["attrs"]["tabindex"] == "0"
         assert scrolling["attrs"]["aria-label"]
@@ -223,3 +223,30 @@ def test_equal_inputs_give_equal_pages(sample_library):
         page = page_of(report, collect_examples(run, report, sample_library))
         texts.append((render_html(page), render_markdown(page)))
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["``` `` `", "a\n\n# b\n\n<script>x</script>", "a | b`", "\x1b[2J\u202eb\udcff.npz", " `a` "],
+    ids=["fences", "blank-lines", "bar", "controls", "edges"],
+)
+def test_a_name_stays_in_its_code_span(name):
+    """What Markdown makes of the command and the name of a run is that text, in one cell of one table."""
+    from markdown_it import MarkdownIt
+
+    from cxc_eccv.shown import visible
+
+    report = Report((), {}, {"split": "test", "command": f"cxc-eccv evaluate {name}", "run": {"file": name}})
+    text = render_markdown(page_of(report, no_examples("none")))
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    inline = [token for token in tokens if token.type == "inline"]
+    command = next(two for one, two in itertools.pairwise(inline) if one.content == "Command")
+    shown = "".join(child.content.replace("&lt;", "<") for child in command.children if child.type != "html_inline")
+    assert shown.split() == visible(f"cxc-eccv evaluate {name}").split()
+    assert "<script>" not in text.replace("`" + visible(f"cxc-eccv evaluate {name}") + "`", "")
+    assert [token for token in tokens if token.type == "heading_open" and token.tag == "h1"] == tokens[:1]
+    page = Page(render_html(page_of(report, no_examples("none"))))
+    title = page.all("title")[0]["text"]
+    assert "\n" not in title
+    assert visible(name) in title
+    assert page.all("script") == []

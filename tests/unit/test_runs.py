@@ -49,6 +49,20 @@ BAD = {
         ["caption_embeddings", "float16 overflows above 65504"],
     ),
     "float64 beyond float32": ({"caption_embeddings": with_value(1e300, np.float64)}, ["1e+300", "scale the vectors"]),
+    "float64 below float32": (
+        {"caption_embeddings": np.array([[1.0], [1e-60], [-3e-60]])},
+        ["caption_embeddings", "row 1 (id 22) is 1e-60", "2 of 3 vectors", "Multiply all vectors"],
+    ),
+    "float64 among float32's last digits": (
+        {"caption_embeddings": np.full((3, 3), 1e-40)},
+        ["id 21", "3 of 3 vectors"],
+    ),
+    "float32 with few digits": (
+        {"caption_embeddings": np.full((3, 3), 1e-44, np.float32)},
+        ["id 21", "3 of 3 vectors"],
+    ),
+    "unknown similarity": ({"similarity": np.array("euclidean")}, ["its similarity is 'euclidean'", "cosine or dot"]),
+    "a similarity of numbers": ({"similarity": np.array([1, 2])}, ["its similarity is '[1, 2]'"]),
     "duplicated ids": ({"caption_ids": np.array([21, 22, 21])}, ["caption_ids", "id 21", "rows 0 and 2"]),
     "float ids": ({"image_ids": IMAGES.astype(float)}, ["image_ids", "float64", "astype('int64')"]),
     "text ids": ({"image_ids": np.array(["11", "12"])}, ["image_ids", "must be integers"]),
@@ -161,7 +175,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setitem(embeddings_file.WRITERS, ".npz", fail)
+    monkeypatch.setattr(embeddings_file, "write_npz", fail)
     with pytest.raises(OSError, match="disk full"):
         save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]])))
     assert path.read_bytes() == b"old"
@@ -172,32 +186,48 @@ def test_bfloat16_is_read_exactly(tmp_path):
     path = tmp_path / "run.safetensors"
     exact = np.array([[1.5, -2.0], [0.15625, 3e38]], dtype=np.float32)
     halves = (exact.view(np.uint32) >> 16).astype(np.uint16)
-    write_safetensors(path, {"image_ids": IMAGES, "image_embeddings": halves})
-    path.write_bytes(path.read_bytes().replace(b'"U16", ', b'"BF16",'))
+    write_safetensors(path, {"image_ids": IMAGES, "image_embeddings": halves}, {})
+    content = path.read_bytes().replace(b'"U16", ', b'"BF16",').replace(b'"sha256": ', b'"theirs": ')
+    path.write_bytes(content)
     rounded = (exact.view(np.uint32) >> 16 << 16).view(np.float32)
     np.testing.assert_array_equal(load_embeddings(path).images.vectors, rounded)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda content: content[:5], "cut short"),
-        (lambda content: content[:60], "cut short"),
-        (lambda content: content[:-4], "cut short or damaged"),
-        (lambda content: b"\xff" * 8 + content[8:], "cut short"),
-        (lambda content: content[:8] + b"x" + content[9:], "not JSON"),
-        (lambda content: content.replace(b'"F32"', b'"C64"'), "type C64"),
-        (lambda content: content.replace(b'"shape"', b'"shope"'), "lacks dtype, shape"),
-    ],
-)
-def test_damaged_safetensors_are_refused(tmp_path, change, words):
-    path = tmp_path / "run.safetensors"
-    write_safetensors(path, {"image_ids": IMAGES, "image_embeddings": np.ones((2, 3), dtype=np.float32)})
-    path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(MalformedRun, match=words):
-        load_embeddings(path)
 
 
 def test_a_run_of_nothing_is_refused():
     with pytest.raises(MalformedRun, match="neither"):
         EmbeddingsRun(None, None)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+@pytest.mark.parametrize("similarity", [None, "cosine", "dot"])
+def test_a_file_says_which_similarity_it_is_meant_for(suffix, similarity, tmp_path):
+    path = tmp_path / f"run{suffix}"
+    save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]]), similarity=similarity))
+    assert load_embeddings(path).similarity == similarity
+    if suffix == ".npz" and similarity:
+        np.savez(path, caption_ids=[1], caption_embeddings=[[1.0]], similarity=[similarity])
+        assert load_embeddings(path).similarity == similarity
+
+
+def test_a_run_has_a_known_similarity_or_none():
+    with pytest.raises(MalformedRun, match="run: its similarity is 'Dot'; save cosine or dot, or none"):
+        EmbeddingsRun(None, Embeddings([1], [[1.0]]), similarity="Dot")
+
+
+@pytest.mark.parametrize("value", [1e-60, 1e-40, -1e-60, np.float32(1e-44)])
+def test_vectors_too_small_for_float32_are_refused_in_python_too(value):
+    vectors = np.zeros((3, 2), dtype=np.asarray(value).dtype)
+    vectors[1, 0] = value
+    with pytest.raises(
+        MalformedRun, match="1 of 3 vectors are smaller than float32 can tell apart, the first for id 5"
+    ):
+        Embeddings([4, 5, 6], vectors)
+    vectors[1, 1] = 1  # then it adds nothing that float32 would keep
+    assert Embeddings([4, 5, 6], vectors).vectors[1, 1] == 1
+
+
+def test_torch_tensors_are_judged_by_their_own_values():
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    with pytest.raises(MalformedRun, match="smaller than float32 can tell apart"):
+        Embeddings([4], torch.full((1, 2), 1e-60, dtype=torch.float64))
+    assert Embeddings([4], torch.ones((1, 2), dtype=torch.bfloat16)).vectors.dtype == np.float32

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import MissingIds, UnknownName
+from cxc_eccv.errors import MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking.readers.similarities import pair_similarities
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings, RatedPairs
@@ -100,10 +100,13 @@ def test_a_run_in_another_order_gives_the_same_bits(random):
     assert pair_similarities(moved, "t2t", rated).tobytes() == pair_similarities(run, "t2t", rated).tobytes()
 
 
-def test_a_zero_vector_is_equally_unlike_everything():
-    run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[0, 0], [3, 4], [-1, 2]]))
+def test_a_zero_vector_has_no_cosine():
+    run = EmbeddingsRun(None, Embeddings([1, 2, 3, 4], [[3, 4], [0, 0], [-1, 2], [0, 0]]))
     rated = RatedPairs(np.array([1, 1]), np.array([2, 3]), np.zeros(2))
-    assert pair_similarities(run, "t2t", rated).tolist() == [0.0, 0.0]
+    with pytest.raises(MalformedRun, match=r"1 of 2 captions have the zero vector.* the first: 2"):
+        pair_similarities(run, "t2t", rated)
+    assert pair_similarities(run, "t2t", rated, similarity="dot").tolist() == [0.0, 5.0]
+    assert pair_similarities(run, "t2t", RatedPairs(np.array([1]), np.array([3]), np.zeros(1))).size == 1
 
 
 def test_large_dot_products_do_not_overflow():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.judgments.plausible_hits import PlausibleHits
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
@@ -66,6 +66,37 @@ def test_what_top_metrics_refuse(metric):
         metric(top(1, query=8), qrels, 1)
     with pytest.raises(DataError, match="needs judgments with gains"):
         metric(top(1), Judgments.from_pairs([9], [1, 2], [9], [1]), 1)
+
+
+@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k])
+@pytest.mark.parametrize("gain", [np.nan, np.inf, -1.0])
+def test_gains_that_are_no_gains_give_no_number(metric, gain):
+    with pytest.raises(DataError):
+        metric(top(1), judged({1: gain, 2: 1.0}), 1)
+
+
+@pytest.mark.parametrize("ids", [[[1, 1]], [[1.5, 2.0]], [[True, False]], [1, 2], [[1, 2], [2, 1]]])
+def test_top_items_that_cannot_be_give_no_number(ids):
+    """An item named twice made nDCG 1.63."""
+    with pytest.raises(MalformedRun, match="top items"):
+        TopK(np.array([9]), np.array(ids))
+
+
+@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k])
+def test_no_query_gives_no_number(metric):
+    none = np.empty(0, dtype=np.int64)
+    nothing = Judgments(none, np.array([1, 2]), [0], none, none, gains=np.empty(0))
+    with pytest.raises(DataError, match="there is no query to measure"):
+        metric(TopK(none, np.empty((0, 2), dtype=np.int64)), nothing, 1)
+
+
+@pytest.mark.parametrize(("hits", "matches"), [(5, 3), (-1, 3), (0, 0), (np.nan, 3), (1, np.nan)])
+def test_plausible_hits_that_cannot_be_give_no_number(hits, matches):
+    looks = ((0, None), (1, None), (2, None), (0, 50))
+    with pytest.raises(MalformedRun, match="query 9 has"):
+        PlausibleHits(np.array([9]), looks, np.full((1, 4), matches), np.full((1, 4), hits), np.zeros(1, int))
+    with pytest.raises(MalformedRun, match="of no query"):
+        PlausibleHits(np.empty(0, int), looks, np.empty((0, 4)), np.empty((0, 4)), np.empty(0, int))
 
 
 def test_ndcg_has_no_value_without_a_positive_gain():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +9,9 @@ import typer.main
 
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.cli import app
+from cxc_eccv.cli.help import split_help
 
 __all__ = ["commands"]
-
-EXAMPLES = re.compile(r"^Examples?:\s*", re.MULTILINE)
 
 
 def commands() -> str:
@@ -31,19 +29,12 @@ def _of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noq
 
 
 def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
-    text, examples = _split(command.help)
+    text, examples = split_help(command.help)
     shown = [one for one in command.params if one.name != "help" and not one.hidden]
     usage = " ".join(["cxc-eccv", name, *_usage(shown)])
     blocks = [f"## `{name}`", text, f"Usage: `{usage}`"]
     blocks += [table(["argument or option", "default", "meaning"], [_row(one) for one in shown])] if shown else []
     return "\n\n".join([*blocks, f"```sh\n{examples}\n```"] if examples else blocks)
-
-
-def _split(text: str) -> tuple[str, str]:
-    """What the command does, and its examples, a command to a line."""
-    parts = EXAMPLES.split(text, maxsplit=1)
-    lines = [line.strip() for line in parts[1].splitlines() if line.strip()] if len(parts) > 1 else []
-    return parts[0].strip(), "\n".join(lines).replace("\n--", " \\\n  --")
 
 
 def _usage(parameters: list[Any]) -> Iterator[str]:

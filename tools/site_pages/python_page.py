@@ -34,7 +34,10 @@ def reference() -> str:
 
 def error_table() -> str:
     """A row for every exception of the tree."""
-    tree: dict[str, type[Exception]] = {name: getattr(errors, name) for name in errors.__all__}
+    named = {name: getattr(errors, name) for name in errors.__all__}
+    tree: dict[str, type[Exception]] = {
+        name: one for name, one in named.items() if inspect.isclass(one) and issubclass(one, Exception)
+    }
     rows = [(f"`{name}`", f"`{one.__bases__[0].__name__}`", _summary(one)) for name, one in tree.items()]
     return table(["exception", "is a", "when"], rows)
 

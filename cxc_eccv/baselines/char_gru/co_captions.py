@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
+from cxc_eccv.baselines.char_gru.batches import Draw
 from cxc_eccv.baselines.dual_encoder.processing import token_ids
 from cxc_eccv.errors import InvalidOption
 
@@ -21,16 +23,20 @@ Row = dict[str, Any]
 
 
 class CoCaptions(Dataset[Row]):
-    """One row per image and epoch: so many of its captions, drawn anew every epoch where it has more.
+    """Rows of an image: so many of its captions each, and over an epoch every caption once.
 
-    An index is a pair of epoch and image, as ``SharedBatches`` gives.
+    The captions of an image are dealt out anew every epoch. Where they do not divide evenly, the last row is filled up
+    with captions of its first. An index is a triple of epoch, image and row, as ``SharedBatches`` gives.
 
     Args:
         groups: captions by image.
         tokenizer: texts to ids.
         views: captions of a row.
         image_features: (images, F) features in the order of the groups, or None.
-        seed: of the draws, which depend on it and the index alone.
+        seed: of the orders, which depend on it, the epoch and the image alone.
+
+    Attributes:
+        rows: number of rows of each image.
 
     Raises:
         InvalidOption: a group has fewer captions than a row, or the features are of other images.
@@ -41,8 +47,9 @@ class CoCaptions(Dataset[Row]):
     Example:
         >>> from cxc_eccv.baselines.char_gru.characters import character_tokenizer
         >>> groups = [CaptionGroup("coco", 7, (1, 2), ("a cat", "cat"))]
-        >>> [len(ids) for ids in CoCaptions(groups, character_tokenizer(groups[0].texts), views=2)[0, 0]["input_ids"]]
-        [5, 3]
+        >>> rows = CoCaptions(groups, character_tokenizer(groups[0].texts), views=1)
+        >>> rows.rows, sorted(len(rows[0, 0, row]["input_ids"][0]) for row in range(2))
+        ([2], [3, 5])
     """
 
     def __init__(
@@ -53,6 +60,8 @@ class CoCaptions(Dataset[Row]):
         image_features: NDArray[np.float32] | None = None,
         seed: int = 0,
     ) -> None:
+        if views < 1:
+            raise InvalidOption(f"a row takes {views} captions of an image; ask for at least one")
         few = [group for group in groups if len(group.texts) < views]
         if few or not groups:
             found = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
@@ -62,18 +71,19 @@ class CoCaptions(Dataset[Row]):
         self.views, self.image_features, self.seed = views, image_features, seed
         ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
         self.ids = [list(islice(ids, len(group.texts))) for group in groups]
+        self.rows = [math.ceil(len(own) / views) for own in self.ids]
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return sum(self.rows)
 
-    def __getitem__(self, draw: tuple[int, int]) -> Row:
-        epoch, index = draw
-        ids = self.ids[index]
-        if len(ids) > self.views:
-            random = np.random.default_rng([self.seed, epoch, index])
-            ids = [ids[place] for place in random.choice(len(ids), self.views, replace=False).tolist()]
-        row: Row = {"input_ids": ids}
-        return row if self.image_features is None else row | {"image_features": self.image_features[index]}
+    def __getitem__(self, draw: Draw) -> Row:
+        epoch, image, number = draw
+        ids = self.ids[image]
+        order = np.random.default_rng([self.seed, epoch, image]).permutation(len(ids)).tolist()
+        # Past the end the captions of the first row follow, which are others: there are as many as a row takes.
+        places = (order + order)[number * self.views : (number + 1) * self.views]
+        row: Row = {"input_ids": [ids[place] for place in places]}
+        return row if self.image_features is None else row | {"image_features": self.image_features[image]}
 
 
 def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:

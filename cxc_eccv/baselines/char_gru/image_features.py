@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
-from cxc_eccv.errors import MalformedRun, MissingIds
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
+from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.types import Embeddings, IntArray, positions_of
 
 __all__ = ["ImageFeatures"]
@@ -51,8 +52,20 @@ class ImageFeatures:
         return int(self._embeddings.vectors.shape[1])
 
     def of(self, groups: Sequence[CaptionGroup]) -> NDArray[np.float32]:
-        """(groups, F) features of the groups' images."""
-        return self.of_ids(np.array([group.image_id for group in groups], dtype=np.int64))
+        """(groups, F) features of the groups' images.
+
+        Raises:
+            InvalidOption: images of two collections have the same id, which the features cannot tell apart.
+            MissingIds: an image has none.
+        """
+        image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
+        twice = first_duplicate(image_ids)
+        if twice is not None:
+            raise InvalidOption(
+                f"image id {image_ids[twice]} is one of COCO and one of Flickr, and features are looked up by id; "
+                "train on one of the two"
+            )
+        return self.of_ids(image_ids)
 
     def of_ids(self, image_ids: IntArray) -> NDArray[np.float32]:
         """(N, F) features.
@@ -63,7 +76,10 @@ class ImageFeatures:
         places, known = positions_of(image_ids, self._embeddings.ids)
         if not known.all():
             missing = image_ids[~known]
-            raise MissingIds(f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}")
+            raise MissingIds(
+                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; add them to "
+                "the file, which cxc-eccv features makes of all parts that are named"
+            )
         return self._embeddings.vectors[places]
 
     def encoded(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - untyped in transformers

@@ -1,9 +1,10 @@
-"""A snapshot of the model at the end of every cycle, with its score on the held-out captions."""
+"""After every epoch what the model has learnt, and a snapshot of it at the end of every cycle."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +12,74 @@ from transformers import TrainerCallback
 
 from cxc_eccv.errors import DataError
 
-__all__ = ["SnapshotCallback", "best_snapshots", "read_scores"]
+__all__ = ["SELECTION", "EpochRecord", "best_snapshots", "read_curves", "read_scores"]
 
 SCORES = "snapshots.json"
+CURVES = "curves.csv"
+SELECTION = "selection"
+"""Name of the measure that snapshots are selected by."""
 
 
-class SnapshotCallback(TrainerCallback):
-    """Saves model and tokenizer where the learning rate is lowest, and writes down how good they are.
+class EpochRecord(TrainerCallback):
+    """Measures the model after every epoch, and saves it with its tokenizer where the learning rate is lowest.
+
+    Rows of ``curves.csv`` are ``epoch``, ``step`` and what was measured; epoch 0 is the untrained model. A run that
+    goes on writes the epochs that it repeats anew.
 
     Args:
-        folder: each snapshot is ``folder/step-N``; scores are in ``folder/snapshots.json``.
-        cycle: optimiser steps of a cycle.
-        score: a model to its score on held-out captions, higher is better.
+        folder: of the run: each snapshot is ``snapshots/step-N``, their scores are in ``snapshots/snapshots.json``.
+        epoch_steps: optimiser steps of an epoch.
+        cycle_epochs: epochs of a cycle.
+        measure: a model to its measures, among them ``selection``, higher is better.
         tokenizer: saved along.
     """
 
-    def __init__(self, folder: Path, cycle: int, score: Callable[[Any], float], tokenizer: Any) -> None:  # noqa: ANN401
-        self.folder, self.cycle, self.score, self.tokenizer = folder, cycle, score, tokenizer
+    def __init__(
+        self,
+        folder: Path,
+        epoch_steps: int,
+        cycle_epochs: int,
+        measure: Callable[[Any], Mapping[str, float]],
+        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+    ) -> None:
+        self.folder, self.epoch_steps, self.cycle_epochs = folder, epoch_steps, cycle_epochs
+        self.measure, self.tokenizer = measure, tokenizer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
+        """Measure the untrained model."""
+        if state.global_step == 0 and state.is_world_process_zero:
+            self._note(0, 0, self.measure(model))
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
-        """Where a cycle ends, save and score."""
-        if state.global_step % self.cycle or not state.is_world_process_zero:
+        """Where an epoch ends, measure; where a cycle ends, save as well."""
+        epoch, within = divmod(state.global_step, self.epoch_steps)
+        if within or not state.is_world_process_zero:
             return
-        name = f"step-{state.global_step:06d}"
-        model.save_pretrained(self.folder / name)
-        self.tokenizer.save_pretrained(self.folder / name)
-        scores = read_scores(self.folder) | {name: self.score(model)}
-        (self.folder / SCORES).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
-        print(f"{name}: held-out text-text R@10 {100 * scores[name]:.1f}", flush=True)  # noqa: T201 - the run's log
+        found = self.measure(model)
+        self._note(epoch, state.global_step, found)
+        if epoch % self.cycle_epochs == 0:
+            self._save(f"step-{state.global_step:06d}", model, found[SELECTION])
+
+    def _note(self, epoch: int, step: int, found: Mapping[str, float]) -> None:
+        row = {"epoch": str(epoch), "step": str(step), **{name: f"{value:.6f}" for name, value in found.items()}}
+        kept = [known for known in read_curves(self.folder) if int(known["epoch"]) < epoch]
+        _write_curves(self.folder, [*kept, row])
+        print(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images", flush=True)  # noqa: T201
+
+    def _save(self, name: str, model: Any, score: float) -> None:  # noqa: ANN401
+        folder = self.folder / "snapshots"
+        model.save_pretrained(folder / name)
+        self.tokenizer.save_pretrained(folder / name)
+        _replace(folder / SCORES, json.dumps(read_scores(folder) | {name: score}, indent=2) + "\n")
+
+
+def read_curves(folder: Path) -> list[dict[str, str]]:
+    """The rows of a run's ``curves.csv``, by epoch; empty before the first."""
+    path = folder / CURVES
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def read_scores(folder: Path) -> dict[str, float]:
@@ -65,3 +106,17 @@ def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
         raise DataError(f"{folder} holds {len(scores)} scored snapshots, {count} are asked for; train for more cycles")
     ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
     return [folder / name for name in ranked[:count]]
+
+
+def _write_curves(folder: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    columns = dict.fromkeys(name for row in rows for name in row)
+    lines = [",".join(columns), *(",".join(row.get(name) or "" for name in columns) for row in rows)]
+    _replace(folder / CURVES, "\n".join(lines) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    """A run that is killed while it writes leaves the file as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
 from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.char_gru.schedule import cyclic_cosine
 from cxc_eccv.baselines.char_gru.scoring import HeldOut
-from cxc_eccv.baselines.char_gru.snapshots import SnapshotCallback
+from cxc_eccv.baselines.char_gru.snapshots import EpochRecord
 from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint
 from cxc_eccv.baselines.dual_encoder.trainer import EpochCallback
+from cxc_eccv.sts.evaluation import Encoder
 
 __all__ = ["CharGruTrainer", "train"]
 
@@ -66,6 +67,7 @@ def train(
     held_out: Sequence[CaptionGroup],
     arguments: CharGruArguments,
     features: ImageFeatures | None = None,
+    similarity: Callable[[Encoder], Mapping[str, float]] | None = None,
 ) -> None:
     """Train from random weights, or go on from the last checkpoint in the output folder.
 
@@ -73,15 +75,16 @@ def train(
 
     Args:
         groups: captions by image.
-        held_out: others, whose retrieval scores the snapshots.
+        held_out: others, whose retrieval selects the snapshots.
         arguments: how, and where to.
         features: of all these images; None trains on captions alone.
+        similarity: what else to measure of the text encoder after every epoch.
 
     Raises:
         CheckpointMismatch: the folder holds checkpoints of another run.
         InvalidOption: groups with fewer captions than a row takes, or a batch that the processes cannot share.
     """
-    trainer = _trainer(groups, held_out, arguments, features)
+    trainer = _trainer(groups, held_out, arguments, features, similarity)
     is_first = trainer.is_world_process_zero()
     checkpoints = Path(arguments.output_dir) / "checkpoints"
     trainer.train(resume_from_checkpoint=last_checkpoint(checkpoints, arguments.identity, is_first=is_first))
@@ -92,6 +95,7 @@ def _trainer(
     held_out: Sequence[CaptionGroup],
     arguments: CharGruArguments,
     features: ImageFeatures | None,
+    similarity: Callable[[Encoder], Mapping[str, float]] | None,
 ) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
@@ -99,12 +103,13 @@ def _trainer(
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
-    batches = SharedBatches(len(groups), arguments.images, arguments.seed, **place)
     rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
+    batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
     width = 0 if features is None else features.width
     config = CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **arguments.sizes)
     model = CharGruModel(config)
     cycle = arguments.cycle_epochs * len(batches)
+    measure = HeldOut(held_out, tokenizer, features, similarity)
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.highest_rate)
     return CharGruTrainer(
         model=model,
@@ -112,7 +117,7 @@ def _trainer(
         batches=batches,
         train_dataset=rows,
         optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
-        callbacks=[SnapshotCallback(folder / "snapshots", cycle, HeldOut(held_out, tokenizer, features), tokenizer)],
+        callbacks=[EpochRecord(folder, len(batches), arguments.cycle_epochs, measure, tokenizer)],
     )
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 import torch
 from transformers import TrainingArguments
 
-from cxc_eccv.errors import UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments"]
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
-"""Of the CxC paper's appendix."""
+"""Stage to the rate at the start, of the CxC paper's appendix."""
+
+PRETRAINING_STEPS = 30_000
+"""After which the paper stops to pre-train."""
 
 SMALL_BATCH = 128
 """Pairs over all processes in the paper's ablation with a small batch."""
@@ -21,6 +24,8 @@ SMALL_BATCH = 128
 @dataclass
 class ModelArguments:
     """Which model is trained."""
+
+    _argument_group_name = "model"
 
     pretrained: str | None = field(
         default=None, metadata={"help": "Dual encoder to go on from: our own, CLIP, SigLIP, VisionTextDualEncoder."}
@@ -47,7 +52,11 @@ class ModelArguments:
 class ObjectiveArguments:
     """What is minimised."""
 
-    mode: str = field(default="t2t+i2t", metadata={"help": "t2t, i2t or t2t+i2t."})
+    _argument_group_name = "objective"
+
+    mode: str | None = field(
+        default=None, metadata={"help": "t2t, i2t or t2t+i2t; by default i2t to pre-train, t2t+i2t to fine-tune."}
+    )
     loss: str = field(default="paper", metadata={"help": "paper: the positive is not in the denominator; softmax."})
     text_weight: float = field(default=1.0, metadata={"help": "c, the weight of text-text losses beside image-text."})
     judged_positives: str | None = field(
@@ -59,8 +68,10 @@ class ObjectiveArguments:
 class DataArguments:
     """What the model is trained and scored on."""
 
+    _argument_group_name = "data"
+
     train_on: list[str] = field(
-        default_factory=lambda: ["coco/train", "coco/restval"],
+        default_factory=lambda: ["coco/train"],
         metadata={"help": "coco/train, coco/restval, coco/val, flickr30k/train, flickr8k/all, ..."},
     )
     pairs_file: str | None = field(
@@ -70,6 +81,13 @@ class DataArguments:
     images: str | None = field(
         default=None, metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's."}
     )
+    held_out: int | None = field(
+        default=None,
+        metadata={
+            "help": "Images taken out of the training data, whose R@10 selects the checkpoint in place of COCO val; by "
+            "default 5000 of --pairs_file, but at most a tenth, and none of --train_on."
+        },
+    )
     recolour: bool = field(
         default=False, metadata={"help": "Augment the embedded sample: colours change in pictures and captions alike."}
     )
@@ -78,14 +96,20 @@ class DataArguments:
 
 @dataclass
 class DualEncoderTrainingArguments(TrainingArguments):
-    """TrainingArguments with the paper's values: Adam, 64 pairs per process, the checkpoint best in R@10 on val."""
+    """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
+
+    _argument_group_name = "training, with all of transformers' TrainingArguments"
 
     output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
     stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
     learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
     schedule: str = field(
-        default="staircase", metadata={"help": "staircase: 0.1% less every 1000 steps; else --lr_scheduler_type."}
+        default="staircase", metadata={"help": "staircase: 0.1%% less every 1000 steps; else --lr_scheduler_type."}
     )
+    num_train_epochs: float | None = field(  # type: ignore[assignment] # Trainer sees a number
+        default=None, metadata={"help": "By default 3; to pre-train, as many as --max_steps 30000 takes."}
+    )
+    max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients at this norm; 0: do not clip."})
     small_batch: bool = field(default=False, metadata={"help": "128 pairs over all processes."})
     weight_decay: float = 0.0
     per_device_train_batch_size: int = 64
@@ -106,6 +130,15 @@ class DualEncoderTrainingArguments(TrainingArguments):
             raise UnknownName("schedule", self.schedule, ("staircase", "other"))
         if self.learning_rate is None:
             self.learning_rate = LEARNING_RATES[self.stage]
+        if self.num_train_epochs is None:
+            self.num_train_epochs = 3.0
+            if self.stage == "pretrain" and self.max_steps < 0:
+                self.max_steps = PRETRAINING_STEPS
         super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
         if self.small_batch:
-            self.per_device_train_batch_size = max(1, SMALL_BATCH // self.world_size)
+            if SMALL_BATCH % self.world_size:
+                raise InvalidOption(
+                    f"--small_batch: {SMALL_BATCH} pairs do not divide among {self.world_size} processes; take a "
+                    "number of processes that divides them"
+                )
+            self.per_device_train_batch_size = SMALL_BATCH // self.world_size

@@ -24,10 +24,12 @@ class PairCollator:
     Attributes:
         tokenizer: pads token ids.
         image_processor: resizes and normalises images; None without images.
+        length: tokens that every caption is padded to; None for those of the longest in the batch.
     """
 
     tokenizer: Any
     image_processor: Any = None
+    length: int | None = None
 
     def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """The batch.
@@ -37,7 +39,10 @@ class PairCollator:
         """
         sides = range(len(items[0]["texts"]))
         captions = [{"input_ids": item["texts"][side]} for side in sides for item in items]
-        batch: dict[str, torch.Tensor] = dict(self.tokenizer.pad(captions, return_tensors="pt"))
+        padding = "longest" if self.length is None else "max_length"
+        batch: dict[str, torch.Tensor] = dict(
+            self.tokenizer.pad(captions, padding=padding, max_length=self.length, return_tensors="pt")
+        )
         batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
         if "image_path" in items[0]:

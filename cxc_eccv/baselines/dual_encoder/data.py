@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups, part_images
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.baselines.dual_encoder.image_modes import warn_of_conversion
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
@@ -14,7 +14,7 @@ from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
 from cxc_eccv.builders.image_files import ImageFolder
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import read_text
+from cxc_eccv.sources.reading import read_lines
 
 __all__ = ["image_paths", "pairs_from_file", "training_pairs"]
 
@@ -49,7 +49,7 @@ def training_pairs(
     groups = caption_groups(library, names)
     paths = None
     if mode != "t2t":
-        files = _file_names(library, names)
+        files = part_images(library, names)
         paths = image_paths([files[group.collection, group.image_id] for group in groups], images)
     return _pairs(groups, paths, processing, mode, seed)
 
@@ -67,7 +67,7 @@ def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | Non
         UserWarning: how many captions are cut, and how many images are converted.
     """
     found: dict[str, list[str]] = {}
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         name, tab, text = line.partition("\t")
         if not (name and tab and text.strip()):
             raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
@@ -94,20 +94,6 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
     if missing:
         raise SourceMissing(f"{len(missing)} of {len(paths)} images are not below {folder}, the first: {missing[0]}")
     return [path for path in paths if path is not None]
-
-
-def _file_names(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
-    found: dict[tuple[str, int], str] = {}
-    for name in names:
-        collection, _, split = name.partition("/")
-        if collection == "flickr8k":
-            raise InvalidOption("flickr8k/all holds texts alone; train it with --mode t2t")
-        split = "validation" if split == "val" else split
-        table = (library.karpathy(split) if collection == "coco" else library.flickr30k(split)).images
-        ids, files = (table[column].to_pylist() for column in ("image_id", "file_name"))
-        kind = "coco" if collection == "coco" else "flickr"
-        found |= {(kind, one): file for one, file in zip(ids, files, strict=True)}
-    return found
 
 
 def _pairs(

@@ -11,8 +11,8 @@ from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
 from cxc_eccv.baselines.dual_encoder.processing import tokenizer_of
 from cxc_eccv.baselines.dual_encoder.sample_backbones import image_backbone, text_backbone
-from cxc_eccv.encoding.checkpoints import from_checkpoint
-from cxc_eccv.encoding.text_input import context_length
+from cxc_eccv.encoding.checkpoints import from_checkpoint, reason_of
+from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
 from cxc_eccv.sources.library import Library
 
@@ -80,10 +80,9 @@ def from_pretrained(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN
         ModelError: it cannot be loaded.
     """
     try:
-        return kind.from_pretrained(source, **options)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason})") from None
+        return kind.from_pretrained(source, trust_remote_code=False, **options)
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason_of(error, source)})") from None
 
 
 OPTIONS = (
@@ -109,14 +108,20 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
         raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
     if mode == "t2t" and has_images:
         raise InvalidOption(f"{source} has an image tower, which mode t2t would leave as it is; choose another mode")
-    return model, _with_limit(from_pretrained(AutoProcessor if has_images else AutoTokenizer, source), model)
+    processing = from_pretrained(AutoProcessor if has_images else AutoTokenizer, source)
+    if has_images and never_saw_capitals(tokenizer_of(processing), model):
+        processing.tokenizer = in_lower_case(processing.tokenizer)
+    return model, _with_limit(processing, model)
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
     """The tokenizer or processor with the model's context where its own files name none or a longer one.
 
-    Without it a longer caption would not be cut and counted, but end the run at its batch.
+    Without it a longer caption would not be cut and counted, but end the run at its batch. Padding comes after the text
+    as in encoding, so that first tokens stay first.
     """
     tokenizer = tokenizer_of(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
+    if padded_length(tokenizer, model) is None:
+        tokenizer.padding_side = "right"
     return processing

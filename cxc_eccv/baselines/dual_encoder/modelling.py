@@ -60,9 +60,11 @@ class DualEncoderModel(PreTrainedModel):
 
     def __init__(self, config: DualEncoderConfig) -> None:
         super().__init__(config)
-        self.text_model = AutoModel.from_config(config.text_config)
+        self.text_model = AutoModel.from_config(config.text_config, trust_remote_code=False)
         self.text_layers = _extra_layers(config)
-        self.image_model = AutoModel.from_config(config.image_config) if config.has_images else None
+        self.image_model = (
+            AutoModel.from_config(config.image_config, trust_remote_code=False) if config.has_images else None
+        )
         self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
         self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
@@ -168,6 +170,9 @@ class DualEncoderModel(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         if module is self:
             nn.init.constant_(self.log_scale, torch.tensor(self.config.scale).log().item())
+        elif isinstance(module, nn.MultiheadAttention):
+            # TransformerEncoder copies one layer; without this all of them would start with the same attention.
+            nn.init.normal_(module.in_proj_weight, std=0.02)
         elif isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.02)
             if module.bias is not None:

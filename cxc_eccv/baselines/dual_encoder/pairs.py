@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types import IntArray
 
 __all__ = ["EpochSampler", "TrainingPairs"]
 
@@ -64,6 +65,36 @@ class TrainingPairs(Dataset[dict[str, Any]]):
         if few:
             one = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
             raise InvalidOption(f"{one}; text-text pairs need two. {len(few)} such images; leave them out")
+
+    def hold_out(self, count: int) -> tuple[Self, Self]:
+        """Pairs to train on, and those of ``count`` other images, drawn by the seed.
+
+        Raises:
+            InvalidOption: nothing would be left on one of the two sides.
+
+        Example:
+            >>> groups = [CaptionGroup("coco", number, (number,), ("a",)) for number in range(5)]
+            >>> trained, held = TrainingPairs(groups, [[1]] * 5, co_captions=False).hold_out(2)
+            >>> len(trained), len(held)
+            (3, 2)
+        """
+        if not 0 < count < len(self):
+            raise InvalidOption(
+                f"held_out={count} of {len(self)} images: hold out at least one, and keep one to train on"
+            )
+        drawn = np.zeros(len(self), dtype=bool)
+        drawn[np.random.default_rng(self.seed).choice(len(self), count, replace=False)] = True
+        return self._part(np.flatnonzero(~drawn)), self._part(np.flatnonzero(drawn))
+
+    def _part(self, rows: IntArray) -> Self:
+        tokens = [ids for row in rows for ids in self.tokens[self.starts[row] : self.starts[row + 1]]]
+        return type(self)(
+            [self.groups[row] for row in rows],
+            tokens,
+            co_captions=self.draws == 2,
+            image_paths=None if self.image_paths is None else [self.image_paths[row] for row in rows],
+            seed=self.seed,
+        )
 
     def __len__(self) -> int:
         return len(self.groups)

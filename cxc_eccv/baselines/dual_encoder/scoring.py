@@ -1,18 +1,24 @@
-"""The library's own metrics of a model on a whole split."""
+"""What a model is selected and reported by: the library's metrics on a whole split, or R@10 on held-out pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from cxc_eccv.baselines.char_gru.scoring import link_judgments
 from cxc_eccv.baselines.dual_encoder.data import image_paths
+from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.encoding import encode
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
 
-__all__ = ["SplitScorer"]
+__all__ = ["HeldOutScorer", "SplitScorer"]
 
 PARTS = {
     "t2t": ("t2t", "sts"),
@@ -51,9 +57,13 @@ class SplitScorer:
 
     def report(self, model: Any, **options: Any) -> Report:  # noqa: ANN401 - evaluate's
         """The report of the split; ``options`` are those of :func:`cxc_eccv.evaluation.evaluate`."""
-        similarity = "cosine" if getattr(model.config, "normalize", True) else "dot"
         return evaluate(
-            self.run(model), split=self.split, data_dir=self.library, similarity=similarity, progress=False, **options
+            self.run(model),
+            split=self.split,
+            data_dir=self.library,
+            similarity=_similarity(model),
+            progress=False,
+            **options,
         )
 
     def run(self, model: Any) -> EmbeddingsRun:  # noqa: ANN401 - as above
@@ -66,3 +76,41 @@ class SplitScorer:
         return encode(
             model, images=images, captions=content.captions, processor=self.processing, batch_size=128, progress=False
         )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutScorer:
+    """Retrieval among held-out training images and their captions, by which captions were written for which image.
+
+    Attributes:
+        held: the pairs that are not trained on.
+        mode: of the model, as in ``Objective``.
+        processing: its tokenizer or processor.
+    """
+
+    held: TrainingPairs
+    mode: str
+    processing: Any
+
+    def __call__(self, model: Any) -> dict[str, float]:  # noqa: ANN401 - any dual encoder
+        """R@10 of every direction that is trained, and ``recall_at_10``, their mean."""
+        texts = [text for group in self.held.groups for text in group.texts]
+        owners = np.repeat(np.arange(len(self.held)), np.diff(self.held.starts))
+        images = None if self.held.image_paths is None else enumerate(self.held.image_paths)
+        run = encode(
+            model,
+            images=images,
+            captions=list(enumerate(texts)),
+            processor=self.processing,
+            batch_size=128,
+            progress=False,
+        )
+        found = {}
+        for direction in TRAINED[self.mode]:
+            ranks = positive_ranks(run, link_judgments(owners, direction), direction, similarity=_similarity(model))
+            found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
+        return {**found, "recall_at_10": sum(found.values()) / len(found)}
+
+
+def _similarity(model: Any) -> str:  # noqa: ANN401 - as above
+    return "cosine" if getattr(model.config, "normalize", True) else "dot"

@@ -104,7 +104,8 @@ class DualEncoderTrainer(Trainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
         dataset: Any = self.train_dataset if train_dataset is None else train_dataset
-        sampler = EpochSampler(len(dataset), self.args.data_seed or self.args.seed)
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        sampler = EpochSampler(len(dataset), seed)
         self.add_callback(EpochCallback(sampler))
         return sampler
 

@@ -28,6 +28,7 @@ class Inputs:
         features: embeddings file with image features.
         model: Hub id or folder of an image model.
         images: folder with the images.
+        central_crop: share of an image's area that the model sees.
         seed: of random numbers.
     """
 
@@ -35,6 +36,7 @@ class Inputs:
     features: Path | None = None
     model: str | None = None
     images: Path | None = None
+    central_crop: float | None = None
     seed: int | None = None
 
 
@@ -62,9 +64,13 @@ class Baseline:
         """
         for field in fields(inputs):
             if getattr(inputs, field.name) is not None and field.name not in self.takes:
-                takes = ", ".join(f"--{name}" for name in self.takes) or "no option of its own"
-                raise InvalidOption(f"the baseline {self.name} does not read --{field.name}; it takes {takes}")
+                takes = ", ".join(map(_option, self.takes)) or "no option of its own"
+                raise InvalidOption(f"the baseline {self.name} does not read {_option(field.name)}; it takes {takes}")
         return self.run(library, split, inputs)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @cache

@@ -21,13 +21,16 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
             "the baseline image_features needs either --features FILE with image_ids and image_embeddings, or --model "
             "ID_OR_PATH together with --images DIR"
         )
+    if inputs.features is not None and inputs.central_crop is not None:
+        raise InvalidOption("--central-crop is for the images of --model; the features of a file are as they are")
     found = load_embeddings(inputs.features) if inputs.features else _encoded(library, split, inputs)
     if found.images is None:
         raise MalformedRun(f"{inputs.features} holds no image_ids and image_embeddings")
-    images = EmbeddingsRun(found.images, None, found.path, found.sha256)
+    images = replace(found, captions=None)
     report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split, data_dir=library, per_query=True)
     name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
-    return replace(report, provenance={**report.provenance, "model": name}), images
+    facts = {"model": name} | ({} if inputs.central_crop is None else {"central_crop": inputs.central_crop})
+    return replace(report, provenance={**report.provenance, **facts}), images
 
 
 def _encoded(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
@@ -45,12 +48,13 @@ def _encoded(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
             f"{len(absent)} of {len(names)} images of the {split} split are not below {inputs.images}, the first: "
             f"{absent[0]}"
         )
-    return encode(inputs.model, images=zip(table["image_id"].to_pylist(), places, strict=True))
+    pairs = zip(table["image_id"].to_pylist(), places, strict=True)
+    return encode(inputs.model, images=pairs, central_crop=inputs.central_crop)
 
 
 BASELINE = Baseline(
     name="image_features",
     summary="pooled features of an image model, or of a file of yours; image-image retrieval and similarity",
     run=run,
-    takes=("features", "model", "images"),
+    takes=("features", "model", "images", "central_crop"),
 )

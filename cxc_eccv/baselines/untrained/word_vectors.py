@@ -90,17 +90,22 @@ class AveragedVectors:
     vectors: dict[str, Vector]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(N, D) means; a text of unknown words only is a zero row, and a warning counts these."""
-        width = len(next(iter(self.vectors.values())))
-        result = np.zeros((len(texts), width), dtype=np.float32)
+        """(N, D) means; a text of unknown words only has the mean of all words, and a warning counts these.
+
+        A zero vector has no direction. GloVe's authors give an unknown word the mean of all words.
+        """
+        every = np.mean(list(self.vectors.values()), axis=0)
+        result = np.empty((len(texts), every.size), dtype=np.float32)
         empty = 0
         for place, text in enumerate(texts):
             known = [self.vectors[word] for word in words(text) if word in self.vectors]
-            if known:
-                result[place] = np.mean(known, axis=0)
+            result[place] = np.mean(known, axis=0) if known else every
             empty += not known
         if empty:
-            warnings.warn(f"{empty} of {len(texts)} texts hold no word with a vector; theirs is zero", stacklevel=2)
+            warnings.warn(
+                f"{empty} of {len(texts)} texts hold no word with a vector; theirs is the mean of all words",
+                stacklevel=2,
+            )
         return result
 
 

@@ -43,9 +43,9 @@ def _direction(library: Library, split: str, direction: str) -> pa.Table:
 CONFIG = DatasetConfig(
     name="eccv_caption",
     title="ECCV Caption: machine-and-human-verified positives",
-    description="One row per query and direction: all positives of 1,261 image queries (`i2t`) and 1,332 caption "
-    "queries (`t2i`). The galleries are always the full 25,000 captions and 5,000 images of the test split. The two "
-    "directions are separate judgments: 6,089 pairs are in both.",
+    description="One row per query and direction: all positives of the image queries (`i2t`) and of the caption "
+    "queries (`t2i`). The galleries are always all captions and all images of the test split. The two directions are "
+    "separate judgments, with pairs in common.",
     collection="ECCV Caption (Chun et al., 2022): five retrieval models proposed the top matches, crowd workers "
     "verified them, invalid items were removed.",
     features=Features(

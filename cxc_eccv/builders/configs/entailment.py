@@ -67,8 +67,9 @@ CONFIG = DatasetConfig(
     "premise, entail the caption? `label` is 1 (entails) or 0.",
     collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. Labels "
     "come from a user's file in that layout (`entailment/entailment_test.jsonl` of the mirror folder) where there is "
-    "one, and are derived from judgments that exist: CxC SITS binarised at 3, as the paper does for graded sets, and "
-    "ECCV Caption positives of both directions.",
+    "one; it decides on the pairs it labels, as the paper takes a pair's own annotation, and `conflict` marks where "
+    "another source differs. Of the other pairs, labels are derived from judgments that exist: CxC SITS binarised at "
+    "3, as the paper does for graded sets, and ECCV Caption positives of both directions.",
     features=Features(
         {
             "image_id": Value("int64"),
@@ -92,7 +93,7 @@ CONFIG = DatasetConfig(
         "hypothesis": "its text",
         "label": "1: entailed, 0: not",
         "sources": "which of `cxc`, `eccv`, `entailment` judged the pair",
-        "rules": "what makes it positive",
+        "rules": "what says that it is positive",
         "rating": "CxC SITS rating, null where unrated",
         "votes": "annotators' votes, where the user's file has them",
         "conflict": "sources contradict each other",

@@ -7,7 +7,7 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import file_names, nullable
+from cxc_eccv.builders.lookup import RATING_FEATURES, RATING_FIELDS, file_names, nullable, single_ratings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray
 
@@ -28,7 +28,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "positive": np.fmax(ratings, reverse) >= options.sis,
         "sampling_method": table["sampling_method"],
     }
-    return Rows(pa.table(columns))
+    spread, left_out = single_ratings(library, "sis", split)
+    return Rows(pa.table(columns | spread), left_out)
 
 
 def _reverse_ratings(table: pa.Table) -> FloatArray:
@@ -53,6 +54,7 @@ CONFIG = DatasetConfig(
             "reverse_rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": Value("string"),
+            **RATING_FEATURES,
         }
     ),
     fields={
@@ -64,6 +66,7 @@ CONFIG = DatasetConfig(
         "reverse_rating": "mean rating of the same pair in the other order, null where it was rated once",
         "positive": "either rating is at least 2.5",
         "sampling_method": "`i2i_csim`",
+        **RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -7,7 +7,14 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.lookup import (
+    RATING_FEATURES,
+    RATING_FIELDS,
+    caption_texts,
+    file_names,
+    images_of,
+    single_ratings,
+)
 from cxc_eccv.sources.library import Library
 
 
@@ -26,7 +33,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "positive": ratings >= options.sits,
         "sampling_method": table["sampling_method"],
     }
-    return Rows(pa.table(columns))
+    spread, left_out = single_ratings(library, "sits", split)
+    return Rows(pa.table(columns | spread), left_out)
 
 
 CONFIG = DatasetConfig(
@@ -46,6 +54,7 @@ CONFIG = DatasetConfig(
             "rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": Value("string"),
+            **RATING_FEATURES,
         }
     ),
     fields={
@@ -57,6 +66,7 @@ CONFIG = DatasetConfig(
         "rating": "mean rating, 0 to 5",
         "positive": "rating of at least 3",
         "sampling_method": "`c2i_original` or `c2i_intrasim`",
+        **RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -7,7 +7,14 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.lookup import (
+    RATING_FEATURES,
+    RATING_FIELDS,
+    caption_texts,
+    file_names,
+    images_of,
+    single_ratings,
+)
 from cxc_eccv.sources.library import Library
 
 
@@ -30,7 +37,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "positive": ratings >= options.sts,
         "sampling_method": table["sampling_method"],
     }
-    return Rows(pa.table(columns))
+    spread, left_out = single_ratings(library, "sts", split)
+    return Rows(pa.table(columns | spread), left_out)
 
 
 CONFIG = DatasetConfig(
@@ -53,6 +61,7 @@ CONFIG = DatasetConfig(
             "rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": Value("string"),
+            **RATING_FEATURES,
         }
     ),
     fields={
@@ -67,6 +76,7 @@ CONFIG = DatasetConfig(
         "rating": "mean rating, 0 to 5",
         "positive": "rating of at least 3",
         "sampling_method": "`c2c_cocaption` or `c2c_isim`",
+        **RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

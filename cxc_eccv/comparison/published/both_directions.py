@@ -38,5 +38,5 @@ def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
             means[f"{task}/{rest}"] = round((value + other) / 2, GUARD_DIGITS)
     recalls = [means.get(f"{SUMMED_TASK}/{label}") for label in SPEC.inputs]
     if None not in recalls:
-        means[f"{SUMMED_TASK}/rsum"] = round(2 * float(rsum(np.array(recalls, dtype=float))), GUARD_DIGITS)
+        means[f"{SUMMED_TASK}/rsum"] = round(float(rsum(np.repeat(np.array(recalls, dtype=float), 2))), GUARD_DIGITS)
     return means

@@ -13,7 +13,7 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.ranking.lists.given import GivenRanks
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
-__all__ = ["needed_depth", "values_at_known_depth"]
+__all__ = ["FAR", "needed_depth", "values_at_known_depth"]
 
 FAR = 2**40
 """A depth that no gallery reaches."""

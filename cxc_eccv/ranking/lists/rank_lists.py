@@ -1,4 +1,8 @@
-"""Ranks from a rankings run: each ranking restricted to the gallery that its query ranks."""
+"""What a run's rankings say: ranks of positives, and rows for readers, as far as the lists reach.
+
+Each ranking is restricted to the gallery that its query ranks; many lists are looked at together, by one table over the
+gallery.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,15 @@ from cxc_eccv.ranking.scores.product import Layout
 from cxc_eccv.ranking.tie_rule import positives_last
 from cxc_eccv.runs.ranked_lists import RankedLists
 from cxc_eccv.runs.rankings import RankingsRun
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 from cxc_eccv.types.ids import DENSE_SPAN
 
-__all__ = ["Found", "found_in_lists", "ranks_from_rankings", "read_rankings", "rows_of"]
+__all__ = ["depths_alone", "ranks_from_rankings", "read_rankings", "rows_of"]
 
 NAMED = 3
+ITEMS_AT_ONCE = 2**18
+FLAGS_AT_ONCE = 2**25
+SCORES_AT_ONCE = 2**22
 
 
 def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
@@ -45,10 +52,34 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
         ([2], [True])
     """
     rows = rows_of(run, direction, judgments.query_ids)
-    found = found_in_lists(run.lists[direction], rows, judgments)
+    found = _find_positives(run.lists[direction], rows, judgments)
     indptr, sizes = np.append(0, np.cumsum(found.counts)), _gallery_sizes(judgments)
     known = PositiveRanks(judgments.query_ids, indptr, found.ranks, judgments.n_positives, sizes, found.ties)
     return GivenRanks(known, found.depths, found.depths == sizes)
+
+
+def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
+    """What the lengths of a run's rankings say, before any is read: how deep they are at most; nothing is found.
+
+    Args:
+        run: rankings of the direction.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        judgments: positives of every query.
+
+    Raises:
+        MissingIds: the run lacks the direction, or the rankings of some queries.
+
+    Example:
+        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10]})
+        >>> given = depths_alone(run, "i2t", Judgments.from_pairs([5], [10, 20, 30], [5], [20]))
+        >>> given.depths.tolist(), given.complete.tolist(), given.n_found.tolist()
+        ([2], [False], [0])
+    """
+    depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], _gallery_sizes(judgments)
+    nothing = np.zeros(0, dtype=np.int64)
+    none_found, ties = np.zeros(depths.size + 1, dtype=np.int64), np.zeros(depths.size, dtype=np.int64)
+    known = PositiveRanks(judgments.query_ids, none_found, nothing, judgments.n_positives, sizes, ties)
+    return GivenRanks(known, np.minimum(depths, sizes), depths >= sizes)
 
 
 def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
@@ -90,9 +121,6 @@ def _gallery_sizes(judgments: Judgments) -> IntArray:
     return sizes - own if judgments.without_self else sizes
 
 
-SCORES_AT_ONCE = 2**22
-
-
 def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]) -> None:
     """Let readers read the rankings of one direction, each with its own queries and gallery.
 
@@ -119,36 +147,21 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
     """
     for reader in readers:
         rows = rows_of(run, direction, reader.query_ids)
+        lists = run.lists[direction]
+        gallery = _GalleryPlaces(lists.item_ids, reader.gallery_ids)
         layout = Layout.of(np.zeros(reader.gallery_ids.size, dtype=np.int64))
         reader.attach(reader.query_ids, reader.gallery_ids, layout.column, layout.width)
-        size = max(1, SCORES_AT_ONCE // layout.width)
-        for start in range(0, rows.size, size):
-            reader.read(_block(run.lists[direction], rows[start : start + size], reader, layout), start)
+        for block in _blocks(lists, rows, reader, layout.width):
+            if reader.ended:
+                break
+            ranked = _ranked(lists, rows[block], reader, gallery)
+            if reader.deepest is None:
+                reader.read(_whole(ranked, block.size, layout), int(block[0]))
+            else:
+                reader.take(block, *_best(ranked, block.size, reader.deepest))
 
 
-def _block(lists: RankedLists, rows: IntArray, reader: RowReader, layout: Layout) -> NDArray[Any]:
-    block = np.full((rows.size, layout.width), -np.inf, dtype=np.float64)
-    for place, (items, scores) in enumerate(_rankings(lists, rows)):
-        places, known = positions_of(items, reader.gallery_ids)
-        if reader.without_self:
-            known &= items != lists.query_ids[rows[place]]
-        block[place, layout.column[places[known]]] = scores[known]
-    return block
-
-
-def _rankings(lists: RankedLists, rows: IntArray) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Items and falling scores of each ranking."""
-    for row in rows.tolist():
-        own = slice(lists.indptr[row], lists.indptr[row + 1])
-        items = lists.items[own]
-        yield items, -np.arange(items.size, dtype=np.float64) if lists.scores is None else lists.scores[own]
-
-
-ITEMS_AT_ONCE = 2**18
-FLAGS_AT_ONCE = 2**25
-
-
-class Found(NamedTuple):
+class _Found(NamedTuple):
     """What lists hold of the positives of Q queries.
 
     Attributes:
@@ -164,26 +177,23 @@ class Found(NamedTuple):
     ties: IntArray
 
 
-def found_in_lists(lists: RankedLists, rows: IntArray, judgments: Judgments) -> Found:
+def _find_positives(lists: RankedLists, rows: IntArray, judgments: Judgments) -> _Found:
     """Find the positives; items that a query does not rank are passed over.
 
     Args:
         lists: checked, no item twice in a list.
         rows: (Q,) list of each query of the judgments.
         judgments: positives, gallery and folds.
-
-    Example:
-        >>> lists = RankedLists.of({5: [30, 10, 99, 20]})
-        >>> found = found_in_lists(lists, np.array([0]), Judgments.from_pairs([5], [10, 20, 30], [5], [20]))
-        >>> found.ranks.tolist(), found.depths.tolist()
-        ([3], [3])
     """
     gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)
-    parts = [_found(lists, rows[block], judgments, block, gallery) for block in _blocks(lists, rows, judgments)]
-    return Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    parts = [
+        _find_in_block(lists, rows[block], judgments, block, gallery)
+        for block in _blocks_of_positives(lists, rows, judgments)
+    ]
+    return _Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _blocks(lists: RankedLists, rows: IntArray, judgments: Judgments) -> Iterator[IntArray]:
+def _blocks_of_positives(lists: RankedLists, rows: IntArray, judgments: Judgments) -> Iterator[IntArray]:
     """Queries that are looked at together, so that what is computed for their items stays small."""
     items = np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE
     flags = np.arange(rows.size) * judgments.gallery_ids.size // FLAGS_AT_ONCE
@@ -191,7 +201,12 @@ def _blocks(lists: RankedLists, rows: IntArray, judgments: Judgments) -> Iterato
 
 
 class _GalleryPlaces:
-    """Place in the gallery of each ranked item, -1 outside: one table for all lists."""
+    """Place in the gallery of each ranked item, -1 outside: one table for all lists.
+
+    Args:
+        item_ids: (N,) the distinct items of the lists, ascending.
+        gallery_ids: (M,) ids of the gallery.
+    """
 
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
         places, known = positions_of(item_ids, gallery_ids)
@@ -206,23 +221,26 @@ class _GalleryPlaces:
         return self._table[items - self._low if self._dense else np.searchsorted(self._ids, items)]
 
 
-def _found(lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces) -> Found:
+def _find_in_block(
+    lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces
+) -> _Found:
     owners = np.repeat(np.arange(block.size), lists.depths[rows])
-    items = _joined(lists, lists.items, rows)
+    items = _join(lists, lists.items, rows)
     places = gallery.of(items)
     kept = _competing(items, places, owners, judgments, block)
     if not kept.all():
         owners, places = owners[kept], places[kept]
     positive, ties = _are_positive(owners, places, judgments, block), np.zeros(block.size, dtype=np.int64)
     if lists.scores is not None:
-        order, ties = positives_last(owners, _joined(lists, lists.scores, rows)[kept], positive, block.size)
+        order, ties = positives_last(owners, _join(lists, lists.scores, rows)[kept], positive, block.size)
         positive = positive[order]
     depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
     ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
-    return Found(ranks, np.bincount(owners[at], minlength=block.size), depths, ties)
+    return _Found(ranks, np.bincount(owners[at], minlength=block.size), depths, ties)
 
 
-def _joined(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
+def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
+    """Values of the items of several lists, one list after the other."""
     return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
 
 
@@ -247,3 +265,61 @@ def _are_positive(
     flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
     positive: NDArray[np.bool_] = flags[owners * size + places]
     return positive
+
+
+def _blocks(lists: RankedLists, rows: IntArray, reader: RowReader, width: int) -> list[IntArray]:
+    """Queries that are read together, so that their items, or whole rows, stay small."""
+    filled = np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE
+    if reader.deepest is None:
+        filled = np.arange(rows.size) // max(1, SCORES_AT_ONCE // width)
+    return np.split(np.arange(rows.size), np.flatnonzero(np.diff(filled)) + 1)
+
+
+class _Ranked(NamedTuple):
+    """The gallery items in the lists of B queries, list after list, best first.
+
+    Attributes:
+        owners: (P,) query of each, 0 to B - 1.
+        places: (P,) position in the gallery.
+        scores: (P,) not rising within a list.
+    """
+
+    owners: IntArray
+    places: NDArray[np.int32]
+    scores: FloatArray
+
+
+def _ranked(lists: RankedLists, rows: IntArray, reader: RowReader, gallery: _GalleryPlaces) -> _Ranked:
+    depths = lists.depths[rows]
+    owners, items = np.repeat(np.arange(rows.size), depths), _join(lists, lists.items, rows)
+    places = gallery.of(items)
+    kept = places >= 0
+    if reader.without_self:
+        kept &= items != lists.query_ids[rows][owners]
+    if lists.scores is None:
+        ranks = np.arange(items.size) - np.repeat(np.cumsum(depths) - depths, depths)
+        scores = -ranks.astype(np.float64)
+    else:
+        scores = _join(lists, lists.scores, rows)
+    return _Ranked(owners[kept], places[kept], scores[kept])
+
+
+def _whole(ranked: _Ranked, n_queries: int, layout: Layout) -> NDArray[Any]:
+    """(B, width) scores."""
+    block = np.full((n_queries, layout.width), -np.inf, dtype=np.float64)
+    block[ranked.owners, layout.column[ranked.places]] = ranked.scores
+    return block
+
+
+def _best(ranked: _Ranked, n_queries: int, depth: int) -> tuple[FloatArray, IntArray]:
+    """(B, C) scores of the best ``depth`` of each query and of what ties with the last of these, and their places."""
+    counts = np.bincount(ranked.owners, minlength=n_queries)
+    starts = np.cumsum(counts) - counts
+    lowest = np.full(n_queries, -np.inf)
+    lowest[counts >= depth] = ranked.scores[starts[counts >= depth] + depth - 1]
+    looked = np.flatnonzero(ranked.scores >= lowest[ranked.owners])
+    owners, within = ranked.owners[looked], looked - starts[ranked.owners[looked]]
+    shape = n_queries, max(depth, within.max(initial=0) + 1)
+    scores, places = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
+    scores[owners, within], places[owners, within] = ranked.scores[looked], ranked.places[looked]
+    return scores, places

@@ -121,6 +121,7 @@ class ColumnPairs:
 
 
 PAIRS_AT_ONCE = 4096
+LEAST = float(np.finfo(np.float32).smallest_subnormal)
 
 
 def brackets(
@@ -130,7 +131,8 @@ def brackets(
 
     A float32 dot product of D terms, summed in any order, with or without fused multiply-add, errs by at most
     gamma(u) * sum |x_i y_i| with gamma(u) = D u / (1 - D u) and u = 2**-24. The centre is such a product in float64,
-    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this.
+    where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this,
+    and a little farther for products that underflow.
 
     Args:
         queries: (Q, D) float32.
@@ -159,6 +161,7 @@ def brackets(
     with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(multiply, range(0, rows.size, PAIRS_AT_ONCE)))
     reach = magnitude * sum(_relative_error(queries.shape[1], unit) for unit in (2.0**-24, 2.0**-52))
+    reach += queries.shape[1] * LEAST  # a product below the normal numbers errs by half of the least one
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
 

@@ -37,6 +37,8 @@ class PlausibleRows:
     """
 
     without_self = False
+    reason = "for its plausible matches"
+    ended = False
 
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
         self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids
@@ -44,7 +46,7 @@ class PlausibleRows:
         self._n_matches = np.stack([_n_matches(matches, zeta) for zeta, _ in self.looks], axis=1)
         self._hits = np.zeros_like(self._n_matches)
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
-        cuts = [self.gallery_ids.size if cut is None else cut for _, cut in self.looks]
+        cuts = self._cuts
         self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
@@ -95,12 +97,20 @@ class PlausibleRows:
 
     def _ends(self, queries: IntArray, scores: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
         """(B, L) items that each look takes, and (B, L) the score of the last one."""
-        cuts = [self.gallery_ids.size if cut is None else cut for _, cut in self.looks]
-        depths = np.minimum(self._n_matches[queries], cuts)
+        depths = np.minimum(self._n_matches[queries], self._cuts)
         lowest = scores_at_depths(scores, depths)
         deepest, worst = depths.max(axis=1), lowest.min(axis=1)
-        refuse_shallow(self.query_ids[queries], scores, worst, deepest, "for its plausible matches")
+        refuse_shallow(self.query_ids[queries], scores, worst, deepest, self.reason)
         return depths, lowest
+
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that a ranking must hold."""
+        return np.asarray(np.minimum(self._n_matches, self._cuts).max(axis=1))
+
+    @property
+    def _cuts(self) -> list[int]:
+        return [self.gallery_ids.size if cut is None else cut for _, cut in self.looks]
 
     @property
     def result(self) -> PlausibleHits:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["OwnRows", "RowReader", "refuse_shallow"]
+__all__ = ["OwnRows", "RowReader", "refuse_shallow", "too_shallow"]
 
 SCORES_AT_ONCE = 2**18
 
@@ -24,12 +24,17 @@ class RowReader(Protocol):
         gallery_ids: (N,) ids of the items that they rank.
         without_self: a query is left out of its own ranking.
         deepest: the most items of a row that it looks at; None for no such limit.
+        ended: it needs no further rows, because rankings were too short for it.
     """
 
     query_ids: IntArray
     gallery_ids: IntArray
     without_self: bool
     deepest: int | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it needs no further rows."""
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn how the matrix is laid out.
@@ -126,8 +131,12 @@ gallery. Rank the whole gallery, or at least as many items.
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:
         row = short[0]
-        raise RunTooShallow(
-            f"query {query_ids[row]} needs {depths[row]} ranked items {reason}, but its ranking holds "
-            f"{np.count_nonzero(np.isfinite(scores[row]))} of the gallery. Rank the whole gallery, or at least as many "
-            "items."
-        )
+        raise too_shallow(query_ids[row], depths[row], int(np.count_nonzero(np.isfinite(scores[row]))), reason)
+
+
+def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooShallow:
+    """The error of a query whose ranking holds fewer items than are read."""
+    return RunTooShallow(
+        f"query {query_id} needs {needed} ranked items {reason}, but its ranking holds {held} of the gallery. Rank the "
+        "whole gallery, or at least as many items."
+    )

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.kernels import pair_products
-from cxc_eccv.ranking.scores.vectors import SIMILARITIES, places_of
+from cxc_eccv.ranking.scores.vectors import places_of, refuse_embedding_options, refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.runs.sides import sides_of
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
@@ -17,21 +17,22 @@ from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
 __all__ = ["pair_similarities", "similarities_of_run"]
 
 
-def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str = "cosine") -> FloatArray:
+def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str | None = None) -> FloatArray:
     """Similarity of every rated pair, whichever form the run has.
 
     Args:
         run: embeddings, or for images with captions scores, which are taken as they are.
         direction: ``t2t`` for STS, ``i2i`` for SIS, ``i2t`` for SITS (its queries are images).
         rated: P pairs.
-        similarity: ``cosine`` or ``dot``; of embeddings.
+        similarity: ``cosine`` or ``dot``; of embeddings, None for what the run is meant for, else cosine.
 
     Returns:
         (P,) similarities.
 
     Raises:
         MissingIds: the run lacks a rated item.
-        InvalidOption: the run does not say how similar pairs of this direction are.
+        InvalidOption: the run does not say how similar pairs of this direction are, or ``similarity`` is given although
+            it has scores.
 
     Example:
         >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
@@ -40,6 +41,7 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
     """
     if isinstance(run, EmbeddingsRun):
         return pair_similarities(run, direction, rated, similarity=similarity)
+    refuse_embedding_options(run, similarity=similarity)
     if not isinstance(run, ScoresRun) or direction != "i2t":
         raise InvalidOption(f"{run.kind} do not say how similar rated pairs of {direction} are")
     rows, columns = places_of(rated.query_ids, run, "images"), places_of(rated.item_ids, run, "captions")
@@ -47,24 +49,24 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
 
 
 def pair_similarities(
-    run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str = "cosine"
+    run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str | None = None
 ) -> FloatArray:
     """Similarity of every rated pair, summed in float64.
 
-    Pairs of byte-identical vectors tie, in either order; a vector has cosine 1 with its copies, exactly. A zero vector
-    has similarity 0 to everything.
+    Pairs of byte-identical vectors tie, in either order; a vector has cosine 1 with its copies, exactly.
 
     Args:
         run: vectors of all images or captions that are rated.
         direction: ``t2t`` for STS, ``i2i`` for SIS, ``i2t`` for SITS (its queries are images).
         rated: P pairs.
-        similarity: ``cosine`` or ``dot``.
+        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
 
     Returns:
         (P,) similarities.
 
     Raises:
         MissingIds: the run lacks a rated item, or the modality.
+        MalformedRun: a zero vector, which has no cosine.
         UnknownName: no such direction or similarity.
 
     Example:
@@ -73,17 +75,18 @@ def pair_similarities(
         >>> pair_similarities(run, "t2t", rated).round(6).tolist()
         [0.6, 0.8]
     """
-    if similarity not in SIMILARITIES:
-        raise UnknownName("similarity", similarity, SIMILARITIES)
+    similarity = similarity_of(run, similarity)
     queries, items = _sides(run, direction, rated)
+    if similarity == "cosine":
+        for side, name in zip((queries, items), sides_of(direction), strict=True):
+            _refuse_zero_vectors(run, side, name)
     count = len(items.vectors)
     pairs, occurrence = np.unique(queries.rows * count + items.rows, return_inverse=True)
     queries, items = queries._replace(rows=pairs // count), items._replace(rows=pairs % count)
     values = _inner_products(queries, items)
     if similarity == "cosine":
         # One root of the product, not a product of roots: identical vectors get exactly 1.
-        squares = _squares(queries) * _squares(items)
-        values /= np.sqrt(np.where(squares > 0, squares, 1))
+        values /= np.sqrt(_squares(queries) * _squares(items))
     return np.asarray(values[occurrence])
 
 
@@ -109,6 +112,12 @@ def _located(run: EmbeddingsRun, side: str, ids: IntArray) -> _Side:
     rows = places_of(distinct, run, side)[occurrence]
     embeddings: Embeddings = getattr(run, side)
     return _Side(embeddings.vectors, rows)
+
+
+def _refuse_zero_vectors(run: EmbeddingsRun, side: _Side, name: str) -> None:
+    rows = np.unique(side.rows)
+    nowhere = rows[~side.vectors[rows].any(axis=1)]
+    refuse_zero_vectors(run.ids(name)[nowhere], rows.size, name, run.path or "run")
 
 
 def _squares(side: _Side) -> FloatArray:

@@ -31,6 +31,8 @@ class TopRows:
         InvalidOption: K is not a whole number of at least 1.
     """
 
+    ended = False
+
     def __init__(self, judgments: Judgments, depth: int) -> None:
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
             raise InvalidOption(f"the top k of a ranking: k is {depth!r}, expected a whole number of at least 1")
@@ -46,7 +48,7 @@ class TopRows:
         self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
         shape = self.query_ids.size, self.depth
         self._ids = np.zeros(shape, dtype=np.int64)
-        self._scores = np.zeros(shape, dtype=np.float32)
+        self._scores = np.zeros(shape)  # scores of a matrix may be float64, which tie in float32
         self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
@@ -71,9 +73,19 @@ class TopRows:
         """
         depths = np.full(queries.size, self.depth)
         lowest = score_at_depth(scores, self.depth)
-        refuse_shallow(self.query_ids[queries], scores, lowest, depths, f"for its top {self.depth}")
+        refuse_shallow(self.query_ids[queries], scores, lowest, depths, self.reason)
         found = np.flatnonzero(scores >= lowest[:, None])
         self._keep(queries, lowest, found // scores.shape[1], items.ravel()[found], scores.ravel()[found])
+
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that a ranking must hold."""
+        return np.full(self.query_ids.size, self.depth)
+
+    @property
+    def reason(self) -> str:
+        """Why so many."""
+        return f"for its top {self.depth}"
 
     @property
     def result(self) -> TopK:

@@ -61,6 +61,17 @@ class Layout:
         empty[self.column] = False
         return np.flatnonzero(empty)
 
+    def spread(self, ids: IntArray) -> IntArray:
+        """(width,) the id of each column; of the padding -1.
+
+        Example:
+            >>> Layout.of(np.array([0, 0])).spread(np.array([7, 9])).tolist()
+            [7, 9, -1, -1, -1, -1, -1, -1]
+        """
+        spread = np.full(self.width, -1)
+        spread[self.column] = ids
+        return spread
+
 
 class Product:
     """The product of row vectors with laid-out gallery vectors.

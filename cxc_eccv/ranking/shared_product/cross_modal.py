@@ -19,7 +19,7 @@ from cxc_eccv.ranking.readers.row_pairs import RowPairs
 from cxc_eccv.ranking.readers.top_columns import ColumnReaders
 from cxc_eccv.ranking.scan import Options, scan
 from cxc_eccv.ranking.scores.product import Layout, Product
-from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_overflow
+from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.sides import sides_of
 from cxc_eccv.types import IntArray, positions_of
@@ -53,7 +53,7 @@ def count_both(
     rows = prepare_side(run, row_side, sides.rows, options.similarity)
     columns = prepare_side(run, column_side, sides.columns, options.similarity, sides.layout.column, sides.layout.width)
     if options.similarity == "dot":
-        refuse_overflow(rows, columns)
+        refuse_extremes(rows, columns, sides.rows, sides.layout.spread(sides.columns))
     row_pairs, column_pairs = sides.row_pairs(by_row), sides.column_pairs(by_column, rows, columns)
     across = ColumnReaders(readers.get(other, ()), sides.rows, sides.columns, sides.layout.column, sides.layout.width)
     along = readers.get(direction, ())

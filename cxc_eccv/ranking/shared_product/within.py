@@ -16,7 +16,7 @@ from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
 from cxc_eccv.ranking.scores.half_product import HalfProduct, left_edge
 from cxc_eccv.ranking.scores.product import Layout
-from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_overflow
+from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
 from cxc_eccv.ranking.shared_product.cross_modal import with_segments
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.sides import sides_of
@@ -61,7 +61,7 @@ def _count_half(
     layout = Layout.of(np.where(segments < 0, merged.n_segments, segments))
     vectors = prepare_side(run, sides_of(direction)[0], ids, options.similarity, layout.column, layout.width)
     if options.similarity == "dot":
-        refuse_overflow(vectors, vectors)
+        refuse_extremes(vectors, vectors, layout.spread(ids), layout.spread(ids))
     half = HalfProduct(vectors, layout.padding, without_self=merged.without_self, shared_bytes=BLOCK_BYTES)
     pairs = _mutual_pairs(merged, ids, segments, layout, vectors)
     scan(half, pairs.read, options, direction, backwards=True)
@@ -87,8 +87,7 @@ def _mutual_pairs(
         np.minimum(queries, items) * layout.width + np.maximum(queries, items), return_inverse=True
     )
     low, high = brackets(vectors, vectors, *np.divmod(pairs, layout.width))
-    by_place = np.full(layout.width, -1)
-    by_place[layout.column] = segments
+    by_place = layout.spread(segments)
     return MutualPairs(queries, items, low[occurrence], high[occurrence], layout, by_place, merged.n_segments)
 
 

@@ -1,0 +1,65 @@
+"""Bags of words as text encoders for the tasks of semantic textual similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cxc_eccv.baselines.bag_of_words import TfIdf, words
+from cxc_eccv.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts
+from cxc_eccv.sts.tasks import task_names, task_texts
+
+__all__ = ["STS_BASELINES", "sts_of_baseline"]
+
+STS_BASELINES = ("bow", "word_vectors")
+
+
+def sts_of_baseline(
+    name: str, library: Library, tasks: Sequence[str] | None = None, *, vectors: Path | None = None
+) -> StsReport:
+    """Correlations of a bag of words with human scores.
+
+    ``bow``: TF-IDF, whose vocabulary and document frequencies are those of the distinct sentences of each task; the
+    scores are not seen. It has a dimension per word, so that the STS Benchmark and SICK have its cosine and no
+    classifier. ``word_vectors``: the mean of the vectors of a sentence's words, in lower case.
+
+    Args:
+        name: one of :data:`STS_BASELINES`.
+        library: the raw sources.
+        tasks: as of ``evaluate_sts``.
+        vectors: of ``word_vectors``: a text file as GloVe's.
+
+    Raises:
+        UnknownName: no such baseline or task.
+        InvalidOption: vectors are missing, or given to a baseline that reads none.
+        DataError: a raw file, or the file of vectors, is missing or malformed.
+    """
+    if name not in STS_BASELINES:
+        raise UnknownName("baseline for sentences", name, STS_BASELINES)
+    if (vectors is None) == (name == "word_vectors"):
+        wanted = (
+            "needs --vectors FILE, for example GloVe's glove.840B.300d.txt" if vectors is None else "reads no vectors"
+        )
+        raise InvalidOption(f"the baseline {name} {wanted}")
+    wanted_tasks = task_names(tasks)
+    if vectors is None:
+        return evaluate_sts(
+            FittedPerTask(TfIdf.fit),
+            library,
+            wanted_tasks,
+            model="TF-IDF bag of words",
+            classifier=False,
+            fitted_on="the distinct sentences of each task, without their scores: vocabulary and document frequencies",
+        )
+    asked = {word for task in wanted_tasks for text in task_texts(library, task) for word in words(text)}
+    found = read_word_vectors(vectors, asked)
+    return evaluate_sts(
+        AveragedVectors(found),
+        library,
+        wanted_tasks,
+        model=f"averaged word vectors of {vectors.name}",
+        fitted_on=f"nothing; {len(found):,} of the {len(asked):,} words of the sentences have a vector",
+    )

@@ -1,0 +1,147 @@
+"""The terminal: messages, and tables that fit it without losing a character of a number."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from cxc_eccv.shown import visible
+
+__all__ = ["Sheet", "print_shown", "say"]
+
+UNBOUNDED = 1_000_000
+"""Width of a pipe: there is no edge at which anything could be cut."""
+
+LONGEST_WORD = 32
+"""Longer words of names and prose may be broken where there is no room."""
+
+
+def say(message: object, *, err: bool = False) -> None:
+    r"""Print a message, on standard error with ``err``; control characters out of data are shown as escapes.
+
+    Example:
+        >>> say("wrote out\x1b[2J.npz")
+        wrote out\x1b[2J.npz
+    """
+    print(visible(message, lines=True), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def print_shown(shown: RenderableType, console: Console | None = None) -> None:
+    """Print to a terminal in its width, to a pipe or a file in full width."""
+    console = console or Console()
+    if not console.is_terminal:
+        console = Console(file=console.file, width=UNBOUNDED)
+    console.print(shown, crop=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table of texts. Where it is too wide its columns are stacked, then continued in further tables below.
+
+    Attributes:
+        header: a title per column; the first column names the rows.
+        rows: cells; a row of a single one opens a section.
+        prose: places of columns whose lines may wrap at their words; no other may, but for long names of rows.
+        stacked: groups of columns that may share a column, in the order in which they are tried.
+        styles: of the rows, as many, or none.
+        title: above the table.
+
+    Example:
+        >>> sheet = Sheet(("", "value", "interval"), (("R@1", "41.7", "[40.0, 43.0]"),), stacked=(((0,), (1, 2)),))
+        >>> with (console := Console(width=28)).capture() as shown:
+        ...     console.print(sheet)
+        >>> [line.strip() for line in shown.get().splitlines() if "4" in line][-1]
+        '[40.0, 43.0]'
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    prose: frozenset[int] = frozenset()
+    stacked: Sequence[Sequence[Sequence[int]]] = ()
+    styles: Sequence[str] = ()
+    title: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Rich's protocol: the first arrangement that fits."""
+        plain = [(place,) for place in range(len(self.header))]
+        for groups in (plain, *self.stacked):
+            table = self._table(groups)
+            if _least(table, console, options) <= options.max_width:
+                yield _widened(table, options.max_width - _least(table, console, options))
+                return
+        yield from self._continued([tuple(group) for group in (self.stacked or [plain])[-1]], console, options)
+
+    def _continued(
+        self, groups: Sequence[tuple[int, ...]], console: Console, options: ConsoleOptions
+    ) -> Iterator[Table]:
+        """Tables below each other, each with the names of the rows; at least one further column in each."""
+        names, *rest = groups
+        while rest:
+            taken = 1
+            while taken < len(rest) and self._fits([names, *rest[: taken + 1]], console, options):
+                taken += 1
+            table = self._table([names, *rest[:taken]])
+            least = _least(table, console, options)
+            if least > options.max_width:
+                table.width = least  # beyond the edge, where a terminal wraps; never cut
+            yield _widened(table, max(0, options.max_width - least))
+            rest = rest[taken:]
+
+    def _fits(self, groups: Sequence[Sequence[int]], console: Console, options: ConsoleOptions) -> bool:
+        return _least(self._table(groups), console, options) <= options.max_width
+
+    def _table(self, groups: Sequence[Sequence[int]]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, title=Text(visible(self.title)) if self.title else None)
+        table.title_justify, table.title_style = "left", "bold"
+        lines = [[_stack(row, group) for group in groups] for row in self.rows if len(row) > 1]
+        for place, group in enumerate(groups):
+            heading = _stack(self.header, group)
+            is_prose = any(one in self.prose for one in group)
+            cells = [heading, *(line[place] for line in lines)]
+            words = [word for cell in cells for word in (cell.split() if is_prose else cell.split("\n"))]
+            longest = max((Text(word).cell_len for word in words), default=0)
+            table.add_column(
+                Text(heading),
+                justify="left" if place == 0 or is_prose else "right",
+                no_wrap=not (place == 0 or is_prose),
+                overflow="fold",
+                min_width=min(longest, LONGEST_WORD) if place == 0 or is_prose else longest,
+                max_width=max((Text(line).cell_len for cell in cells for line in cell.split("\n")), default=0),
+            )
+        self._add_rows(table, groups)
+        return table
+
+    def _add_rows(self, table: Table, groups: Sequence[Sequence[int]]) -> None:
+        for row, style in zip(self.rows, self.styles or [""] * len(self.rows), strict=True):
+            if len(row) == 1:
+                table.add_section()
+                table.add_row(Text(visible(row[0])))
+            else:
+                table.add_row(*(Text(_stack(row, group)) for group in groups), style=style)
+
+
+def _stack(cells: Sequence[str], group: Sequence[int]) -> str:
+    """The cells of several columns below each other; an empty one takes no line."""
+    return "\n".join(text for place in group if (text := visible(cells[place])))
+
+
+def _widened(table: Table, spare: int) -> Table:
+    """Give the columns what is left of the width, the least needy first."""
+    wanting = sorted(table.columns, key=lambda column: (column.max_width or 0) - (column.min_width or 0))
+    for place, column in enumerate(wanting):
+        least, most = column.min_width or 0, column.max_width or 0
+        column.width = least + min(most - least, spare // (len(wanting) - place))
+        spare -= column.width - least
+    return table
+
+
+def _least(table: Table, console: Console, options: ConsoleOptions) -> int:
+    """The width under which a number would be cut."""
+    return Measurement.get(console, options.update(width=UNBOUNDED), table).minimum

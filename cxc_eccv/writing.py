@@ -1,0 +1,259 @@
+"""Files and folders that appear whole or not at all: written beside their place, swapped in by rename."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cxc_eccv.errors import InvalidOption, WriteFailed
+
+__all__ = ["locked", "refuse_unwritable", "remedy_of", "replaced_file", "replaced_folder"]
+
+PATIENCE = 60.0
+"""Seconds to wait for another process that writes the same place, where writing takes a few."""
+
+FULL = "Free some space there, or choose another place."
+NOT_ALLOWED = "Choose a place that you may write."
+REMEDIES = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EFBIG: FULL,
+    errno.EACCES: NOT_ALLOWED,
+    errno.EPERM: NOT_ALLOWED,
+    errno.EROFS: NOT_ALLOWED,
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+    errno.ENOTDIR: "A file stands where a folder is needed; choose another place.",
+    errno.EEXIST: "A file stands where a folder is needed; choose another place.",
+    errno.EISDIR: "Name a file, not a folder.",
+    errno.ENOENT: "Check the path.",
+    errno.EMFILE: "Close other programs, or raise the limit of open files (ulimit -n).",
+}
+
+
+@contextmanager
+def replaced_folder(target: Path, names: Collection[str] | None = None, *, wait: float = PATIENCE) -> Iterator[Path]:
+    """Give an empty folder to write to; on leaving without an error it takes the place of ``target``.
+
+    The folder is a hidden neighbour of ``target``, so the swap is two renames on one file system. A process that
+    dies at any point leaves ``target`` as it was; the next call removes what the dead one left, and puts back the
+    old folder where it died between the two renames.
+
+    Args:
+        target: the folder to create or replace.
+        names: the files of ``target`` that are replaced, or vanish where they are not written anew; every other one
+            is kept. None replaces all that it holds.
+        wait: seconds to wait for another process that writes the same target.
+
+    Yields:
+        The empty folder to write to.
+
+    Raises:
+        InvalidOption: see :func:`refuse_unwritable`.
+        WriteFailed: something cannot be written, or another process writes the same target for too long.
+
+    Example:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "data"
+        >>> with replaced_folder(target) as folder:
+        ...     _ = (folder / "a.txt").write_text("new")
+        >>> (target / "a.txt").read_text()
+        'new'
+    """
+    refuse_unwritable(target)
+    place = target.resolve()
+    building, previous = _neighbour(place, "building"), _neighbour(place, "previous")
+    with locked(target, wait), _explained(target, building):
+        _recover(place, building, previous, names)
+        building.mkdir()
+        try:
+            yield building
+            _swap(place, building, previous, names)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+
+
+@contextmanager
+def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
+    """Give a path to write to; on leaving without an error its file takes the place of ``target``.
+
+    Args:
+        target: the file to create or replace.
+        wait: seconds to wait for another process that writes the same target.
+
+    Yields:
+        The path to write to, beside ``target``.
+
+    Raises:
+        InvalidOption: see :func:`refuse_unwritable`.
+        WriteFailed: it cannot be written, or another process writes the same target for too long.
+
+    Example:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "a.txt"
+        >>> with replaced_file(target) as part:
+        ...     _ = part.write_text("new")
+        >>> [path.name for path in target.parent.iterdir()]
+        ['a.txt']
+    """
+    refuse_unwritable(target, file=True)
+    place = target.resolve()
+    building = _neighbour(place, "building")
+    with locked(target, wait), _explained(target, building):
+        # What a dead process left is not written into: somebody may have put a link there.
+        building.unlink(missing_ok=True)
+        try:
+            yield building
+            building.replace(place)
+        finally:
+            building.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold ``target`` against other processes; a process that dies frees it.
+
+    Args:
+        target: a file or folder, there or not; folders above it are made.
+        wait: seconds to wait for another process that holds it.
+
+    Raises:
+        WriteFailed: another process holds it for longer, or nothing can be written beside it.
+
+    Example:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "a.txt"
+        >>> with locked(target), locked(target):
+        ...     pass  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        cxc_eccv.errors.WriteFailed: another process is writing ...a.txt right now. Wait for it, or choose another ...
+    """
+    from filelock import FileLock, Timeout  # not at the top: every command would wait for it, --help too
+
+    place = target.resolve()
+    path = _neighbour(place, "lock")
+    lock = FileLock(path)
+    with _explained(target, path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()  # the lock would wait for a place where no file can be made
+        try:
+            lock.acquire(timeout=wait)
+        except Timeout:
+            message = f"another process is writing {target} right now. Wait for it, or choose another output."
+            raise WriteFailed(message) from None
+    try:
+        yield
+    finally:
+        # Removed while held: a file that a dead process leaves blocks nobody, for the system frees its lock.
+        with suppress(OSError):
+            path.unlink()
+        lock.release()
+
+
+def refuse_unwritable(target: Path, *, file: bool = False) -> None:
+    """Nothing where ``target`` can be written, as far as that is known before: to be asked ahead of long work.
+
+    Args:
+        target: a file or folder to create or replace.
+        file: whether it is to be a file.
+
+    Raises:
+        InvalidOption: a file where a folder is needed or the other way round; a folder that cannot be swapped because
+            this process works in it or a disk is mounted there.
+        WriteFailed: the place may not be written, or its name is too long.
+
+    Example:
+        >>> refuse_unwritable(Path("."))
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: . cannot be replaced as a whole: it is, or holds, the folder you work in. Name \
+a folder in it, for example report
+    """
+    place = target.resolve()
+    with _explained(target, place):
+        if target.is_dir() if file else target.exists() and not target.is_dir():
+            raise InvalidOption(f"{target} is a {'folder. Name a file.' if file else 'file. Name a folder.'}")
+        if not file and place in (Path.cwd(), *Path.cwd().parents):
+            raise InvalidOption(_cannot_swap(target, "it is, or holds, the folder you work in"))
+        if not file and place.is_mount():
+            raise InvalidOption(_cannot_swap(target, "a disk is mounted there"))
+        with suppress(FileNotFoundError):
+            _neighbour(place, "building").lstat()
+        nearest = next(path for path in place.parents if path.exists())
+        for path in (nearest, place) if place.exists() else (nearest,):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def remedy_of(error: OSError) -> str:
+    """What to do about an error of the operating system; empty where that is not known.
+
+    Example:
+        >>> remedy_of(OSError(errno.ENOSPC, "No space left on device"))
+        'Free some space there, or choose another place.'
+    """
+    return REMEDIES.get(error.errno or 0, "")
+
+
+def _cannot_swap(target: Path, why: str) -> str:
+    return f"{target} cannot be replaced as a whole: {why}. Name a folder in it, for example {target / 'report'}"
+
+
+def _neighbour(target: Path, role: str) -> Path:
+    return target.with_name(f".{target.name}.{role}")
+
+
+@contextmanager
+def _explained(target: Path, own: Path) -> Iterator[None]:
+    """Turn errors of the system about ``own``, or about no file at all, into one that names ``target``."""
+    try:
+        yield
+    except OSError as error:
+        # An error without a number is another library's; one about another file is not about writing the target.
+        named = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+        if error.errno is None or (named and not any(_concerns(name, own, target) for name in named)):
+            raise
+        raise WriteFailed(f"cannot write {target}: {error.strerror}. {remedy_of(error)}".rstrip()) from None
+
+
+def _concerns(file_name: str | bytes, own: Path, target: Path) -> bool:
+    named = Path(os.fsdecode(file_name)).absolute()
+    beside = named.parent == own.parent and target.name in named.name
+    return beside or own in named.parents or named in own.parents
+
+
+def _recover(target: Path, building: Path, previous: Path, names: Collection[str] | None) -> None:
+    if building.exists():
+        shutil.rmtree(building)
+    if not previous.exists():
+        return
+    if target.exists():
+        _retire(previous, target, names)
+    else:
+        previous.rename(target)
+
+
+def _swap(target: Path, building: Path, previous: Path, names: Collection[str] | None) -> None:
+    if not target.exists():
+        building.rename(target)
+        return
+    shutil.copymode(target, building)
+    target.rename(previous)
+    try:
+        building.rename(target)
+    except BaseException:
+        previous.rename(target)
+        raise
+    _retire(previous, target, names)
+
+
+def _retire(previous: Path, target: Path, names: Collection[str] | None) -> None:
+    """Hand over what is not ours, and remove the rest."""
+    for path in [] if names is None else [path for path in previous.iterdir() if path.name not in names]:
+        if (target / path.name).exists():
+            raise WriteFailed(f"an earlier run was interrupted: {path} is to go back to {target}, which holds one too")
+        path.rename(target / path.name)
+    shutil.rmtree(previous)

@@ -1,0 +1,91 @@
+"""Two gloo processes against one with the whole batch: both losses, their gradients, and an encoding. One start."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
+
+import char_gru_worker  # noqa: E402 - after the checks above
+import gathering_worker  # noqa: E402
+import tiny_models  # noqa: E402
+import two_processes  # noqa: E402
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What one process encodes, and what each of two finds."""
+    folder = tmp_path_factory.mktemp("two")
+    tiny_models.save(tiny_models.dual(), folder / "model")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the two; more of them may round otherwise
+    tiny_models.picture_files(folder, 14)
+    two_processes.encoding(folder, "one.npz")
+    torch.set_num_threads(threads)
+    places = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": places}
+    command = [sys.executable, str(TESTS / "two_processes.py")]
+    started = [
+        subprocess.Popen(
+            [*command, str(rank), str(folder)],
+            env={**environment, "CUDA_VISIBLE_DEVICES": ""},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [process.communicate(timeout=280)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0], said[0][-3000:] + said[1][-3000:]
+    return folder
+
+
+@pytest.fixture
+def found(folder):
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+
+
+def assert_same_step(step, expected, name):
+    value, gradients = step
+    torch.testing.assert_close(value, expected[0], rtol=1e-5, atol=1e-6, msg=f"{name} loss")
+    assert gradients.keys() == expected[1].keys()
+    for weight, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[1][weight], rtol=1e-3, atol=1e-6, msg=f"{name} {weight}")
+
+
+@pytest.mark.parametrize("loss", ["paper", "softmax"])
+@pytest.mark.parametrize("mode", gathering_worker.MODES)
+def test_the_contrastive_loss_and_its_gradients_are_those_of_the_whole_batch(found, mode, loss):
+    expected = gathering_worker.step(mode, loss)
+    assert "log_scale" in expected[1]
+    for rank in range(2):
+        assert_same_step(found[rank]["contrastive"][mode, loss], expected, f"process {rank}")
+
+
+@pytest.mark.parametrize("case", char_gru_worker.CASES)
+def test_the_hinge_loss_and_its_gradients_are_those_of_the_whole_batch(found, case):
+    expected = char_gru_worker.step(*case)
+    assert float(expected[0]) > 0.1
+    for rank in range(2):
+        assert_same_step(found[rank]["hinge"][case], expected, f"process {rank}")
+
+
+def test_batches_of_different_sizes_are_refused_on_every_process(found):
+    for rank in range(2):
+        assert found[rank]["refused"] == "batches of [3, 4] items on the processes; they must be equal"
+
+
+def test_an_encoding_is_that_of_one_process(folder, found):
+    assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
+    for mine, other in zip(found[0]["vectors"], found[1]["vectors"], strict=True):
+        assert torch.equal(mine, other)
+    assert [len(vectors) for vectors in found[0]["vectors"]] == [14, 30]

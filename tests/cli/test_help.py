@@ -1,0 +1,106 @@
+"""Every --help there is: of commands, of scripts under ``python -m``, of tools and examples."""
+
+import re
+import runpy
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer
+
+from cxc_eccv.cli import app, main
+
+ROOT = Path(__file__).parents[2]
+TRAIN = ["cxc_eccv.baselines.dual_encoder", "cxc_eccv.baselines.char_gru"]
+HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
+SCRIPTS = sorted(
+    path
+    for folder in ("tools", "examples", "loading_scripts")
+    for path in (ROOT / folder).rglob("*.py")
+    if "ArgumentParser(" in path.read_text(encoding="utf-8")
+)
+
+
+def commands(group, *prefix):
+    for name, command in group.commands.items():
+        yield (*prefix, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, *prefix, name)
+
+
+COMMANDS = [(), *commands(typer.main.get_command(app))]
+
+
+@pytest.fixture
+def helped(monkeypatch, capsys):
+    """What ``--help`` prints in a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(start, *arguments):
+        monkeypatch.setattr(sys, "argv", [*map(str, arguments), "--help"])
+        with pytest.raises(SystemExit) as ended:
+            start()
+        shown = capsys.readouterr()
+        assert not ended.value.code, shown.err
+        return shown.out
+
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command(command, helped):
+    if command[:1] == ("train",) and len(command) > 1 and not HAS_TRAIN:
+        pytest.skip("the train extra is not installed")
+    text = helped(main, "cxc-eccv", *command)
+    assert " ".join(["cxc-eccv", *command]) in text
+    assert not re.search(r"\.\.\.$", text.partition("\n")[2], re.MULTILINE), "a sentence is cut"
+    for line in text.splitlines():
+        assert len(line) <= 80 or "cxc-eccv " in line or line.strip().startswith("--"), line  # not to be wrapped
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one and one != ("train",)], ids=" ".join)
+def test_examples_stand_as_they_are_typed(command, helped):
+    if command[0] == "train" and not HAS_TRAIN:
+        pytest.skip("the train extra is not installed")
+    text = helped(main, "cxc-eccv", *command)
+    examples = text.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    assert examples
+    assert all(re.match(r"  (cxc-eccv |torchrun |  --)", line) for line in examples)
+    assert any(" ".join(["cxc-eccv", *command]) in line for line in examples)
+
+
+@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
+@pytest.mark.parametrize("name", TRAIN)
+def test_the_training_scripts_list_their_own_options(name, helped):
+    command = name.rpartition(".")[2].replace("_", "-")
+    by_module = helped(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True), name)
+    by_command = helped(main, "cxc-eccv", "train", command)
+    for text in (by_module, by_command):
+        assert f"usage: cxc-eccv train {command} [OPTIONS]" in text
+        for option in ("--train_on", "--report_on", "--output_dir", "--data_dir"):
+            assert f"  {option}" in text
+    assert by_command.endswith(by_module)
+
+
+@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
+def test_an_unknown_option_of_a_training_script_is_a_usage_error(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["cxc-eccv", "train", "char-gru", "--output_dir", "x", "--epoch_count", "3"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "unknown: --epoch_count 3; --help lists the options" in capsys.readouterr().err
+
+
+def test_modules_that_run_are_the_known_ones():
+    """A new ``__main__`` is to be added above."""
+    homes = (ROOT / "cxc_eccv").rglob("__main__.py")
+    assert sorted(".".join(path.parent.relative_to(ROOT).parts) for path in homes) == sorted(TRAIN)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_tool_and_example(path, helped, monkeypatch):
+    monkeypatch.syspath_prepend(str(path.parent))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    text = helped(lambda: runpy.run_path(str(path), run_name="__main__"), path)
+    assert f"usage: {path.name}" in text

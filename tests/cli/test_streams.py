@@ -1,0 +1,185 @@
+"""Whatever becomes of a command's streams, its files are written, and it does not end without a word."""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cxc_eccv.cli.streams import Outlet
+
+COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
+REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
+BROKEN_PIPE = 141
+
+
+def shell(line, **environment):
+    """Exit statuses of the programs of a pipe, what reached standard output, and standard error."""
+    kept = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
+    done = subprocess.run(
+        ["bash", "-c", f"{line}\necho statuses ${{PIPESTATUS[@]}}"],
+        capture_output=True,
+        env=kept | {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1", **environment},
+        check=True,
+    )
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    assert "Traceback" not in err + out, err
+    found = re.search(r"statuses ([\d ]+)\n", out)
+    return [int(status) for status in found[1].split()], out[: found.start()], err
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Embeddings of the sample, and a report of them."""
+    folder = tmp_path_factory.mktemp("streams")
+    statuses, _, _ = shell(f"{COMMAND} demo --output {folder / 'demo'}")
+    assert statuses == [0]
+    return folder / "demo"
+
+
+CLOSED = {
+    "a pipe that nobody reads": ("| true", [BROKEN_PIPE, 0]),
+    "a reader that goes after a line": ("| head -1", [BROKEN_PIPE, 0]),
+    "standard output closed": (">&-", [0]),
+    "standard error closed": ("2>&-", [0]),
+    "all closed": ("<&- >&- 2>&-", [0]),
+    "a full disk behind standard error": ("2>/dev/full", [0]),
+    "messages that nobody reads": ("2> >(true)", [0]),
+}
+
+
+@pytest.mark.parametrize("ending", CLOSED)
+def test_evaluate_writes_its_report_all_the_same(model, tmp_path, ending):
+    redirection, expected = CLOSED[ending]
+    line = f"{COMMAND} evaluate {model / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
+    statuses, _, _ = shell(f"{line} {redirection}")
+    assert names(tmp_path / "out") == REPORT
+    assert statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        ("build --data-dir sample --configs sts,sits --output OUT", ["README.md", "manifest.json", "sits", "sts"]),
+        ("baseline bow --data-dir sample --output OUT", REPORT),
+        ("compare MODEL MODEL --names a,b --data-dir sample --samples 200 --output OUT", ["compare.json"]),
+        ("report MODEL", None),
+        ("list --data-dir sample", None),
+    ],
+)
+def test_so_does_every_command(model, tmp_path, arguments, written):
+    line = arguments.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(model))
+    statuses, _, _ = shell(f"{COMMAND} {line} 2>&- | true")
+    assert written is None or names(tmp_path / "out") == written
+    assert statuses == [BROKEN_PIPE, 0]
+
+
+def test_a_full_disk_behind_standard_output_is_an_error_after_the_files(model, tmp_path):
+    line = f"{COMMAND} evaluate {model / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
+    statuses, _, err = shell(f"{line} >/dev/full")
+    assert statuses == [2]
+    assert "standard output cannot be written: No space left on device" in err
+    assert names(tmp_path / "out") == REPORT
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("arguments", ["list --data-dir sample", "evaluate --help"])
+def test_a_terminal_that_cannot_say_all_is_no_error(encoding, arguments):
+    line = f"{COMMAND} {arguments}"
+    environment = {"PYTHONIOENCODING": encoding, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    assert shell(f"{line} | cat", **environment)[0] == [0, 0]
+
+
+def test_files_are_utf_8_whatever_the_terminal_is(model, tmp_path):
+    out = Path(shutil.copytree(model, tmp_path / "out"))
+    shell(f"{COMMAND} report {out}")
+    before = (out / "report.html").read_bytes(), (out / "report.md").read_bytes()
+    assert not before[0].isascii()
+    (out / "report.html").unlink()
+    environment = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    assert shell(f"{COMMAND} report {out} | cat", **environment)[0] == [0, 0]
+    assert ((out / "report.html").read_bytes(), (out / "report.md").read_bytes()) == before
+
+
+def test_what_comes_after_the_reader_has_gone_is_dropped():
+    reading, writing = os.pipe()
+    stream = io.TextIOWrapper(io.BufferedWriter(Outlet(writing, "w")), encoding="ascii", errors="replace")
+    stream.write("as far as Köln")
+    stream.flush()
+    assert os.read(reading, 100) == b"as far as K?ln"
+    os.close(reading)
+    for _ in range(3):
+        stream.write("x" * 100_000)
+        stream.flush()
+    assert isinstance(stream.buffer.raw.lost, BrokenPipeError)
+    stream.close()
+
+
+def refused(arguments, cwd):
+    """The message of a command that does nothing."""
+    with contextlib.chdir(cwd):
+        statuses, out, err = shell(f"{COMMAND} {arguments}")
+    assert (statuses, out) == ([2], "")
+    return err
+
+
+def test_an_output_that_cannot_be_written_is_told_before_the_work(model, tmp_path):
+    (tmp_path / "file").touch()
+    outputs = {
+        "file": "is a file. Name a folder",
+        "file/out": "Not a directory. A file stands where a folder is needed",
+        "x" * 250: "File name too long. Choose a shorter name",
+        ".": "the folder you work in",
+    }
+    for output, reason in outputs.items():
+        assert reason in refused(f"evaluate {model / 'ridge.npz'} --data-dir sample --output {output}", tmp_path)
+    for arguments in (
+        "baseline bow --data-dir sample",
+        "demo",
+        f"compare {model} {model} --names a,b --data-dir sample",
+        "sts --model absent --data-dir sample",
+        "build --data-dir sample --overwrite",
+    ):
+        assert "is a file. Name a folder" in refused(f"{arguments} --output file", tmp_path)
+    (tmp_path / "vectors.npz").mkdir()
+    encode = f"encode --model absent --data-dir sample --images {model} --output vectors.npz"
+    assert "is a folder. Name a file" in refused(encode, tmp_path)
+    assert names(tmp_path) == ["file", "vectors.npz"]
+
+
+def test_a_report_that_cannot_be_written_is_printed(model, tmp_path):
+    line = f"ulimit -f 20; {COMMAND} evaluate {model / 'ridge.npz'} --data-dir sample --tasks coco_5k"
+    statuses, out, err = shell(f"{line} --output {tmp_path / 'out'}")
+    assert statuses == [2]
+    assert "R@10" in out
+    assert "cannot write" in err
+    assert "Free some space there" in err
+    assert names(tmp_path) == []
+
+
+def test_a_disk_that_fills_up_is_one_message_in_every_command(model, tmp_path):
+    kept = Path(shutil.copytree(model, tmp_path / "kept"))
+    before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
+    commands = {
+        "build": f"build --data-dir sample --output {kept / 'dataset'}",
+        "report": f"report {kept}",
+        "compare": f"compare {kept} {model} --names a,b --samples 200 --data-dir sample --output {kept}",
+    }
+    for name, arguments in commands.items():
+        statuses, _, err = shell(f"ulimit -f 2; {COMMAND} {arguments}")
+        assert statuses == [2], name
+        assert err.count("cannot write") == 1, err
+        assert "Free some space there" in err, name
+    assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
+    assert names(tmp_path) == ["kept"]
+    assert [path for path in kept.iterdir() if path.name.startswith(".")] == []

@@ -1,0 +1,245 @@
+"""What a terminal gets: tables that fit it with every number whole, and no character that acts on it."""
+
+import io
+import re
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from report_samples import near_run
+from rich.console import Console
+
+from cxc_eccv.cli import main
+from cxc_eccv.cli.sts_output import print_sts
+from cxc_eccv.comparison.published import eccv_caption_table
+from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.report.console import print_report, render
+from cxc_eccv.runs import save_embeddings
+from cxc_eccv.sts.results import Row, StsReport
+from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.types import Report, Result
+
+WIDTHS = (60, 80, 120)
+LONG = "a-very-long-name-of-a-model-" * 8 + "end"
+DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
+NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*")
+ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Status, standard output and standard error of a command; in a terminal where a width is given."""
+
+    def command(*arguments, width=None):
+        for name in ("FORCE_COLOR", "COLUMNS", "NO_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        if width:
+            for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", str(width)), ("TERM", "xterm")):
+                monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["cxc-eccv", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, re.sub(r"\x1b\[[\d;]*m", "", out), err
+
+    return command
+
+
+@pytest.fixture
+def embeddings(sample_library, tmp_path):
+    save_embeddings(tmp_path / "model.npz", near_run(sample_library))
+    return tmp_path / "model.npz"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a model's report and per-query values into a folder of this name."""
+
+    def written(name, share, keys=None):
+        random = np.random.default_rng(0)
+        rows, tables = [], []
+        for key in keys or [key for key in eccv_caption_table().keys if key.count("/") == 2] + ["cxc/t2t/median_rank"]:
+            task, direction, metric = key.split("/")
+            values = (random.random(400) < share).astype(float) * (1234 if metric == "median_rank" else 1)
+            value = float(np.median(values) if metric == "median_rank" else values.mean())
+            rows.append(Result(task, direction, metric, value, 400))
+            labels = {"task": [task] * 400, "direction": [direction] * 400, "metric": [metric] * 400}
+            ids = {"query_id": np.arange(400), "cluster": np.arange(400) // 2}
+            tables.append(pa.table({**ids, **labels, "value": values}))
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, {"split": "test", "data": DATA})))
+        pq.write_table(pa.concat_tables(tables), folder / "per_query.parquet")
+        return folder
+
+    return written
+
+
+def numbers(text):
+    """Every number of a text, however its lines are laid out."""
+    return sorted(NUMBER.findall(text))
+
+
+def check_fits(text, width, piped):
+    """No cell is cut, no line is longer than the terminal, and every number of the piped output is there, whole."""
+    text, piped = (re.sub(r"\x1b\[[\d;]*m", "", one) for one in (text, piped))
+    assert "…" not in text
+    too_long = [line for line in text.splitlines() if len(line.rstrip()) > width and not re.match(r"\d\. ", line)]
+    assert not too_long, too_long[0]  # the demo's steps, "1. Building ...", are messages, which a terminal wraps
+    missing = set(numbers(piped)) - set(numbers(text))
+    assert not missing, f"cut or left out at {width} columns: {missing}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("evaluate", "EMBEDDINGS", "--data-dir", "sample"),
+        ("list", "--data-dir", "sample"),
+        ("compare", "OLD", "NEW"),
+        ("compare", "OLD", "NEW", "--all-metrics"),
+        ("compare", "OLD", "NEW", "--all-metrics", "--names", f"A{LONG},B{LONG}"),
+        ("compare", "NEW", "--published"),
+        ("compare", "OLD", "NEW", "NEWER", "--published", "--names", f"A{LONG},B{LONG},C"),
+    ],
+    ids=["evaluate", "list", "compare", "all-metrics", "long-names", "published", "several-published"],
+)
+def test_the_tables_of_a_command_fit_with_every_number_whole(arguments, run, embeddings, write):
+    places = {name.upper(): write(name, share) for name, share in (("old", 0.4), ("new", 0.6), ("newer", 0.7))}
+    places["EMBEDDINGS"] = embeddings
+    arguments = [places.get(argument, argument) for argument in arguments]
+    status, piped, err = run(*arguments)
+    assert (status, "…" in piped) == (0, False), err
+    for width in WIDTHS:
+        _, text, _ = run(*arguments, width=width)
+        check_fits(text, width, piped)
+    for name in (LONG,) if LONG in "".join(map(str, arguments)) else ():
+        assert name in "".join(text.split())
+
+
+def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
+    """Whatever the width of the terminal behind it."""
+    _, out, _ = run("evaluate", embeddings, "--data-dir", "sample", "--tasks", "cxc")
+    rows = [line.split() for line in out.splitlines() if line.startswith("  R@1 ")]
+    assert len(rows) == 1
+    assert len(rows[0]) == 1 + 4 * 3
+    _, out, _ = run("compare", write("old", 0.4), write("new", 0.6))
+    assert re.search(r"  i2t mAP@R +\d+\.\d +\d+\.\d +\+\d+\.\d +\[\+\d+\.\d, \+\d+\.\d\] +<?0\.\d+ +<?0\.\d+ \* ", out)
+    _, out, _ = run("list", "--data-dir", "sample")
+    assert any("coco/instances_karpathy_val.json" in line and "not in edition" in line for line in out.splitlines())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("command", ["baseline", "demo"])
+def test_the_other_reports_fit(command, width, run, sample_library, tmp_path):
+    arguments = {"baseline": ("baseline", "bow", "--data-dir", "sample"), "demo": ("demo",)}[command]
+    check_fits(run(*arguments, width=width)[1], width, run(*arguments)[1])
+
+
+def test_the_widest_report_there_is():
+    """Four directions with intervals of whole percents and ranks of five digits, under names that are too long."""
+    directions, kinds = ("i2t", "t2i", "t2t", "i2i"), ("sts", "sis", "sits")
+    rows = [Result(LONG, d, "recall_at_1", 1.0, 25_000, low=1.0, high=1.0, ties=24_999) for d in directions]
+    rows += [Result(LONG, d, LONG, 111.11, 25_000, low=111.11, high=111.11) for d in directions]
+    rows += [Result("cxc", kind, "bootstrap_spearman", -0.757, 25_000, low=-0.76, high=-0.75) for kind in kinds]
+    report = Report(tuple(rows), {LONG: LONG}, {})
+    for width in (20, 40, *WIDTHS):
+        console = Console(width=width, file=io.StringIO(), force_terminal=True, no_color=True)
+        print_report(report, console)
+        text = console.file.getvalue()
+        assert "…" not in text
+        assert text.count("100.0 [100.0, 100.0]") == 4
+        assert text.count("-75.7 [-76.0, -75.0]") == 3
+        assert text.count("24,999") == 4
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_sts_tables_fit(width):
+    rows = [Row("answers-students-and-more", -0.634, -0.62, 123_750, -0.689, -0.675, 12_345), Row("mean", 1, 1, 750)]
+    report = StsReport({"sts2015": rows}, {})
+    shown = [Console(width=width, file=io.StringIO(), force_terminal=True, no_color=True), Console(file=io.StringIO())]
+    for console in shown:
+        print_sts(report, console)
+    text, piped = (console.file.getvalue() for console in shown)
+    check_fits(text, width, piped)
+    assert "-68.9 to -67.5" in text
+
+
+def test_columns_are_continued_below_with_the_names_of_the_rows():
+    console = Console(width=36)
+    sheet = Sheet(("", *"abcd"), (("first", *["12,345.6"] * 4), ("section",), ("second", *["-1"] * 4)))
+    with console.capture() as shown:
+        console.print(sheet)
+    lines = [line.split() for line in shown.get().splitlines() if line.strip()]
+    assert [line for line in lines if line[0] in "abcd"] == [["a", "b"], ["c", "d"]]
+    assert [line for line in lines if line[0] == "first"] == [["first", "12,345.6", "12,345.6"]] * 2
+
+
+NAME = "clip[v1] [red]x[/red] :smile: \x1b[31mred\x07\r\n\u202eevil"
+SHOWN = "clip[v1] [red]x[/red] :smile: \\x1b[31mred\\x07\\r\\n\\u202eevil"
+
+
+def test_names_are_texts_without_markup_and_without_control_characters(run, write):
+    status, out, _ = run("compare", write("old", 0.4), write("new", 0.6), "--names", f"{NAME},b[v2]", "--published")
+    assert status == 0
+    assert f"b[v2] against {SHOWN}" in out
+    assert f"model 1: {SHOWN}" in out
+    assert not ACTING.search(out)
+
+
+def test_tasks_and_reasons_of_a_report_are_texts():
+    row = Result(NAME, NAME, NAME, 0.5, 2, low=0.4, high=0.6)
+    console = Console(width=400)
+    with console.capture() as shown:
+        console.print(render(Report((row,), {NAME: NAME}, {})))
+    text = re.sub(r"\x1b\[[\d;]*m", "", shown.get())
+    assert not ACTING.search(text)
+    assert text.count("[31mred") == text.count("\\x1b[31mred") == 5
+    assert f"skipped {SHOWN}: {SHOWN}" in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("evaluate", "FILE"), ("report", "FILE"), ("compare", "FILE", "FILE2"), ("evaluate", "x", "--FILE")],
+    ids=["error", "report", "compare", "usage"],
+)
+def test_messages_do_not_act_on_the_terminal(arguments, run, tmp_path):
+    arguments = [argument.replace("FILE", f"{tmp_path}/no\x1b[2J\x9b\x07") for argument in arguments]
+    status, out, err = run(*arguments)
+    assert status == 2
+    assert "no\\x1b[2J\\x9b\\x07" in out + err
+    assert not ACTING.search(out + err)
+
+
+def test_files_that_were_written_are_shown_as_text(run, write, tmp_path):
+    _, out, _ = run("compare", write("old", 0.4), write("new", 0.6), "--output", tmp_path / "out\x1b[2J\udcff")
+    assert "out\\x1b[2J\\udcff/compare.json" in out
+    assert not ACTING.search(out)
+
+
+def test_what_is_said_keeps_its_lines(capsys):
+    say("one\ntwo\rthree\u2028four")
+    say("five", err=True)
+    assert capsys.readouterr() == ("one\ntwo\\rthree\\u2028four\n", "five\n")
+
+
+def test_a_warning_is_a_message_too(run, embeddings, monkeypatch):
+    import warnings
+
+    from cxc_eccv import evaluation
+
+    def warn(*_, **__):
+        warnings.warn("a\x1b[2Jb", stacklevel=1)
+        return Report((), {}, {})
+
+    monkeypatch.setattr(evaluation, "evaluate", warn)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    warnings.simplefilter("always")
+    assert "cxc-eccv: warning: a\\x1b[2Jb" in run("evaluate", embeddings, "--data-dir", "sample")[2]
+
+
+def test_print_shown_leaves_the_console_of_a_terminal_as_it_is():
+    console = Console(width=33, file=io.StringIO(), force_terminal=True)
+    print_shown("x" * 10, console)
+    assert console.file.getvalue() == "x" * 10 + "\n"

@@ -1,0 +1,54 @@
+"""One of two gloo processes, which checks all that processes share in one start: what it finds goes to a file."""
+
+import sys
+from pathlib import Path
+
+import char_gru_worker
+import gathering_worker
+import pytest
+import torch
+from torch import distributed
+
+from cxc_eccv.baselines.dual_encoder.gathering import gathered
+from cxc_eccv.encoding import encode, sides
+from cxc_eccv.errors import InvalidOption
+
+CAPTIONS = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
+
+
+def refused_batches(rank):
+    """What is said of batches that differ in size."""
+    try:
+        gathered(torch.zeros(3 + rank, 2))
+    except InvalidOption as error:
+        return str(error)
+    return None
+
+
+def encoding(folder, output):
+    """A run of the model and the images in a folder, in shards of four."""
+    with pytest.MonkeyPatch.context() as patch:
+        for side in (sides.CaptionSide, sides.ImageSide):
+            patch.setattr(side, "shard_size", 4)
+        options = {"device": "cpu", "output": folder / output, "progress": False}
+        return encode(str(folder / "model"), images=folder, captions=CAPTIONS, **options)
+
+
+if __name__ == "__main__":
+    rank, folder = int(sys.argv[1]), Path(sys.argv[2])
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2)
+    found = {
+        "contrastive": {
+            (mode, loss): gathering_worker.step(mode, loss)
+            for mode in gathering_worker.MODES
+            for loss in ("paper", "softmax")
+        },
+        "hinge": {case: char_gru_worker.step(*case) for case in char_gru_worker.CASES},
+        "refused": refused_batches(rank),
+    }
+    run = encoding(folder, "two.npz")
+    found["vectors"] = [torch.tensor(side.vectors) for side in (run.images, run.captions)]
+    torch.save(found, folder / f"{rank}.pt")
+    distributed.barrier()
+    distributed.destroy_process_group()

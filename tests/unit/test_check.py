@@ -1,0 +1,111 @@
+"""The one command of all checks: which data it takes, how it runs the tests, and what it counts in the end."""
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def check(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import check
+
+    return check
+
+
+def test_the_data_beside_the_checkout_is_taken_where_none_is_named(check, tmp_path, monkeypatch):
+    mirror = tmp_path / "shared" / "data"
+    assert check.choose_data("", mirror) == (
+        "",
+        f"No real data, as CXC_ECCV_DATA is unset and {mirror} is absent: tests that read it are skipped.",
+    )
+    mirror.mkdir(parents=True)
+    assert check.choose_data("", mirror) == (str(mirror), f"Real data: {mirror}, as CXC_ECCV_DATA is unset.")
+    monkeypatch.chdir(tmp_path)
+    mine = f"Real data: {tmp_path / 'mine'}, which CXC_ECCV_DATA names."
+    assert check.choose_data("mine", mirror) == (str(tmp_path / "mine"), mine)
+    assert check.choose_data("sample", mirror)[0] == ""
+    assert ROOT.parent / "shared" / "data" == check.MIRROR
+
+
+def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, tmp_path, monkeypatch, capsys):
+    ran = []
+
+    def record(command, env, **_):
+        ran.append((command[1:], env["CXC_ECCV_DATA"]))
+        for argument in command:
+            if argument.startswith("--junit-xml="):
+                report = '<testsuites><testsuite tests="9" skipped="2"/></testsuites>'
+                Path(argument.partition("=")[2]).write_text(report)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(check.subprocess, "run", record)
+    monkeypatch.setattr(check, "MIRROR", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["check.py", "-n", "0", "tests/unit"])
+    monkeypatch.delenv("CXC_ECCV_DATA", raising=False)
+    assert check.main() == 0
+    assert {data for _, data in ran} == {str(tmp_path)}
+    tests = ran[-1][0]
+    assert tests[:6] == ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
+    assert tests[-3:] == ["-n", "0", "tests/unit"]  # the last -n counts
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == f"Real data: {tmp_path}, as CXC_ECCV_DATA is unset."
+    assert told[-1].startswith("All checks passed: ruff, format, types, layers, generators, tests.")
+    assert told[-1].endswith(" 7 tests passed, 2 skipped.")
+
+
+def test_the_tool_s_examples_are_right(check):
+    assert doctest.testmod(check) == doctest.TestResults(failed=0, attempted=3)
+
+
+SKIPS = """
+import pytest
+def test_of_data(real_library):
+    pytest.skip("CXC_ECCV_DATA holds no such file")
+def test_of_a_program():
+    pytest.skip("no such program")
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "counts"),
+    [("", 0, "2 skipped"), ("sample", 0, "2 skipped"), (".", 1, "1 failed, 1 skipped")],
+)
+def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, data, status, counts):
+    (tmp_path / "test_skips.py").write_text(SKIPS)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs"]
+    settings_ = os.environ | {"CXC_ECCV_DATA": data, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=settings_, capture_output=True, text=True, check=False)
+    assert (done.returncode, counts in done.stdout) == (status, True), done.stdout
+    assert "no such program" in done.stdout
+    assert ("test_of_data was skipped: Skipped: CXC_ECCV_DATA holds no such file" in done.stdout) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "threads"), [({}, "own"), ({"PYTEST_XDIST_WORKER": "gw0"}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")]
+)
+def test_libraries_of_a_worker_start_one_thread(settings_, threads):
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTEST_XDIST_WORKER", "OMP_NUM_THREADS")}
+    code = "import os, runpy; runpy.run_path('conftest.py'); print(os.environ.get('OMP_NUM_THREADS', 'own'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=kept | settings_, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == threads
+
+
+def test_no_clock_and_in_ci_no_chance_decides_over_examples():
+    assert settings().deadline is None
+    assert settings().derandomize == bool(os.environ.get("CI"))
+
+
+def test_ci_and_the_readme_run_the_same_checks():
+    command = 'python3 -m venv .venv && .venv/bin/pip install -e ".[dev]" && .venv/bin/python tools/check.py'
+    assert f"{command}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1]
+    assert script.replace("$root/", "").replace("${root}", ".").replace('"', "") == command.replace('"', "")

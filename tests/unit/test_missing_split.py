@@ -1,0 +1,112 @@
+"""A split that the files at hand do not hold: one message, whoever asks for it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import cxc_eccv as ce
+from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.packaged import load
+from cxc_eccv.cli import app
+from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.location import mirror_folder
+
+MISSING = "split 'train' is not in the files at hand; they hold validation, test. "
+OFFICIAL = (
+    "  official address: https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip, member dataset_"
+)
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """The sample as a mirror of the official edition that has the val and test splits alone."""
+    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
+    (folder / "catalog.toml").unlink()
+    whole = folder / "coco" / "dataset_coco.json"
+    images = json.loads(whole.read_text())["images"]
+    whole.unlink()
+    for split in ("val", "test"):
+        own = [image for image in images if image["split"] == split]
+        (folder / "coco" / f"karpathy_{split}.json").write_text(json.dumps({"images": own}))
+    return folder
+
+
+def message(call):
+    with pytest.raises(DataError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_library_build_and_load_say_the_same(mirror, tmp_path):
+    options = BuildOptions(allow_modified=True)
+    said = {
+        message(lambda: Library(mirror, allow_modified=True).captions("train")),
+        message(lambda: build_folder(tmp_path / "out", splits=["train"], data_dir=mirror, options=options)),
+        message(lambda: load("captions", "train", data_dir=mirror, options=options, cache_dir=tmp_path / "cache")),
+        message(lambda: load("pairs", "test+train", data_dir=mirror, options=options, cache_dir=tmp_path / "cache")),
+    }
+    assert len(said) == 1
+    lines = said.pop().splitlines()
+    assert lines == [
+        f"{MISSING}coco/dataset_coco.json, which holds every split, is missing.",
+        f"{OFFICIAL}coco.json",
+        "  sha256: not published",
+        f"  put it at: {mirror / 'coco' / 'dataset_coco.json'} (or the same with .gz)",
+        "Name the mirror folder with --data-dir or CXC_ECCV_DATA.",
+    ]
+
+
+def test_the_command_line_says_it_too(mirror, tmp_path):
+    words = [
+        "build",
+        "--splits",
+        "train",
+        "--data-dir",
+        str(mirror),
+        "--allow-modified",
+        "--output",
+        str(tmp_path / "o"),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert MISSING in str(result.exception)
+
+
+def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):
+    (mirror / "coco" / "karpathy_val.json").unlink()
+    run = make_run(Library(mirror, allow_modified=True))
+    said = message(lambda: ce.evaluate(run, split="validation", data_dir=Library(mirror, allow_modified=True)))
+    assert said.startswith("split 'validation' is not in the files at hand; they hold test. coco/dataset_coco.json")
+
+
+def test_what_a_build_left_out_names_the_file(mirror, tmp_path):
+    options = BuildOptions(allow_modified=True)
+    summary = build_folder(tmp_path / "out", configs=["pairs"], data_dir=mirror, options=options, progress=False)
+    told = "not built (it is in coco/dataset_coco.json, which is not at hand): pairs/train, pairs/restval"
+    assert told in str(summary)
+
+
+def test_a_file_that_is_there_and_lacks_the_split_is_named(mirror):
+    (mirror / "coco" / "karpathy_val.json").rename(mirror / "coco" / "dataset_coco.json")
+    said = message(lambda: Library(mirror, allow_modified=True).captions("test"))
+    assert "they hold validation. " in said
+    assert f"{mirror / 'coco' / 'dataset_coco.json'} is not complete." in said
+
+
+def test_flickr30k(mirror):
+    images = json.loads((mirror / "coco" / "karpathy_test.json").read_text())["images"]
+    (mirror / "flickr").mkdir()
+    (mirror / "flickr" / "karpathy_f30k_test.json").write_text(json.dumps({"images": images}))
+    library = Library(mirror, allow_modified=True)
+    said = message(lambda: library.flickr30k("train"))
+    assert said.startswith("split 'train' is not in the files at hand; they hold test. ")
+    assert f"{OFFICIAL}flickr30k.json" in said
+
+
+def test_a_name_that_is_no_split(mirror):
+    with pytest.raises(UnknownName, match="unknown split 'tset'; did you mean 'test'"):
+        Library(mirror, allow_modified=True).captions("tset")

@@ -1,0 +1,119 @@
+"""Data that is not the catalog's: whoever allows it finds it named wherever a number or a row of it goes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import cxc_eccv as ce
+from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.packaged import load
+from cxc_eccv.comparison.protocol import notes_on
+from cxc_eccv.comparison.scored_report import ScoredReport
+from cxc_eccv.hub.front_matter_merge import merged
+from cxc_eccv.hub.upload_content import DATASET_KEYS
+from cxc_eccv.report.console import print_report
+from cxc_eccv.report.folder import write_folder
+from cxc_eccv.sources.content import sha256_of
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.location import mirror_folder
+from cxc_eccv.sts.results import StsReport, to_markdown
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """The sample with another rating in its first row."""
+    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
+    file = folder / "cxc" / "sits_test.csv"
+    head, first, *rest = file.read_text().splitlines(keepends=True)
+    left, right, rating, method = first.split(",")
+    file.write_text("".join([head, f"{left},{right},{5 - float(rating):g},{method}", *rest]))
+    return folder
+
+
+@pytest.fixture
+def hashes(mirror):
+    """What every place must name."""
+    expected = Library("sample").catalog.entry("sits_test").sha256
+    return {"expected": expected, "found": sha256_of(mirror / "cxc" / "sits_test.csv")}
+
+
+@pytest.fixture
+def reports(mirror, make_run):
+    """A report of the modified data, and one of the data as it is."""
+    libraries = Library(mirror, allow_modified=True), Library("sample", allow_modified=True)
+    run = make_run(libraries[1])
+    return [ce.evaluate(run, "cxc/i2t", data_dir=library, confidence=None) for library in libraries]
+
+
+def test_a_report_and_its_pages_name_the_files(reports, hashes, tmp_path):
+    modified, plain = reports
+    assert modified.provenance["data"]["modified"] == {"sits_test": hashes}
+    assert "modified" not in plain.provenance["data"]
+    for folder, report in (("modified", modified), ("plain", plain)):
+        write_folder(tmp_path / folder, report)
+        record = json.loads((tmp_path / folder / "report.json").read_text())
+        assert record["provenance"]["data"].get("modified") == report.provenance["data"].get("modified")
+        for page in ("report.md", "report.html"):
+            text = (tmp_path / folder / page).read_text()
+            assert ("Modified data" in text) == (report is modified)
+            assert text.count(hashes["expected"]) == 1  # that of the file itself is the other report's
+            assert text.count(hashes["found"]) == (2 if report is modified else 0)
+
+
+def test_the_console_names_them(reports, hashes, capsys):
+    for report in reports:
+        print_report(report)
+        words = " ".join(capsys.readouterr().out.split())
+        told = f"modified data: sits_test has sha256 {hashes['found']}, expected {hashes['expected']}" in words
+        assert told == (report is reports[0])
+
+
+def test_a_comparison_of_two_such_reports_names_them(reports, hashes):
+    modified, plain = (ScoredReport(name, report, {}) for name, report in zip("ab", reports, strict=True))
+    told = f"modified data: sits_test, sha256 {hashes['found']}, expected {hashes['expected']}"
+    assert told in notes_on(modified, modified)
+    assert told in notes_on(plain, modified)
+    assert notes_on(plain, plain) == []
+
+
+def test_a_report_on_sentence_similarity_names_them(reports, hashes):
+    text = to_markdown(StsReport({}, reports[0].provenance))
+    assert f"Modified data: sits\\_test has sha256 {hashes['found']}, expected {hashes['expected']}." in text
+    assert "odified" not in to_markdown(StsReport({}, reports[1].provenance))
+
+
+@pytest.mark.parametrize("num_proc", [1, 2])
+def test_a_built_folder_names_them_in_manifest_card_and_summary(mirror, hashes, tmp_path, num_proc):
+    options = {"configs": ["sits"], "options": BuildOptions(allow_modified=True), "num_proc": num_proc}
+    summary = build_folder(tmp_path / "out", data_dir=mirror, progress=False, **options)
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["modified"] == {"sits_test": hashes}
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert yaml.safe_load(card.split("---")[1])["modified_data"] == [{"file": "sits_test", **hashes}]
+    assert f"| `sits_test` | `{hashes['expected']}` | `{hashes['found']}` |" in card
+    assert f"modified data: sits_test has sha256 {hashes['found']}, expected {hashes['expected']}" in str(summary)
+
+
+def test_a_folder_of_the_data_as_it_is_does_not(tmp_path):
+    options = BuildOptions(allow_modified=True)
+    summary = build_folder(tmp_path, configs=["sits"], data_dir="sample", options=options, progress=False)
+    assert "modified" not in json.loads((tmp_path / "manifest.json").read_text())
+    assert "modified" not in (tmp_path / "README.md").read_text().lower().replace("`--allow-modified`", "")
+    assert "modified" not in str(summary)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_loaded_dataset_names_them(mirror, hashes, tmp_path, streaming):
+    options = {"options": BuildOptions(allow_modified=True), "cache_dir": tmp_path / "cache", "streaming": streaming}
+    told = f"Modified data: sits_test, sha256 {hashes['found']}, expected {hashes['expected']}."
+    for _ in range(2):  # the second time from the cache
+        assert told in load("sits", "test", data_dir=mirror, **options).info.description
+        assert "odified" not in load("sits", "test", data_dir="sample", **options).info.description
+
+
+def test_a_later_push_of_the_data_as_it_is_takes_the_entry_off_the_card():
+    theirs = "license: other\nmodified_data:\n- file: sits_test\n  expected: ab\n  found: cd\nmine: 1"
+    assert merged("license: other", theirs, DATASET_KEYS, "README.md") == "license: other\nmine: 1"
