@@ -32,7 +32,7 @@ __all__ = [
 HOMES = {
     "Library": "cxc_eccv.sources.library",
     "attach_images": "cxc_eccv.builders.images",
-    "build_folder": "cxc_eccv.builders.folder",
+    "build_folder": "cxc_eccv.builders.writing.folder",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_rankings": "cxc_eccv.evaluation",
@@ -45,9 +45,9 @@ HOMES = {
 """Public name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
 
 if TYPE_CHECKING:
-    from cxc_eccv.builders.folder import build_folder
     from cxc_eccv.builders.images import attach_images
     from cxc_eccv.builders.packaged import load
+    from cxc_eccv.builders.writing.folder import build_folder
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings

@@ -17,10 +17,9 @@ from huggingface_hub import EvalResultEntry
 import cxc_eccv as ce
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import report_from_json, report_to_json
-from cxc_eccv.hub.eval_results import PATH, merged_results
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.submit import checked_report, planned_submission
-from cxc_eccv.hub.submit_options import SubmitOptions
+from cxc_eccv.hub.submit.eval_results import PATH, merged_results
+from cxc_eccv.hub.submit.plan import SubmitOptions, checked_report, planned_submission
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 

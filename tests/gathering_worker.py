@@ -6,7 +6,7 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
-from cxc_eccv.baselines.dual_encoder.objective import Objective
+from cxc_eccv.baselines.dual_encoder.losses import Objective
 
 MODES = {"t2t": False, "i2t": True, "t2t+i2t": True}
 PAIRS = 8

@@ -69,7 +69,7 @@ def encode(
 
     refuse_unwritable(output, file=True)
     with needs_train_extra():
-        from cxc_eccv.cli.model_classes import register_models
+        from cxc_eccv.cli.extras import register_models
         from cxc_eccv.encoding import load_model
 
     register_models()

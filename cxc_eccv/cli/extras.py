@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["needs_train_extra"]
+__all__ = ["needs_train_extra", "register_models"]
 
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate")
 
@@ -34,3 +35,20 @@ def needs_train_extra() -> Iterator[None]:
         raise InvalidOption(
             f"this command needs {package}, which is not installed: pip install 'cxc_eccv[train]'"
         ) from None
+
+
+HOMES = ("cxc_eccv.baselines.dual_encoder.model", "cxc_eccv.baselines.char_gru.ensemble")
+"""Modules that register models when they are imported; the last one takes its member model along."""
+
+
+def register_models() -> None:
+    """Import them.
+
+    Example:
+        >>> register_models()
+        >>> from transformers import AutoConfig
+        >>> AutoConfig.for_model("cxc_eccv_dual_encoder").model_type
+        'cxc_eccv_dual_encoder'
+    """
+    for home in HOMES:
+        importlib.import_module(home)

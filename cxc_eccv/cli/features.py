@@ -44,7 +44,7 @@ def features(
     from cxc_eccv.cli.extras import needs_train_extra
 
     with needs_train_extra():
-        from cxc_eccv.cli.model_classes import register_models
+        from cxc_eccv.cli.extras import register_models
         from cxc_eccv.encoding import TenCrops, encode, load_model
 
     register_models()

@@ -16,10 +16,10 @@ def list_all(data_dir: DataDir = None) -> None:
       cxc-eccv list
       cxc-eccv list --data-dir sample
     """
-    from cxc_eccv.builders.discovery import dataset_configs
+    from cxc_eccv.builders.config import dataset_configs
     from cxc_eccv.registry import metrics as metrics_by_name
     from cxc_eccv.registry import tasks as tasks_by_name
-    from cxc_eccv.sources.fetch import catalog_of, state
+    from cxc_eccv.sources.download.fetch import catalog_of, state
     from cxc_eccv.terminal import Sheet, print_shown
 
     catalog = catalog_of(data_dir)

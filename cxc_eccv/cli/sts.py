@@ -75,7 +75,7 @@ def _of_model(model: str, library: Library, tasks: list[str], encoding: dict[str
     from cxc_eccv.sts import evaluate_sts
 
     with needs_train_extra():
-        from cxc_eccv.cli.model_classes import register_models
+        from cxc_eccv.cli.extras import register_models
         from cxc_eccv.encoding import text_encoder
 
     register_models()

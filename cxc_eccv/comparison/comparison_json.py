@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cxc_eccv.comparison.agreement import Agreement
-from cxc_eccv.comparison.difference import Comparison
-from cxc_eccv.comparison.placement import Placement
+from cxc_eccv.comparison.paired.paired import Comparison
 from cxc_eccv.comparison.published import PublishedTable
+from cxc_eccv.comparison.published.placement import Agreement, Placement
 
 __all__ = ["comparison_to_json"]
 

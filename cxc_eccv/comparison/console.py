@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.difference import Comparison, Difference
 from cxc_eccv.comparison.labels import metric_name, shown_value, task_name
-from cxc_eccv.comparison.placement import Placement
+from cxc_eccv.comparison.paired.paired import Comparison, Difference
 from cxc_eccv.comparison.published import PublishedTable
+from cxc_eccv.comparison.published.placement import Placement
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet
 
@@ -32,7 +32,7 @@ def render_comparison(comparison: Comparison) -> RenderableType:
 
     Example:
         >>> from rich.console import Console
-        >>> from cxc_eccv.comparison.difference import Settings
+        >>> from cxc_eccv.comparison.paired.paired import Settings
         >>> one = Difference("new", "old", "cxc", "t2t", "recall_at_1", 0.42, 0.38, 0.04, 0.02, 0.06, 0.001, 0.003,
         ...                  True, 9, 5, 100, 20)
         >>> console = Console(width=100)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.unjudged import Unjudged, policy_name
+from cxc_eccv.evaluation.top_k import Unjudged, policy_name
 
 __all__ = ["INTERVALS", "SPLITS", "Settings", "check_split"]
 

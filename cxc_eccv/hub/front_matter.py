@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from cxc_eccv.errors import HubError
 
-__all__ = ["joined", "parsed", "split"]
+__all__ = ["joined", "merged", "parsed", "replaced", "split"]
 
 FENCE = "---"
 
@@ -62,3 +64,91 @@ def parsed(matter: str, where: str) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise HubError(f"{where}: its front matter is {type(metadata).__name__}, not a mapping. Correct it.")
     return metadata
+
+
+KEY = re.compile(r"^(?P<quote>['\"]?)(?P<key>[^\s#'\"-][^:'\"]*)(?P=quote)\s*:(\s|$)")
+
+
+def merged(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
+    r"""Front matter of the Hub's card with our values of the keys we own, and of those it lacks.
+
+    Args:
+        ours: generated front matter.
+        theirs: front matter of the Hub's card.
+        owned: keys that must describe the files, so that ours replace theirs.
+        where: which card of theirs, for messages.
+
+    Raises:
+        HubError: theirs is not a YAML mapping.
+
+    Example:
+        >>> merged("license: mit\nconfigs: [b]", "# mine\nlicense: other\nconfigs: [a]", ("configs",), "README.md")
+        '# mine\nlicense: other\nconfigs:\n- b'
+    """
+    generated, kept = parsed(ours, "the generated card"), parsed(theirs, where)
+    changed = {key: value for key, value in generated.items() if key in owned or key not in kept}
+    gone = [key for key in owned if key in kept and key not in generated]
+    return replaced(theirs, changed, where, gone)
+
+
+def replaced(matter: str, changed: Mapping[str, Any], where: str, gone: list[str] | None = None) -> str:
+    r"""Front matter with other values for some keys; all other lines, comments among them, stay as they are.
+
+    Args:
+        matter: as :func:`split` gives it.
+        changed: key to value; unknown keys are added at the end.
+        where: which card, for messages.
+        gone: keys to remove.
+
+    Raises:
+        HubError: it is not a YAML mapping.
+
+    Example:
+        >>> print(replaced("a: 1 # mine\nb:\n- 2", {"b": [3], "c": 4}, "README.md"))
+        a: 1 # mine
+        b:
+        - 3
+        c: 4
+    """
+    before = parsed(matter, where)
+    after = {key: value for key, value in {**before, **changed}.items() if key not in (gone or ())}
+    if after == before:
+        return matter
+    blocks = _blocks(matter)
+    for key, value in changed.items():
+        if key not in before or before[key] != value:
+            blocks[key] = "\n".join([_dumped({key: value}), *_comments_below(blocks.get(key, ""))])
+    for key in gone or ():
+        blocks.pop(key, None)
+    text = "\n".join(block for block in blocks.values() if block)
+    # Anchors, tags or a flow mapping that spans keys cannot be cut into lines: then everything is written anew.
+    return text if _reads_as(text, after) else _dumped(after)
+
+
+def _blocks(matter: str) -> dict[str, str]:
+    """Lines by the top-level key they belong to; comments belong to the key above, those at the top to none."""
+    lines: dict[str, list[str]] = {"": []}
+    current = ""
+    for line in matter.split("\n"):
+        match = KEY.match(line)
+        if match:
+            current = match["key"].strip()
+        lines.setdefault(current, []).append(line)
+    return {key: "\n".join(block) for key, block in lines.items()}
+
+
+def _comments_below(block: str) -> list[str]:
+    """Whole-line comments that stand in a block, most likely above the next key."""
+    return [line for line in block.split("\n") if line.startswith("#")]
+
+
+def _dumped(metadata: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(dict(metadata), sort_keys=False, allow_unicode=True, width=120)
+    return text.rstrip("\n")
+
+
+def _reads_as(text: str, metadata: Mapping[str, Any]) -> bool:
+    try:
+        return bool(yaml.safe_load(text) == metadata)
+    except yaml.YAMLError:
+        return False

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.hypotheses import match_hypotheses
-from cxc_eccv.sources.karpathy import KarpathySplit
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers.entailment import EntailmentPairs
+from cxc_eccv.sources.readers.karpathy import KarpathySplit
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, positions_of
 
-__all__ = ["SOURCES", "Evidence", "Thresholds", "gather", "item_ids"]
+__all__ = ["SOURCES", "Evidence", "Matched", "Thresholds", "gather", "item_ids", "match_hypotheses"]
 
 SOURCES = ("coco", "cxc", "eccv", "entailment")
 """Every source of judgments, from the oldest and most general to the latest and most specific."""
@@ -182,3 +184,49 @@ def _entailment(library: Library, split: str, direction: str) -> Evidence | None
     labels = np.asarray(pairs.table["label"])[matched.rows] == 1
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
     return _evidence("entailment", queries, items, labels, left_out=matched.left_out)
+
+
+UNKNOWN = "entailment pairs whose image or hypothesis is not in the split"
+REPEATED = "entailment labels of an (image, caption) pair that an earlier row labelled"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Entailment pairs as (image, caption) pairs.
+
+    Attributes:
+        image_ids, caption_ids: (P,) every pair once.
+        rows: (P,) the row of the raw table that labels the pair.
+        left_out: rule to the number of labels it left out.
+    """
+
+    image_ids: IntArray
+    caption_ids: IntArray
+    rows: IntArray
+    left_out: dict[str, int]
+
+
+def match_hypotheses(content: KarpathySplit, pairs: EntailmentPairs) -> Matched:
+    """Find the ids of every labelled pair.
+
+    A row without ``image_id`` is matched by file name; one without ``hypothesis_id`` by the hypothesis' text, to
+    every caption of that text (entailment depends on the text alone).
+    """
+    image_ids = content.image_ids.tolist()
+    by_name = dict(zip(content.images["file_name"].to_pylist(), image_ids, strict=True))
+    by_text: dict[str, list[int]] = {}
+    for caption_id, text in zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True):
+        by_text.setdefault(text.strip(), []).append(caption_id)
+    images, captions = set(image_ids), set(content.caption_ids.tolist())
+    left_out = Counter(pairs.left_out)
+    rows: dict[tuple[int, int], int] = {}
+    for row, pair in enumerate(pairs.table.to_pylist()):
+        image = by_name.get(Path(pair["image"]).name, -1) if pair["image_id"] is None else pair["image_id"]
+        given = pair["hypothesis_id"]
+        named = by_text.get(pair["hypothesis"].strip(), []) if given is None else [given]
+        found = [caption for caption in named if caption in captions and image in images]
+        left_out[UNKNOWN] += not found
+        for caption in found:
+            left_out[REPEATED] += rows.setdefault((image, caption), row) != row
+    columns = np.array([(*pair, row) for pair, row in rows.items()], dtype=np.int64).reshape(-1, 3)
+    return Matched(columns[:, 0], columns[:, 1], columns[:, 2], {rule: n for rule, n in left_out.items() if n})

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.judgments.entailed import entailed_pairs, own_labels
-from cxc_eccv.judgments.evidence import KIND
-from cxc_eccv.judgments.merge import MergedPairs, merge
+from cxc_eccv.judgments.evidence import KIND, Thresholds, gather, item_ids
+from cxc_eccv.judgments.merge import MergedPairs, merge, merge_evidence
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import FloatArray, IntArray, Judgments
+from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs
 
-__all__ = ["cxc_ratings", "entailment_labels", "label_conflicts"]
+__all__ = ["cxc_ratings", "entailed_pairs", "entailment_labels", "label_conflicts", "own_labels", "rated_pairs"]
 
 
 def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
@@ -109,3 +110,59 @@ def _judgments(
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=query_ids.size))])
     unreachable = np.zeros_like(query_ids)
     return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
+
+
+def entailed_pairs(
+    library: Library, split: str, *, policy: str = "union", thresholds: Thresholds | None = None
+) -> MergedPairs:
+    """(image, caption) pairs with an entailment label: CxC SITS binarised, ECCV positives of both directions, labels.
+
+    As in the multi-modal entailment paper: an annotation of the pair itself decides, whatever the other sources say
+    (``conflict`` marks where they differ); graded sets are binarised at 3. Original COCO links are no evidence here.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+        policy: for pairs without an annotation, as in :func:`cxc_eccv.judgments.merge.merge`.
+        thresholds: lowest CxC ratings that count as positive; the paper's by default.
+    """
+    limits = thresholds or Thresholds()
+    found = [gather(library, split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
+    by_caption = gather(library, split, "t2i", "eccv", limits)
+    if by_caption is not None:
+        found.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
+    judged = [evidence for evidence in found if evidence is not None]
+    pairs = merge_evidence(judged, *item_ids(library, split, "i2t"), "i2t", policy, limits)
+    annotated, says = own_labels(pairs)
+    return replace(pairs, positive=np.where(annotated, says, pairs.positive))
+
+
+def own_labels(pairs: MergedPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(P,) bool twice: whether a file of entailment labels labels the pair, and whether it says entailed."""
+    if "entailment" not in pairs.sources:
+        return np.zeros_like(pairs.positive), np.zeros_like(pairs.positive)
+    column = pairs.sources.index("entailment")
+    return pairs.judged[:, column], pairs.said_positive[:, column]
+
+
+def rated_pairs(library: Library, split: str, kind: str) -> RatedPairs:
+    """All pairs rated with each query, in both orders.
+
+    Queries are captions for STS, images for SIS and for SITS: the published standard deviations of the bootstrap
+    follow 12,500 sampled queries for STS and 2,500 for the other two.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+        kind: ``sts``, ``sis`` or ``sits``.
+
+    Example:
+        >>> pairs = rated_pairs(Library("sample"), "test", "sts")
+        >>> pairs.ratings.size == 2 * Library("sample").cxc("sts", "test").num_rows
+        True
+    """
+    table = library.cxc(kind, split)
+    left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
+    if kind == "sits":
+        return RatedPairs(right, left, ratings)
+    return RatedPairs(np.concatenate([left, right]), np.concatenate([right, left]), np.concatenate([ratings, ratings]))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import DataError, MalformedRun
-from cxc_eccv.metrics.query_draws import query_draws
-from cxc_eccv.metrics.rank_correlation import CodedPairs
+from cxc_eccv.metrics.rank_correlation import CodedPairs, query_draws
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, RatedPairs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.judgments.plausible_hits import Look
+from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
 __all__ = ["Spec"]

@@ -17,7 +17,7 @@ from cxc_eccv.ranking.scores.product import Layout, Product
 from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
 from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.runs.sides import sides_of
+from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, positions_of
 
 __all__ = ["count_by_row", "ranks_from_scores"]

@@ -24,7 +24,7 @@ from cxc_eccv.ranking.shared_product.cross_modal import count_both
 from cxc_eccv.ranking.shared_product.within import count_within
 from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
-from cxc_eccv.runs.sides import sides_of
+from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK
 
 __all__ = ["Readers", "positive_ranks", "positive_ranks_many", "ranks_of_run", "top_k"]

@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, shown_value
-from cxc_eccv.report.origin import modified
+from cxc_eccv.report.page import modified
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet, print_shown
 from cxc_eccv.types import Report, Result

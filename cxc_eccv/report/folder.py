@@ -13,13 +13,11 @@ import pyarrow.parquet as pq
 
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation import report_from_json, report_to_json
-from cxc_eccv.evaluation.per_query import SCHEMA as PER_QUERY_SCHEMA
-from cxc_eccv.report.example_cards import shown_files
-from cxc_eccv.report.examples_table import SCHEMA, no_examples
-from cxc_eccv.report.html_page import render_html
-from cxc_eccv.report.markdown_page import render_markdown
+from cxc_eccv.evaluation.report_files import PER_QUERY_SCHEMA
+from cxc_eccv.report.examples.cards import shown_files, thumbnails
+from cxc_eccv.report.examples.table import SCHEMA, no_examples
 from cxc_eccv.report.page import page_of
-from cxc_eccv.report.thumbnails import thumbnails
+from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_folder
@@ -44,7 +42,7 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
     Args:
         folder: made where it is not there.
         report: what evaluation gave.
-        examples: of :func:`cxc_eccv.report.examples.collect_examples`, or None.
+        examples: of :func:`cxc_eccv.report.examples.examples.collect_examples`, or None.
 
     Returns:
         The files.

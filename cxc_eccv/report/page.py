@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.report.best_ranks import best_ranks
-from cxc_eccv.report.caveats import Caveat, caveats, skipped_by_reason
-from cxc_eccv.report.disagreement import COCO, Verdicts, verdicts
-from cxc_eccv.report.example_cards import QueryCard, example_cards
-from cxc_eccv.report.examples_table import reason_of
-from cxc_eccv.report.origin import facts, files, modified, run_name
-from cxc_eccv.report.rank_bins import RankBins, rank_bins
-from cxc_eccv.report.recall_curves import CurvePanel, curve_panels
+from cxc_eccv.report.charts.line_chart import CurvePanel, curve_panels
+from cxc_eccv.report.charts.rank_bins import RankBins, best_ranks, rank_bins
+from cxc_eccv.report.examples.cards import QueryCard, example_cards
+from cxc_eccv.report.examples.disagreement import COCO, Verdicts, verdicts
+from cxc_eccv.report.examples.table import reason_of
 from cxc_eccv.report.score_tables import TaskScores, first_ranks, task_scores
+from cxc_eccv.report.wording import metric_name
+from cxc_eccv.shown import visible
 from cxc_eccv.types import Report, Result
 
-__all__ = ["ExampleGroup", "Page", "page_of"]
+__all__ = [
+    "Caveat",
+    "ExampleGroup",
+    "Page",
+    "caveats",
+    "facts",
+    "files",
+    "modified",
+    "page_of",
+    "run_name",
+    "skipped_by_reason",
+]
 
 GROUPS = {
     "label_dependent": (
@@ -100,10 +111,10 @@ def page_of(report: Report, examples: pa.Table) -> Page:
 
     Args:
         report: its per-query values may be absent; what is drawn from them is then left out.
-        examples: of :func:`cxc_eccv.report.examples.collect_examples`.
+        examples: of :func:`cxc_eccv.report.examples.examples.collect_examples`.
 
     Example:
-        >>> from cxc_eccv.report.examples_table import no_examples
+        >>> from cxc_eccv.report.examples.table import no_examples
         >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.5, 2),), {}, {"split": "test"})
         >>> page = page_of(report, no_examples("none were kept"))
         >>> page.split, page.first_ranks[0].value, page.no_examples
@@ -135,3 +146,132 @@ def page_of(report: Report, examples: pa.Table) -> Page:
 def _groups(cards: Sequence[QueryCard]) -> list[ExampleGroup]:
     grouped = groupby(cards, key=lambda card: (card.direction, card.group))
     return [ExampleGroup(direction, *GROUPS[group], tuple(own)) for (direction, group), own in grouped]
+
+
+TITLES = {
+    "command": "Command",
+    "model": "Model",
+    "run file": "Run file",
+    "run sha256": "Run file, sha256",
+    "run kind": "Run",
+    "split": "Split",
+    "similarity": "Similarity",
+    "similarity from": "Similarity, said by",
+    "data edition": "Data edition",
+    "data version": "Data version",
+    "data fingerprint": "Data, sha256 over all raw files",
+    "package name": "Package",
+    "package version": "Package version",
+    "numpy": "NumPy version",
+    "seed": "Seed",
+    "confidence": "Confidence of the intervals",
+}
+"""Entries that have a name of their own, in the order shown; others follow under their names."""
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """Every entry of the provenance but the raw files (see :func:`files`, :func:`modified`), as title and text.
+
+    Example:
+        >>> facts(Report((), {}, {"seed": 0, "split": "test", "run": {"images": {"count": 5}}}))
+        [('Split', 'test'), ('Seed', '0'), ('Run images count', '5')]
+    """
+    entries = dict(_flattened(report.provenance))
+    for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
+        del entries[name]
+    known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
+    return known + [(name[0].upper() + name[1:], text) for name, text in entries.items()]
+
+
+def files(report: Report) -> list[tuple[str, str]]:
+    """Catalog name and sha256 of every raw file.
+
+    Example:
+        >>> files(Report((), {}, {"data": {"files": {"sts_test": "ab12"}}}))
+        [('sts_test', 'ab12')]
+    """
+    found = (report.provenance.get("data") or {}).get("files") or {}
+    return [(str(name), str(digest)) for name, digest in found.items()]
+
+
+def modified(report: Report) -> list[tuple[str, str, str]]:
+    """Raw files that are not the catalog's: name, the sha256 expected and the one found.
+
+    Example:
+        >>> modified(Report((), {}, {"data": {"modified": {"sts_test": {"expected": "ab", "found": "cd"}}}}))
+        [('sts_test', 'ab', 'cd')]
+    """
+    found = (report.provenance.get("data") or {}).get("modified") or {}
+    return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in found.items()]
+
+
+def run_name(report: Report) -> str:
+    """What the report is about: the model's name, else the run file's, else nothing.
+
+    Example:
+        >>> run_name(Report((), {}, {"run": {"file": "clip.npz"}}))
+        'clip.npz'
+    """
+    run = report.provenance.get("run") or {}
+    return visible(report.provenance.get("model") or run.get("file") or "")
+
+
+def _flattened(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in entries.items():
+        place = f"{path} {name}".strip().replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flattened(value, place)
+        elif value is not None:
+            yield visible(place), visible(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """One direction of one task.
+
+    Attributes:
+        task, direction: what was scored.
+        n_queries: queries behind the largest of its numbers.
+        ties: queries in which an item tied with a positive and was counted as ranked above it.
+        coverage: metric to the share of the pairs it needs that carry a label; empty where all do.
+    """
+
+    task: str
+    direction: str
+    n_queries: int
+    ties: int
+    coverage: tuple[tuple[str, float], ...]
+
+    @property
+    def coverage_text(self) -> str:
+        """The coverage in words."""
+        return ", ".join(f"{metric} {100 * covered:.1f} %" for metric, covered in self.coverage) or "all"
+
+
+def caveats(report: Report) -> list[Caveat]:
+    """One row per task and direction, in the report's order.
+
+    Example:
+        >>> from cxc_eccv.types import Result
+        >>> caveats(Report((Result("entailment", "i2t", "entail_at_1", 0.5, 9, ties=2, coverage=0.25),), {}, {}))
+        [Caveat(task='entailment', direction='i2t', n_queries=9, ties=2, coverage=(('Entail@1', 0.25),))]
+    """
+    rows = []
+    for key in dict.fromkeys((result.task, result.direction) for result in report.results if result.direction):
+        own = [result for result in report.results if (result.task, result.direction) == key]
+        covered = tuple((metric_name(one.metric), one.coverage) for one in own if one.coverage is not None)
+        rows.append(Caveat(*key, max(one.n_queries for one in own), max(one.ties for one in own), covered))
+    return rows
+
+
+def skipped_by_reason(report: Report) -> list[tuple[str, list[str]]]:
+    """Reason to the tasks, directions or metrics that were skipped for it.
+
+    Example:
+        >>> skipped_by_reason(Report((), {"cxc/i2t": "no images", "cxc/i2i": "no images"}, {}))
+        [('no images', ['cxc/i2t', 'cxc/i2i'])]
+    """
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in report.skipped.items():
+        by_reason.setdefault(reason, []).append(name)
+    return list(by_reason.items())

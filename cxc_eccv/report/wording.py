@@ -7,7 +7,7 @@ from typing import Any
 
 from cxc_eccv.comparison.labels import metric_name as short_metric_name
 from cxc_eccv.comparison.labels import shown_value, task_name
-from cxc_eccv.report.disagreement import COCO, Verdicts
+from cxc_eccv.report.examples.disagreement import COCO, Verdicts
 from cxc_eccv.types import Result
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.sides import SIDES, sides_of
+from cxc_eccv.runs.run import SIDES, sides_of
 from cxc_eccv.types import Embeddings, IntArray
 
 __all__ = ["SIMILARITIES", "EmbeddingsRun"]

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import checked_embeddings
+from cxc_eccv.runs.checks import checked_embeddings, refuse_unreadable, sha256_of
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.npz import read_npz, write_npz
-from cxc_eccv.runs.run_file import refuse_unreadable, sha256_of
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file

@@ -13,7 +13,7 @@ import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.run_file import json_of
+from cxc_eccv.runs.checks import json_of
 
 __all__ = ["read_safetensors", "write_safetensors"]
 

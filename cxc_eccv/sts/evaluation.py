@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.evaluation.provenance import provenance_of
+from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.sentence_pairs import SentencePairs
+from cxc_eccv.sources.readers.sentence_pairs import SentencePairs
 from cxc_eccv.sts.correlation import correlate, cosines
 from cxc_eccv.sts.relatedness import GradeClassifier, pair_features
 from cxc_eccv.sts.results import Row, StsReport

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cxc_eccv.sources.karpathy import KarpathySplit
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers.karpathy import KarpathySplit
 
 __all__ = ["COCO", "FLICKR8K", "FLICKR30K", "Collection"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from cxc_eccv.judgments.graded import cxc_ratings
+from cxc_eccv.judgments.graded import cxc_ratings, rated_pairs
 from cxc_eccv.judgments.qrels import merged_qrels
-from cxc_eccv.judgments.rated import rated_pairs
 from cxc_eccv.tasks.task import Task
 
 __all__ = ["TASK"]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import datasets
 import evaluate
 
-from cxc_eccv.hub.evaluate_adapter import BothDirectionsModule
+from cxc_eccv.adapters.ranks import BothDirectionsModule
 from cxc_eccv.metrics.recall_at_k import SPEC as RECALL_AT_K
 from cxc_eccv.metrics.rsum import SPEC
 

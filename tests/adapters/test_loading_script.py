@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.config import BuildOptions, dataset_configs
 
 SCRIPT = Path(__file__).parents[2] / "loading_scripts" / "cxc_eccv"
 

@@ -8,13 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from cxc_eccv.builders import cache_key
-from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.discovery import dataset_configs
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders import packaged as cache_key
+from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import CxcEccv, load
+from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.sources.location import mirror_folder
+from cxc_eccv.sources.download.location import mirror_folder
 
 MODIFIED = BuildOptions(allow_modified=True)
 

@@ -9,11 +9,17 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import tiny_models  # noqa: E402 - after the check for torch
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.collator import PairCollator  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.data import image_paths, pairs_from_file, training_pairs  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.image_modes import warn_of_conversion  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.data import (  # noqa: E402
+    image_paths,
+    pairs_from_file,
+    training_pairs,
+    warn_of_conversion,
+)
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.processing import token_ids  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.processing import (  # noqa: E402
+    PairCollator,
+    token_ids,
+)
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing  # noqa: E402
 
 GROUPS = [

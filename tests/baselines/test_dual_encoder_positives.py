@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 from cxc_eccv.baselines.caption_groups import caption_groups  # noqa: E402 - after the check for torch
-from cxc_eccv.baselines.dual_encoder.positives import BatchPositives  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives  # noqa: E402
 
 
 @pytest.fixture(scope="module")

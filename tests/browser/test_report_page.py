@@ -4,12 +4,11 @@ import pytest
 from report_samples import sample_report
 
 from cxc_eccv.baselines.demo import sample_images
-from cxc_eccv.report.example_cards import shown_files
-from cxc_eccv.report.examples import collect_examples
-from cxc_eccv.report.examples_table import SCHEMA
-from cxc_eccv.report.html_page import render_html
+from cxc_eccv.report.examples.cards import shown_files, thumbnails
+from cxc_eccv.report.examples.examples import collect_examples
+from cxc_eccv.report.examples.table import SCHEMA
 from cxc_eccv.report.page import page_of
-from cxc_eccv.report.thumbnails import thumbnails
+from cxc_eccv.report.pages import render_html
 
 pytestmark = pytest.mark.slow
 

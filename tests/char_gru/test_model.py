@@ -8,13 +8,15 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 from transformers import AutoModel, AutoTokenizer  # noqa: E402 - after the checks above
 
-from cxc_eccv.baselines.char_gru.characters import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.configuration import CharGruConfig  # noqa: E402
+from cxc_eccv.baselines.char_gru.data import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble  # noqa: E402
-from cxc_eccv.baselines.char_gru.length_parts import encoded_by_length  # noqa: E402
-from cxc_eccv.baselines.char_gru.model import CharGruModel  # noqa: E402
-from cxc_eccv.baselines.char_gru.recurrent import BidirectionalLayer  # noqa: E402
-from cxc_eccv.encoding.text_encoder import text_encoder  # noqa: E402
+from cxc_eccv.baselines.char_gru.model import (  # noqa: E402
+    BidirectionalLayer,
+    CharGruModel,
+    encoded_by_length,
+)
+from cxc_eccv.encoding.towers.text_encoder import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402
 
 TEXTS = ["A dog runs.", "cat", "Two men, one red bus!", "A dog runs on."]

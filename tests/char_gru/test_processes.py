@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
 pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
 
-from cxc_eccv.baselines.char_gru.batches import SharedBatches
+from cxc_eccv.baselines.char_gru.data import SharedBatches
 from cxc_eccv.baselines.char_gru.script import train
-from cxc_eccv.encoding.text_encoder import text_encoder
+from cxc_eccv.encoding.towers.text_encoder import text_encoder
 from cxc_eccv.errors import InvalidOption
 
 TESTS = Path(__file__).parents[1]

@@ -11,12 +11,12 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 from typer.testing import CliRunner  # noqa: E402 - after the checks above
 
 from cxc_eccv.baselines.bag_of_words import TfIdf  # noqa: E402
-from cxc_eccv.baselines.char_gru.characters import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.configuration import CharGruConfig  # noqa: E402
+from cxc_eccv.baselines.char_gru.data import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.model import CharGruModel  # noqa: E402
 from cxc_eccv.baselines.char_gru.scoring import StsCorrelations  # noqa: E402
 from cxc_eccv.cli import app  # noqa: E402
-from cxc_eccv.encoding.text_encoder import text_encoder  # noqa: E402
+from cxc_eccv.encoding.towers.text_encoder import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 from cxc_eccv.sts import evaluate_sts  # noqa: E402

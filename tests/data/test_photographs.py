@@ -5,8 +5,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.images import attach_images
+from cxc_eccv.builders.writing.folder import build_folder
 
 
 @pytest.fixture

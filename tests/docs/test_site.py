@@ -10,7 +10,7 @@ import yaml
 from pages import DOCS, PAGES, ROOT, anchors_of, links_of, name_of
 
 from cxc_eccv import registry
-from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.config import dataset_configs
 
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from pages import ROOT
 
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.cli.output import write_report
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.download.location import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.types import Embeddings, positions_of
 
 RAW = Path(mirror_folder("sample"))

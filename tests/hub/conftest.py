@@ -11,7 +11,7 @@ from hub_client import Client
 from hub_endpoints import WRITER
 from hub_server import Hub
 
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.writing.folder import build_folder
 
 
 @pytest.fixture(scope="session")

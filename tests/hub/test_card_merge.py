@@ -7,8 +7,8 @@ from hypothesis import given
 
 from cxc_eccv.errors import HubConflict, HubError
 from cxc_eccv.hub import front_matter
-from cxc_eccv.hub.card_merge import merged_card
-from cxc_eccv.hub.front_matter_merge import merged
+from cxc_eccv.hub.front_matter import merged
+from cxc_eccv.hub.upload.card_merge import merged_card
 
 OWNED = ("configs",)
 words = st.text(st.sampled_from("abc#-: \n<>!"), max_size=60)

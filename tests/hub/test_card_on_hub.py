@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.writing.folder import build_folder
 
 REPO = "org/data"
 

@@ -3,10 +3,9 @@
 import pytest
 import yaml
 
-from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import HubError
-from cxc_eccv.hub.eval_yaml import eval_yaml, task_ids_of
-from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks, task_ids_of
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.sources.catalog import load_catalog
 

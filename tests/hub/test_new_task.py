@@ -10,16 +10,15 @@ import cxc_eccv.tasks
 from cxc_eccv import registry
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.hub.eval_yaml import eval_yaml
-from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.report_data import fingerprint_of
-from cxc_eccv.hub.submit import checked_report
+from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks
+from cxc_eccv.hub.submit.checked_report import fingerprint_of
+from cxc_eccv.hub.submit.plan import checked_report
 
 FILE = """
 from functools import partial
 
 from cxc_eccv.judgments.qrels import merged_qrels
-from cxc_eccv.judgments.rated import rated_pairs
+from cxc_eccv.judgments.graded import rated_pairs
 from cxc_eccv.tasks.task import Task
 
 TASK = Task(

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from hub_endpoints import WRITER
 
-from cxc_eccv.hub.eval_yaml import eval_yaml
+from cxc_eccv.hub.leaderboard import eval_yaml
 
 REPO = "org/data"
 

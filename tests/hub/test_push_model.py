@@ -8,8 +8,8 @@ PUSH = """
 import torch
 from transformers import AutoModel
 
-from cxc_eccv.baselines.dual_encoder.modelling import DualEncoderModel
-from cxc_eccv.baselines.dual_encoder.sample_backbones import text_backbone
+from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.baselines.dual_encoder.loading import text_backbone
 from cxc_eccv.sources.library import Library
 
 text, tokenizer = text_backbone(Library("sample"))

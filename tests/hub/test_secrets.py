@@ -10,10 +10,10 @@ from hub_faults import Fault
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.hub.access import Access
-from cxc_eccv.hub.folder_files import folder_files
-from cxc_eccv.hub.repository import Repository
-from cxc_eccv.hub.secrets import redacted, redacting
+from cxc_eccv.hub.client.access import Access
+from cxc_eccv.hub.client.redaction import redacted, redacting
+from cxc_eccv.hub.client.repository import Repository
+from cxc_eccv.hub.upload.local_file import folder_files
 
 REPO = "org/data"
 
@@ -35,7 +35,7 @@ def test_a_hub_that_repeats_the_token_cannot_make_us_show_it(hub, client, built,
 VERBOSE = """
 import logging, os
 import huggingface_hub
-from cxc_eccv.hub.push import planned_push
+from cxc_eccv.hub.upload.push import planned_push
 logging.basicConfig(level=logging.DEBUG)
 huggingface_hub.logging.set_verbosity_debug()
 huggingface_hub.logging.enable_propagation()
@@ -62,8 +62,8 @@ def test_debug_logs_hold_neither_token_nor_signature(hub, client, built):
 ERRORS = """
 import pickle
 from cxc_eccv.errors import HubError
-from cxc_eccv.hub.push import planned_push
-from cxc_eccv.hub.access import Access
+from cxc_eccv.hub.upload.push import planned_push
+from cxc_eccv.hub.client.access import Access
 push = planned_push(given, "org/data")
 told = [repr(push), str(push), repr(push.plan.repository), str(push.plan)]
 try:

@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.coco_instances import read_category_sets, read_instances
-from cxc_eccv.sources.cxc import read_annotators, read_ratings
-from cxc_eccv.sources.eccv import read_positives
-from cxc_eccv.sources.entailment import read_entailment
-from cxc_eccv.sources.flickr8k import read_flickr8k
-from cxc_eccv.sources.karpathy import read_karpathy
-from cxc_eccv.sources.reading import read_ids
-from cxc_eccv.sources.sentence_pairs import read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.readers.coco_instances import read_category_sets, read_instances
+from cxc_eccv.sources.readers.cxc import read_annotators, read_ratings
+from cxc_eccv.sources.readers.eccv import read_positives
+from cxc_eccv.sources.readers.entailment import read_entailment
+from cxc_eccv.sources.readers.flickr import read_flickr8k
+from cxc_eccv.sources.readers.karpathy import read_karpathy
+from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.readers.sentence_pairs import read_semeval, read_sick, read_stsb
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp

@@ -3,7 +3,7 @@
 import pytest
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.sentence_pairs import read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.readers.sentence_pairs import read_semeval, read_sick, read_stsb
 
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 

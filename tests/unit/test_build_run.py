@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, HashMismatch, MalformedSource, UnknownName
-from cxc_eccv.sources.location import mirror_folder
+from cxc_eccv.sources.download.location import mirror_folder
 
 UNGUARDED = """
 import sys
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.writing.folder import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
 """
 

@@ -15,15 +15,14 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
 from markdown_it import MarkdownIt
 
-from cxc_eccv.builders.card import config_card
-from cxc_eccv.builders.card_statistics import split_statistics
-from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.discovery import dataset_configs, select_configs
-from cxc_eccv.builders.folder import build_folder
-from cxc_eccv.builders.markdown import cell
+from cxc_eccv.builders.cards.card import config_card
+from cxc_eccv.builders.cards.markdown import cell
+from cxc_eccv.builders.cards.statistics import split_statistics
+from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
+from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.location import mirror_folder
+from cxc_eccv.sources.download.location import mirror_folder
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "dataset_cards"

@@ -5,11 +5,10 @@ import pytest
 from tiny_world import TinyWorld, image
 
 import cxc_eccv as ce
-from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.discovery import dataset_configs
-from cxc_eccv.builders.shards import conform
+from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.judgments.graded import entailment_labels, label_conflicts
-from cxc_eccv.report.origin import facts
+from cxc_eccv.report.page import facts
 
 INVALID_IMAGE, INVALID_CAPTION = 578492, 607516
 """On ECCV Caption's list."""

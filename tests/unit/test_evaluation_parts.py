@@ -9,9 +9,8 @@ from row_measures import plausible_hits
 
 import cxc_eccv as ce
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
-from cxc_eccv.judgments.graded import cxc_ratings, entailment_labels
+from cxc_eccv.judgments.graded import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.judgments.plausible import category_matches
-from cxc_eccv.judgments.rated import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k

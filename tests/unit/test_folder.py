@@ -17,9 +17,8 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
 from PIL import Image
 
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.discovery import dataset_configs
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
+from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
 
 
@@ -239,7 +238,7 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
 SLOW_BUILD = """
 import sys, time
 from cxc_eccv.builders import split_build
-from cxc_eccv.builders.folder import build_folder
+from cxc_eccv.builders.writing.folder import build_folder
 write = split_build.write_shards
 def slow(*arguments):
     written = write(*arguments)

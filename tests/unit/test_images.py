@@ -10,7 +10,7 @@ from PIL import Image
 
 from cxc_eccv.builders.image_files import ImageFolder, embed_images
 from cxc_eccv.builders.images import attach_images
-from cxc_eccv.builders.shards import portable_schema
+from cxc_eccv.builders.writing.shards import portable_schema
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 
 RED, BLUE = [True, False, False], [False, False, True]

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
-from cxc_eccv.evaluation import evaluate, from_run
-from cxc_eccv.evaluation.known_ids import Asked, unknown_ids
-from cxc_eccv.evaluation.measured import measured, surely_too_shallow
-from cxc_eccv.evaluation.requests import requested
+from cxc_eccv.evaluation import calls as from_run
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.measure import measured, surely_too_shallow
+from cxc_eccv.evaluation.run_ids import Asked, unknown_ids
+from cxc_eccv.evaluation.select import requested
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.sources.eccv import UNREACHABLE_CAPTIONS
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.collection import COCO, FLICKR30K
 from cxc_eccv.types import Embeddings
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cxc_eccv.builders.manifest import require_replaceable, write_manifest
+from cxc_eccv.builders.writing.manifest import require_replaceable, write_manifest
 from cxc_eccv.errors import InvalidOption
 
 

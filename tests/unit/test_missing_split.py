@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.packaged import load
+from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.cli import app
 from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.sources.download.location import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.location import mirror_folder
 
 MISSING = "split 'train' is not in the files at hand; they hold validation, test. "
 OFFICIAL = (

@@ -9,17 +9,17 @@ import yaml
 
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.folder import build_folder
 from cxc_eccv.builders.packaged import load
-from cxc_eccv.comparison.protocol import notes_on
-from cxc_eccv.comparison.scored_report import ScoredReport
-from cxc_eccv.hub.front_matter_merge import merged
-from cxc_eccv.hub.upload_content import DATASET_KEYS
+from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.comparison.paired.protocol import notes_on
+from cxc_eccv.comparison.paired.scored_report import ScoredReport
+from cxc_eccv.hub.front_matter import merged
+from cxc_eccv.hub.upload.plan import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
-from cxc_eccv.sources.content import sha256_of
+from cxc_eccv.sources.download.content import sha256_of
+from cxc_eccv.sources.download.location import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.location import mirror_folder
 from cxc_eccv.sts.results import StsReport, to_markdown
 
 

@@ -13,13 +13,12 @@ from report_samples import report_of_ranks, sample_report
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate, report_from_json
-from cxc_eccv.report.best_ranks import best_ranks
-from cxc_eccv.report.examples import collect_examples
-from cxc_eccv.report.examples_table import reason_of
+from cxc_eccv.report.charts.line_chart import curve_panels, line_chart
+from cxc_eccv.report.charts.rank_bins import best_ranks
+from cxc_eccv.report.examples.cards import LONGEST_SIDE, thumbnail
+from cxc_eccv.report.examples.examples import collect_examples
+from cxc_eccv.report.examples.table import reason_of
 from cxc_eccv.report.folder import rebuild_pages, write_folder
-from cxc_eccv.report.line_chart import line_chart
-from cxc_eccv.report.recall_curves import curve_panels
-from cxc_eccv.report.thumbnails import LONGEST_SIDE, thumbnail
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
 

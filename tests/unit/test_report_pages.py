@@ -8,12 +8,11 @@ from importlib import resources
 import pytest
 from report_samples import Page, near_run, sample_report
 
-from cxc_eccv.report.example_cards import example_cards
-from cxc_eccv.report.examples import collect_examples
-from cxc_eccv.report.examples_table import SCHEMA, no_examples
-from cxc_eccv.report.html_page import render_html
-from cxc_eccv.report.markdown_page import render_markdown
+from cxc_eccv.report.examples.cards import example_cards
+from cxc_eccv.report.examples.examples import collect_examples
+from cxc_eccv.report.examples.table import SCHEMA, no_examples
 from cxc_eccv.report.page import page_of
+from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.types import Report, Result
 
 NASTY = "<script>alert('1')</script> \"quoted\" & |pipe| *star* `tick` [link](https://x.y) {{ 7*7 }}"

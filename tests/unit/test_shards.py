@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Features, Value
 
-from cxc_eccv.builders import shards
+from cxc_eccv.builders.writing import shards
 from cxc_eccv.errors import DataError
 
 FEATURES = Features({"id": Value("int64"), "captions": [{"id": Value("int64"), "text": Value("string")}]})

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.shards import write_shards
+from cxc_eccv.builders.writing.shards import write_shards
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MalformedSource
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.parquet import read_parquet
-from cxc_eccv.runs.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings.ranked_lists import RankedLists
 from cxc_eccv.runs.safetensors import write_safetensors
-from cxc_eccv.sources.reading import read_ids
+from cxc_eccv.sources.readers.reading import read_ids
 from cxc_eccv.types.npy import array_of_npy
 
 IDS, VECTORS = np.array([21, 22, 23]), np.arange(1, 7, dtype=np.float32).reshape(3, 2)
@@ -374,7 +374,7 @@ def test_tables_of_datasets_and_reports_are_written_with_checksums(tmp_path, mak
 
 def test_rankings_are_written_with_checksums(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    from cxc_eccv.encoding.reranked import write_rankings
+    from cxc_eccv.encoding.pairs.cross_encoding import write_rankings
 
     write_rankings(tmp_path / "top.parquet", RankingsRun.from_dicts(i2t={1: [7, 8]}))
     assert page_is_checked(tmp_path / "top.parquet")

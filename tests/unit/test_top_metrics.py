@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
-from cxc_eccv.judgments.plausible_hits import PlausibleHits
+from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp

@@ -7,11 +7,10 @@ import pytest
 from row_measures import plausible_hits
 
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
-from cxc_eccv.evaluation.plan import Variant
-from cxc_eccv.evaluation.values import values_of
-from cxc_eccv.judgments.entailed import entailed_pairs
+from cxc_eccv.evaluation.score import values_of
+from cxc_eccv.evaluation.select import Variant
 from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.judgments.graded import cxc_ratings
+from cxc_eccv.judgments.graded import cxc_ratings, entailed_pairs
 from cxc_eccv.judgments.merge import merge
 from cxc_eccv.judgments.plausible import CategoryMatches, plausible_matches
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
@@ -26,7 +25,7 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.runs.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings.ranked_lists import RankedLists
 from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, TopK
 
 SCORES = [0.9, 0.5, 0.5, 0.5, 0.1]

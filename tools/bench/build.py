@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from cxc_eccv.builders.folder import build_folder
-from cxc_eccv.sources.fetch import fetch
+from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.sources.download.fetch import fetch
 
 
 def parse_alone(names: list[str]) -> float:

@@ -85,7 +85,7 @@ def in_fresh_process(work: str, *, peer: bool) -> dict[str, float]:
 def measured(work: str, *, peer: bool) -> dict[str, float]:
     """Seconds, ratios and megabytes of one work; ``judging`` is the part of ``time`` that builds the judgments."""
     from cxc_eccv.evaluation import evaluate
-    from cxc_eccv.evaluation.requests import requested
+    from cxc_eccv.evaluation.select import requested
     from cxc_eccv.sources.library import Library
 
     tasks, metrics = WORKS[work]

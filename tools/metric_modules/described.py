@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from cxc_eccv import registry
+from cxc_eccv.adapters.module import MetricModule
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.hub.evaluate_module import MetricModule
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
 from metric_modules import docstring

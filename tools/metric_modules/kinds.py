@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cxc_eccv.hub.evaluate_adapter import BothDirectionsModule, RankingModule, RatedPairsModule
-from cxc_eccv.hub.evaluate_graded import GradedRankingModule
-from cxc_eccv.hub.evaluate_module import MetricModule
-from cxc_eccv.hub.evaluate_plausible import PlausibleMatchModule
+from cxc_eccv.adapters.graded import GradedRankingModule
+from cxc_eccv.adapters.module import MetricModule
+from cxc_eccv.adapters.plausible import PlausibleMatchModule
+from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule, RatedPairsModule
 
 __all__ = ["KINDS", "Column", "Kind"]
 

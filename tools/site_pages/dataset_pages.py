@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.builders.card_sections import citations, config_sections, licences, sources_of
-from cxc_eccv.builders.config import DatasetConfig
-from cxc_eccv.builders.discovery import dataset_configs
-from cxc_eccv.builders.markdown import table
+from cxc_eccv.builders.cards.markdown import table
+from cxc_eccv.builders.cards.sections import citations, config_sections, licences, sources_of
+from cxc_eccv.builders.config import DatasetConfig, dataset_configs
 from cxc_eccv.sources.catalog import load_catalog
 from site_pages.parts import GENERATED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from metric_modules.described import Description
 
 from cxc_eccv import registry
-from cxc_eccv.builders.discovery import dataset_configs
+from cxc_eccv.builders.config import dataset_configs
 
 __all__ = ["navigation"]
 

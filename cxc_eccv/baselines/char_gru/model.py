@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,12 +14,17 @@ from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.baselines.char_gru.configuration import CharGruConfig
 from cxc_eccv.baselines.char_gru.hinge import hinge_loss_of_views
-from cxc_eccv.baselines.char_gru.length_parts import encoded_by_length
-from cxc_eccv.baselines.char_gru.pooling import AttentionPooling, MaxPooling
-from cxc_eccv.baselines.char_gru.recurrent import BidirectionalLayer
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["CharGruModel", "CharGruOutput"]
+__all__ = [
+    "AttentionPooling",
+    "BidirectionalLayer",
+    "CharGruModel",
+    "CharGruOutput",
+    "MaxPooling",
+    "encoded_by_length",
+    "reversed_within",
+]
 
 
 @dataclass
@@ -138,3 +144,133 @@ class CharGruModel(PreTrainedModel):
 
 AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)
 AutoModel.register(CharGruConfig, CharGruModel, exist_ok=True)
+
+
+UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+
+
+def reversed_within(states: Tensor, lengths: Tensor) -> Tensor:
+    """Turn every sequence round within its own length; what follows stays where it is.
+
+    Args:
+        states: (N, T, D).
+        lengths: (N,) int64, at most T.
+
+    Returns:
+        (N, T, D).
+
+    Example:
+        >>> states = torch.tensor([[[1], [2], [3], [0]]])
+        >>> reversed_within(states, torch.tensor([3])).flatten().tolist()
+        [3, 2, 1, 0]
+    """
+    places = torch.arange(states.shape[1], device=states.device).expand(states.shape[:2])
+    last = lengths[:, None] - 1
+    source = torch.where(places <= last, last - places, places)
+    return states.gather(1, source[:, :, None].expand_as(states))
+
+
+class BidirectionalLayer(nn.Module):
+    """One recurrent layer read in both directions, states side by side.
+
+    The layer from right to left starts at a sequence's own last step. This equals packed sequences, which are several
+    times slower on a processor.
+
+    Args:
+        unit: ``gru`` or ``lstm``.
+        input_size: width of a step.
+        hidden_size: units per direction.
+
+    Example:
+        >>> layer = BidirectionalLayer("gru", 3, 4)
+        >>> layer(torch.zeros(2, 5, 3), torch.tensor([5, 2])).shape
+        torch.Size([2, 5, 8])
+    """
+
+    def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.left_to_right = UNITS[unit](input_size, hidden_size, batch_first=True)
+        self.right_to_left = UNITS[unit](input_size, hidden_size, batch_first=True)
+
+    def forward(self, steps: Tensor, lengths: Tensor) -> Tensor:
+        """(N, T, input size) steps to (N, T, 2 x hidden size) states; those past a length mean nothing."""
+        onward = self.left_to_right(steps)[0]
+        back = self.right_to_left(reversed_within(steps, lengths))[0]
+        return torch.cat([onward, reversed_within(back, lengths)], dim=-1)
+
+
+class AttentionPooling(nn.Module):
+    """Vectorial self-attention: every feature has its own weights over the steps.
+
+    ``a_t = softmax_t(V tanh(W h_t + b_w) + b_v)`` and ``Att(h) = sum_t a_t * h_t``, element by element.
+
+    Args:
+        state_size: width of a state.
+        attention_size: hidden units.
+
+    References:
+        Merkx and Frank, Learning semantic sentence representations from visually grounded language without lexical
+        knowledge, 2019, arXiv:1903.11393, section 3.1.2.
+
+    Example:
+        >>> AttentionPooling(4, 3)(torch.ones(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))[0].tolist()
+        [1.0, 1.0, 1.0, 1.0]
+    """
+
+    def __init__(self, state_size: int, attention_size: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(state_size, attention_size)
+        self.weights = nn.Linear(attention_size, state_size)
+
+    def forward(self, states: Tensor, present: Tensor) -> Tensor:
+        """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
+        weights = self.weights(torch.tanh(self.hidden(states))).float()
+        attention = weights.masked_fill(~present[:, :, None], -torch.inf).softmax(dim=1)
+        pooled: Tensor = (attention * states).sum(dim=1)
+        return pooled
+
+
+class MaxPooling(nn.Module):
+    """The largest value of every feature over the steps.
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> MaxPooling()(states, torch.tensor([[True, True, False]])).tolist()
+        [[3.0, 5.0]]
+    """
+
+    def forward(self, states: Tensor, present: Tensor) -> Tensor:
+        """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
+        return states.masked_fill(~present[:, :, None], -torch.inf).amax(dim=1)
+
+
+ROWS = 128
+"""Captions of one part."""
+
+
+def encoded_by_length(
+    encode: Callable[[Tensor, Tensor], Tensor], input_ids: Tensor, attention_mask: Tensor, rows: int = ROWS
+) -> Tensor:
+    """What ``encode`` makes of a batch, given to it in parts of like length, each without its surplus padding.
+
+    Args:
+        encode: ids and mask of some rows to their (n, D) vectors; a row's vector must not depend on the others.
+        input_ids: (N, T), padded on the right.
+        attention_mask: (N, T).
+        rows: captions of one part.
+
+    Returns:
+        (N, D) in the order of the batch.
+
+    Example:
+        >>> ids = torch.tensor([[3, 0, 0], [1, 2, 3], [5, 5, 0]])
+        >>> encoded_by_length(lambda part, mask: part.sum(1, keepdim=True), ids, (ids > 0).long(), rows=1).tolist()
+        [[3], [6], [10]]
+    """
+    lengths = attention_mask.sum(dim=1)
+    order = lengths.argsort()
+    parts = []
+    for places in torch.split(order, rows):
+        longest = int(lengths[places].max())
+        parts.append(encode(input_ids[places, :longest], attention_mask[places, :longest]))
+    return torch.cat(parts)[order.argsort()]

@@ -11,13 +11,11 @@ from transformers import AutoTokenizer
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.baselines.char_gru.arguments import CharGruArguments, parsed_arguments
-from cxc_eccv.baselines.char_gru.characters import coco_text
-from cxc_eccv.baselines.char_gru.co_captions import held_out
-from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble
+from cxc_eccv.baselines.char_gru.data import coco_text, held_out
+from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble, best_snapshots
 from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
 from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.char_gru.scoring import StsCorrelations
-from cxc_eccv.baselines.char_gru.snapshots import best_snapshots
 from cxc_eccv.baselines.char_gru.training import train as train_model
 from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
 from cxc_eccv.encoding import encode

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments, set_seed
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
 from cxc_eccv.baselines.char_gru.arguments import CharGruArguments
-from cxc_eccv.baselines.char_gru.batches import SharedBatches
-from cxc_eccv.baselines.char_gru.characters import character_tokenizer
-from cxc_eccv.baselines.char_gru.co_captions import CoCaptions, Row, collate
 from cxc_eccv.baselines.char_gru.configuration import CharGruConfig
+from cxc_eccv.baselines.char_gru.data import CoCaptions, Row, SharedBatches, character_tokenizer, collate
+from cxc_eccv.baselines.char_gru.ensemble import EpochRecord
 from cxc_eccv.baselines.char_gru.hinge import hinge_loss_of_processes
 from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
 from cxc_eccv.baselines.char_gru.model import CharGruModel
-from cxc_eccv.baselines.char_gru.schedule import cyclic_cosine
 from cxc_eccv.baselines.char_gru.scoring import HeldOut
-from cxc_eccv.baselines.char_gru.snapshots import EpochRecord
 from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint
 from cxc_eccv.baselines.dual_encoder.trainer import EpochCallback
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sts.evaluation import Encoder
 
-__all__ = ["CharGruTrainer", "train"]
+__all__ = ["CharGruTrainer", "cyclic_cosine", "cyclic_cosine_rate", "train"]
 
 
 class CharGruTrainer(Trainer):
@@ -137,3 +138,41 @@ def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArg
         max_grad_norm=0.0,  # the paper clips nothing
         **options,
     )
+
+
+def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> float:
+    """The learning rate after ``step`` optimiser steps.
+
+    ``0.5 (highest - lowest) (1 + cos(pi (1 + 2 step / cycle))) + lowest``: the lowest rate at the start and end of a
+    cycle, the highest in its middle. The paper prints ``0.5 step x mb`` inside the cosine, where ``step`` is the number
+    of batches of a cycle and ``mb`` those processed; only ``mb / (0.5 step)`` makes a cycle that long.
+
+    Args:
+        step: batches processed so far.
+        cycle: batches of a cycle.
+        highest: upper bound.
+        lowest: lower bound.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Smith, Cyclical learning rates, WACV 2017.
+
+    Example:
+        >>> [round(cyclic_cosine_rate(step, 4, 1.0, 0.0), 2) for step in range(6)]
+        [0.0, 0.5, 1.0, 0.5, 0.0, 0.5]
+    """
+    return 0.5 * (highest - lowest) * (1 + math.cos(math.pi * (1 + 2 * step / cycle))) + lowest
+
+
+def cyclic_cosine(optimizer: Optimizer, cycle: int, lowest: float) -> LambdaLR:
+    """The schedule for an optimiser whose learning rate is the upper bound.
+
+    Raises:
+        InvalidOption: a cycle below one step, or bounds in the wrong order.
+    """
+    highest = float(optimizer.defaults["lr"])
+    if cycle < 1 or not 0 <= lowest <= highest or highest == 0:
+        raise InvalidOption(
+            f"a learning rate between {lowest} and {highest} in cycles of {cycle} steps: the lower bound must not "
+            "exceed the upper one, the upper one must be positive, and a cycle has at least one step"
+        )
+    return LambdaLR(optimizer, lambda step: cyclic_cosine_rate(step, cycle, highest, lowest) / highest)

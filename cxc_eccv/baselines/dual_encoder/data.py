@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups, part_images
 from cxc_eccv.baselines.demo import sample_images
-from cxc_eccv.baselines.dual_encoder.image_modes import warn_of_conversion
+from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
 from cxc_eccv.builders.image_files import ImageFolder
+from cxc_eccv.encoding.processes import Processes
+from cxc_eccv.encoding.towers.pictures import picture_mode
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import read_lines
+from cxc_eccv.sources.readers.reading import read_lines
 
-__all__ = ["image_paths", "pairs_from_file", "training_pairs"]
+__all__ = ["image_paths", "pairs_from_file", "training_pairs", "warn_of_conversion"]
 
 
 def training_pairs(
@@ -107,3 +111,30 @@ def _pairs(
         warn_of_conversion(paths)
     tokens = token_ids(tokenizer_of(processing), [text for group in groups for text in group.texts])
     return TrainingPairs(groups, tokens, co_captions="t2t" in mode, image_paths=paths, seed=seed)
+
+
+def warn_of_conversion(paths: Sequence[Path]) -> None:
+    """Say how many images are of which other modes than RGB, once, before they are converted.
+
+    Counting while training would lose what the data loader's workers count, and tell of a 16-bit image only when its
+    turn comes. A header takes about 30 microseconds; processes share the files.
+
+    Args:
+        paths: all training images, the same on every process.
+
+    Raises:
+        SourceMissing: a file is missing.
+        MalformedSource: a file is no image, or has more than 8 bits a channel; names it.
+
+    Warns:
+        UserWarning: images of other modes, on the first process.
+    """
+    processes = Processes(process_rank(), process_count())
+    own = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
+    modes = sum(processes.gather(own), Counter[str]())
+    modes.pop("RGB", None)
+    if modes and processes.rank == 0:
+        named = ", ".join(f"{mode} {count}" for mode, count in sorted(modes.items()))
+        warnings.warn(
+            f"{modes.total()} of {len(paths)} training images are not RGB and are converted: {named}", stacklevel=2
+        )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import torch
 
+from cxc_eccv.baselines.dual_encoder.gathering import gathered, process_rank
+from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.errors import InvalidOption, UnknownName
 
-__all__ = ["LOSSES", "in_batch_softmax", "one_way_loss", "softmax_without_positive"]
+__all__ = ["LOSSES", "MODES", "Objective", "in_batch_softmax", "one_way_loss", "softmax_without_positive"]
 
 
 def in_batch_softmax(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
@@ -84,3 +88,107 @@ def one_way_loss(
 
 def _mean_of_positives(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     return similarities.masked_fill(~positives, 0).sum(1) / positives.sum(1)
+
+
+MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
+"""Name on the command line to the model's name in the CxC paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is minimised (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``.
+
+    Attributes:
+        mode: ``t2t``, ``i2t`` or ``t2t+i2t``.
+        loss: ``paper`` or ``softmax``.
+        text_weight: c, the weight of the text-text losses beside the image-text ones.
+        positives: which items of a batch match.
+
+    Raises:
+        UnknownName: no such mode or loss.
+        InvalidOption: a weight that is not positive.
+    """
+
+    mode: str = "t2t+i2t"
+    loss: str = "paper"
+    text_weight: float = 1.0
+    positives: BatchPositives = field(default_factory=BatchPositives)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UnknownName("mode", self.mode, MODES)
+        if self.loss not in LOSSES:
+            raise UnknownName("loss", self.loss, LOSSES)
+        if not self.text_weight > 0:
+            raise InvalidOption(
+                f"text_weight={self.text_weight}: need a weight above 0; mode i2t has no text-text loss"
+            )
+
+    @property
+    def has_images(self) -> bool:
+        """Whether pairs of images and captions are trained."""
+        return "i2t" in self.mode
+
+    @property
+    def has_text_pairs(self) -> bool:
+        """Whether pairs of captions are trained."""
+        return "t2t" in self.mode
+
+    def __call__(
+        self,
+        texts: torch.Tensor,
+        images: torch.Tensor | None,
+        scale: torch.Tensor,
+        text_index: torch.Tensor,
+        image_index: torch.Tensor,
+    ) -> torch.Tensor:
+        """Loss of this process's rows against the items of all processes.
+
+        Args:
+            texts: (K, D) features of captions; (2 K, D), left ones first, where there are pairs of captions.
+            images: (K, D) features, or None.
+            scale: scalar that dot products are multiplied by.
+            text_index: positions of the captions among all training captions.
+            image_index: (K,) positions of the images among all training images.
+
+        Returns:
+            The scalar whose mean over processes is the loss of the whole batch.
+        """
+        count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
+        left, left_index = texts[:count], text_index[:count]
+        if images is not None:
+            total = total + self._image_text(images, left, scale, image_index, left_index)
+        if self.has_text_pairs:
+            weight = self.text_weight if images is not None else 1.0
+            total = total + weight * self._text_text(left, texts[count:], scale, left_index, text_index[count:])
+        return total
+
+    def _image_text(
+        self,
+        images: torch.Tensor,
+        texts: torch.Tensor,
+        scale: torch.Tensor,
+        image_index: torch.Tensor,
+        text_index: torch.Tensor,
+    ) -> torch.Tensor:
+        offset = process_rank() * len(images)
+        forth = self.positives.images_texts(image_index, gathered(text_index), offset=offset)
+        back = self.positives.texts_images(text_index, gathered(image_index), offset=offset)
+        return one_way_loss(images, gathered(texts), forth, scale, self.loss) + one_way_loss(
+            texts, gathered(images), back, scale, self.loss
+        )
+
+    def _text_text(
+        self,
+        left: torch.Tensor,
+        right: torch.Tensor,
+        scale: torch.Tensor,
+        left_index: torch.Tensor,
+        right_index: torch.Tensor,
+    ) -> torch.Tensor:
+        offset = process_rank() * len(left)
+        forth = self.positives.texts(left_index, gathered(right_index), offset=offset)
+        back = self.positives.texts(right_index, gathered(left_index), offset=offset)
+        return one_way_loss(left, gathered(right), forth, scale, self.loss) + one_way_loss(
+            right, gathered(left), back, scale, self.loss
+        )

@@ -17,18 +17,16 @@ from cxc_eccv.baselines.dual_encoder.arguments import (
     ObjectiveArguments,
 )
 from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint, run_identity
-from cxc_eccv.baselines.dual_encoder.collator import PairCollator
 from cxc_eccv.baselines.dual_encoder.data import pairs_from_file, training_pairs
 from cxc_eccv.baselines.dual_encoder.loading import SAMPLE, starting_model
-from cxc_eccv.baselines.dual_encoder.objective import Objective
-from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
-from cxc_eccv.baselines.dual_encoder.positives import BatchPositives
-from cxc_eccv.baselines.dual_encoder.processing import image_processor_of, tokenizer_of
+from cxc_eccv.baselines.dual_encoder.losses import Objective
+from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
+from cxc_eccv.baselines.dual_encoder.processing import PairCollator, image_processor_of, tokenizer_of
 from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.scoring import HeldOutScorer, SplitScorer
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.baselines.script_arguments import read_arguments
-from cxc_eccv.encoding.text_input import padded_length
+from cxc_eccv.encoding.towers.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.sources.library import Library

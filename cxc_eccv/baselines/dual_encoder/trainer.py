@@ -14,7 +14,7 @@ from torch.utils.data import Sampler
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_utils import speed_metrics
 
-from cxc_eccv.baselines.dual_encoder.objective import Objective
+from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler
 
 __all__ = ["DualEncoderTrainer", "EpochCallback", "staircase"]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from cxc_eccv.baselines.bow import evaluate_bow
-from cxc_eccv.baselines.untrained.declared import Baseline, Inputs
-from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["BASELINE"]
+from cxc_eccv.baselines.bag_of_words import TfIdf
+from cxc_eccv.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.evaluation import report_of_ranks
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.ranking.by_row import ranks_from_scores
+from cxc_eccv.registry import task
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, Report
+
+__all__ = ["BASELINE", "evaluate_bow"]
 
 
 def run(library: Library, split: str, _inputs: Inputs) -> tuple[Report, None]:
@@ -20,3 +27,34 @@ BASELINE = Baseline(
     summary="TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC",
     run=run,
 )
+
+
+def evaluate_bow(library: Library, split: str = "test") -> Report:
+    """Rank the captions of a split against each other by TF-IDF cosine; document frequencies are validation's.
+
+    Args:
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+
+    Returns:
+        The report of task ``cxc``, direction ``t2t``, with the value of every query.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):  # texts of the same words tie
+        ...     report = evaluate_bow(Library("sample"))
+        >>> 0 < report.scores["cxc/t2t/recall_at_10"] <= 1
+        True
+    """
+    model = TfIdf.fit(library.captions("validation")["text"].to_pylist())
+    content = library.karpathy(split)
+    vectors = model.encode(content.captions["text"].to_pylist())
+    transposed = vectors.T.tocsr()
+
+    def score_rows(rows: IntArray) -> NDArray[np.float32]:
+        return np.asarray((vectors[rows] @ transposed).toarray(), dtype=np.float32)
+
+    judgments = task("cxc").judgments(library, split, "t2t")
+    ranks = ranks_from_scores(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
+    settings, ranked = Settings(per_query=True), {"cxc/t2t": (judgments, ranks["cxc/t2t"])}
+    return report_of_ranks(ranked, library, split, settings=settings, model="TF-IDF bag of words")

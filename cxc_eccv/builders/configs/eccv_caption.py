@@ -7,7 +7,7 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.evidence_lookup import caption_texts, file_names
 from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of

@@ -7,10 +7,9 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of, nullable, subset_lists
-from cxc_eccv.judgments.entailed import entailed_pairs
-from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.judgments.hypotheses import match_hypotheses
+from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, images_of, nullable, subset_lists
+from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
+from cxc_eccv.judgments.graded import entailed_pairs
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import file_names
+from cxc_eccv.builders.evidence_lookup import file_names
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.sources.library import Library
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import caption_texts, file_names, nested, nullable, subset_lists
+from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, nested, nullable, subset_lists
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.sources.library import Library

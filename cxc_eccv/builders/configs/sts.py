@@ -7,7 +7,7 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.lookup import (
+from cxc_eccv.builders.evidence_lookup import (
     RATING_FEATURES,
     RATING_FIELDS,
     caption_texts,

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from cxc_eccv.comparison.published.both_directions import both_directions
-from cxc_eccv.comparison.published.table import PublishedScore, PublishedTable, packaged_rows, source_of
+from cxc_eccv.comparison.published.table import (
+    PublishedScore,
+    PublishedTable,
+    both_directions,
+    packaged_rows,
+    source_of,
+)
 
 __all__ = ["HEADLINES", "eccv_caption_table"]
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
-from cxc_eccv.runs.run import Run
-from cxc_eccv.runs.sides import other_side
+from cxc_eccv.runs.run import Run, other_side
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = [

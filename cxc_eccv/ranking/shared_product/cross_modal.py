@@ -21,7 +21,7 @@ from cxc_eccv.ranking.scan import Options, scan
 from cxc_eccv.ranking.scores.product import Layout, Product
 from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
 from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.runs.sides import sides_of
+from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["count_both", "with_segments"]

@@ -19,7 +19,7 @@ from cxc_eccv.ranking.scores.product import Layout
 from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
 from cxc_eccv.ranking.shared_product.cross_modal import with_segments
 from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.runs.sides import sides_of
+from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["MutualPairs", "count_within"]

@@ -1,0 +1,1 @@
+"""What the ``evaluate`` modules in ``metrics/`` run on."""

@@ -1,0 +1,182 @@
+"""What all ``evaluate`` modules in ``metrics/`` share: checked batches, options, and the way to their scores."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from filelock import FileLock
+
+from cxc_eccv.adapters.inputs import Column, checked_batch
+from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+
+__all__ = ["MetricModule", "aggregated", "label", "results_of", "variants"]
+
+
+class MetricModule:
+    """Stands before ``evaluate.Metric`` among the bases of a module.
+
+    An option of ``compute`` may be given to ``evaluate.load`` already, which is the way to give modules that are
+    combined different options.
+
+    Attributes:
+        spec: the metric.
+        columns: name to check of every column.
+        n_inputs: leading arguments of the metric's function that are made from the columns, not options.
+
+    Example:
+        >>> from cxc_eccv.adapters.ranks import RankingModule
+        >>> from cxc_eccv.metrics.recall_at_k import SPEC
+        >>> class RecallAtK(RankingModule):
+        ...     spec = SPEC
+        >>> RecallAtK.options()
+        {'k': 1, 'gallery_size': None, 'per_query': False}
+    """
+
+    spec: ClassVar[Spec]
+    columns: ClassVar[Mapping[str, Column]]
+    n_inputs: ClassVar[int] = 1
+
+    filelocks: list[FileLock] | None
+    file_paths: list[str] | None
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - options and evaluate's own
+        self._defaults = {name: settings.pop(name) for name in self.options() if name in settings}
+        super().__init__(**settings)
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        """Options of ``compute`` and their defaults: those of the metric, then those of its kind of module."""
+        own = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
+        kind = [one for one in inspect.signature(cls.scores).parameters.values() if one.kind is one.KEYWORD_ONLY]
+        return {one.name: one.default for one in (*own, *kind)}
+
+    @classmethod
+    def scores(cls, inputs: Mapping[str, list[Any]], **options: Any) -> dict[str, Any]:  # noqa: ANN401 - per kind
+        """Name to value of the results.
+
+        Args:
+            inputs: column to values.
+            **options: of the metric and of this kind of module.
+        """
+        raise NotImplementedError
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:  # noqa: ANN401
+        """Add a batch, unless something is wrong with it.
+
+        Raises:
+            MalformedRun: a missing or empty column, unequal lengths, or values of the wrong type.
+        """
+        batch = checked_batch(self.columns, {"predictions": predictions, "references": references, **columns})
+        super().add_batch(**batch)  # type: ignore[misc] # of evaluate.Metric
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **columns: Any) -> None:  # noqa: ANN401
+        """Add one row, unless something is wrong with it.
+
+        Raises:
+            MalformedRun: a missing column, or a value of the wrong type.
+        """
+        given = {"predictions": prediction, "references": reference, **columns}
+        self.add_batch(**{name: None if value is None else [value] for name, value in given.items()})
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **given: Any) -> dict[str, Any] | None:  # noqa: ANN401
+        """Compute the metric from these rows and those added before.
+
+        Raises:
+            UnknownName: an option that the metric does not have; rows added before are kept.
+            RunError, DataError, InvalidOption: what the metric refuses.
+        """
+        for name in given:
+            if name not in self.columns and name not in self.options():
+                raise UnknownName("option", name, self.options())
+        given = dict.fromkeys(name for name in self.columns if name not in ("predictions", "references")) | given
+        self.filelocks, self.file_paths = None, None
+        try:
+            results: dict[str, Any] | None = super().compute(  # type: ignore[misc] # of evaluate.Metric
+                predictions=predictions, references=references, **given
+            )
+            return results
+        except Exception:
+            self._release()
+            raise
+
+    def _release(self) -> None:
+        """Give up the files that ``evaluate`` keeps locked after an error, for which the next call would wait."""
+        self.data = None
+        for lock, path in zip(self.filelocks or (), self.file_paths or (), strict=True):
+            Path(path).unlink(missing_ok=True)
+            lock.release()
+
+    def _finalize(self) -> None:
+        if getattr(self, "writer", None) is None:
+            raise MalformedRun("nothing to score: give predictions and references, or call add_batch first")
+        super()._finalize()  # type: ignore[misc] # of evaluate.Metric
+
+    def _compute(self, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - columns and options
+        inputs = {name: list(given.pop(name)) for name in self.columns}
+        options = {**self.options(), **self._defaults, **given}
+        missing = [name for name, value in options.items() if value is inspect.Parameter.empty]
+        if missing:
+            raise InvalidOption(f"{self.spec.name} needs the option {' and '.join(missing)}")
+        return self.scores(inputs, **options)
+
+
+def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every combination of parameters, where one that the metric's name carries may be a list of values.
+
+    Raises:
+        InvalidOption: an empty list.
+
+    Example:
+        >>> from cxc_eccv.metrics.recall_at_k import SPEC
+        >>> list(variants(SPEC, {"k": [1, 5]}))
+        [{'k': 1}, {'k': 5}]
+    """
+    choices = [_choices(name, value) if name in spec.parameters else [value] for name, value in parameters.items()]
+    return (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
+
+
+def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
+    """The result's name: the metric's, with the parameters that it carries.
+
+    Example:
+        >>> from cxc_eccv.metrics.recall_at_k import SPEC
+        >>> label(SPEC, {"k": 5})
+        'recall_at_5'
+    """
+    return spec.label(**{name: value for name, value in parameters.items() if name in spec.parameters})
+
+
+def aggregated(spec: Spec, values: FloatArray) -> float:
+    """One number from the values of all queries.
+
+    Example:
+        >>> from cxc_eccv.metrics.median_rank import SPEC
+        >>> aggregated(SPEC, np.array([1.0, 2.0, 9.0]))
+        2.0
+    """
+    return float(np.median(values) if spec.aggregate == "median" else values.mean())
+
+
+def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
+    """A result and, where asked for, the values behind it.
+
+    Example:
+        >>> from cxc_eccv.metrics.mrr import SPEC
+        >>> results_of(SPEC, "mrr", np.array([0.5, 1.0]), per_query=True)
+        {'mrr': 0.75, 'mrr_per_query': [0.5, 1.0]}
+    """
+    return {name: aggregated(spec, values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
+
+
+def _choices(name: str, value: Any) -> list[Any]:  # noqa: ANN401 - a parameter of any metric
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise InvalidOption(f"{name} is an empty list; give at least one value")
+    return values

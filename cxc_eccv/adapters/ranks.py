@@ -1,0 +1,158 @@
+"""``evaluate`` modules of metrics that need ranks, other metrics' values, or rated pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cxc_eccv.adapters.inputs import Column, finite_numbers, id_lists, ids, names
+from cxc_eccv.adapters.module import MetricModule, aggregated, label, results_of, variants
+from cxc_eccv.errors import MalformedRun
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.ranking.lists.depth import values_at_known_depth
+from cxc_eccv.ranking.lists.given import given_ranks
+from cxc_eccv.types import RatedPairs
+
+__all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]
+
+
+class RankingModule(MetricModule):
+    """A metric of ranks: predictions are rankings, references are positives.
+
+    Example:
+        >>> from cxc_eccv.metrics.recall_at_k import SPEC
+        >>> class RecallAtK(RankingModule):
+        ...     spec = SPEC
+        >>> RecallAtK.scores({"predictions": [[3, 1], [2, 1]], "references": [[1], [2]]}, k=[1, 2])
+        {'recall_at_1': 0.5, 'recall_at_2': 1.0}
+    """
+
+    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists}
+
+    @classmethod
+    def scores(
+        cls,
+        inputs: Mapping[str, list[Any]],
+        *,
+        gallery_size: ArrayLike | None = None,
+        per_query: bool = False,
+        **parameters: Any,  # noqa: ANN401 - the metric's own
+    ) -> dict[str, Any]:
+        """Name to value, one for every combination of parameters.
+
+        Args:
+            inputs: ``predictions``, Q lists of ranked gallery ids, and ``references``, Q lists of positive ids.
+            gallery_size: items that a query ranks, one number or Q; None where unknown.
+            per_query: add the Q values behind each result, as ``<name>_per_query``.
+            **parameters: of the metric; a list gives one result for each of its values.
+
+        Raises:
+            RunTooShallow: a ranking ends before the metric can be computed.
+            RunError, DataError, InvalidOption: bad rankings, positives, options.
+        """
+        given = given_ranks(inputs["predictions"], inputs["references"], gallery_size=gallery_size)
+        results: dict[str, Any] = {}
+        for chosen in variants(cls.spec, parameters):
+            values = values_at_known_depth(cls.spec.function, given, **chosen)
+            results |= results_of(cls.spec, label(cls.spec, chosen), values, per_query=per_query)
+        return results
+
+
+class BothDirectionsModule(MetricModule):
+    """A metric of other metrics' values in both directions: each row says which direction it belongs to.
+
+    Attributes:
+        parts: label to metric and parameters of the values that each direction contributes.
+
+    Example:
+        >>> from cxc_eccv.metrics.recall_at_k import SPEC as RECALL_AT_K
+        >>> from cxc_eccv.metrics.rsum import SPEC
+        >>> class Rsum(BothDirectionsModule):
+        ...     spec, parts = SPEC, {f"recall_at_{k}": (RECALL_AT_K, {"k": k}) for k in (1, 2, 3)}
+        >>> rows = {"predictions": [[3, 1, 2], [2, 1, 3]], "references": [[3], [1]], "directions": ["i2t", "t2i"]}
+        >>> Rsum.scores(rows)
+        {'rsum': 500.0}
+    """
+
+    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists, "directions": names}
+    parts: ClassVar[Mapping[str, tuple[Spec, Mapping[str, Any]]]]
+
+    @classmethod
+    def scores(
+        cls,
+        inputs: Mapping[str, list[Any]],
+        *,
+        gallery_size: ArrayLike | None = None,
+        **parameters: Any,  # noqa: ANN401 - the metric's own
+    ) -> dict[str, Any]:
+        """Name to value of the one result.
+
+        Args:
+            inputs: ``predictions``, ``references``, and ``directions``, each ``i2t`` or ``t2i``.
+            gallery_size: items that a query ranks, one number or one per row; None where unknown.
+            **parameters: of the metric.
+
+        Raises:
+            MalformedRun: a direction is missing or unknown.
+            RunTooShallow: a ranking ends before the metric can be computed.
+        """
+        directions = np.array(inputs["directions"])
+        if set(inputs["directions"]) != {"i2t", "t2i"}:
+            found = ", ".join(sorted(set(inputs["directions"])))
+            raise MalformedRun(f"directions are {found}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
+        given = given_ranks(inputs["predictions"], inputs["references"], gallery_size=gallery_size)
+        values = [
+            aggregated(spec, values_at_known_depth(spec.function, given, **chosen)[directions == direction])
+            for direction in ("i2t", "t2i")
+            for spec, chosen in cls.parts.values()
+        ]
+        return {cls.spec.name: float(cls.spec.function(np.array(values), **parameters))}
+
+
+class RatedPairsModule(MetricModule):
+    """A rank correlation: predictions are similarities, references are ratings, ids say of which pairs.
+
+    Example:
+        >>> from cxc_eccv.metrics.spearman_all_pairs import SPEC
+        >>> class SpearmanAllPairs(RatedPairsModule):
+        ...     spec = SPEC
+        >>> rows = {"predictions": [0.9, 0.1], "references": [5.0, 1.0], "query_ids": [1, 1], "item_ids": [7, 8]}
+        >>> SpearmanAllPairs.scores(rows)
+        {'spearman_all_pairs': 1.0}
+    """
+
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": finite_numbers,
+        "references": finite_numbers,
+        "query_ids": ids,
+        "item_ids": ids,
+    }
+    n_inputs: ClassVar[int] = 2
+
+    @classmethod
+    def scores(
+        cls,
+        inputs: Mapping[str, list[Any]],
+        *,
+        per_sample: bool = False,
+        **parameters: Any,  # noqa: ANN401 - the metric's own
+    ) -> dict[str, Any]:
+        """Name to value; where the metric draws samples, their mean and standard deviation.
+
+        Args:
+            inputs: ``predictions``, ``references``, ``query_ids``, ``item_ids``, one of each per rated pair.
+            per_sample: add the correlation of each sample, as ``<name>_samples``.
+            **parameters: of the metric.
+
+        Raises:
+            MalformedRun, DataError, InvalidOption: what the metric refuses.
+        """
+        pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))
+        values = cls.spec.function(pairs, np.array(inputs["predictions"]), **parameters)
+        name = cls.spec.name
+        spread = {f"{name}_std": float(np.std(values))} if values.ndim else {}
+        samples = {f"{name}_samples": np.atleast_1d(values).tolist()} if per_sample else {}
+        return {name: float(values.mean()), **spread, **samples}

@@ -1,0 +1,268 @@
+"""Training rows: several captions of one image, and its features where there are some."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from torch.utils.data import Dataset, Sampler
+from transformers import PreTrainedTokenizerFast
+
+from cxc_eccv.baselines.caption_groups import CaptionGroup
+from cxc_eccv.baselines.dual_encoder.processing import token_ids
+from cxc_eccv.errors import InvalidOption
+
+__all__ = [
+    "PADDING",
+    "UNKNOWN",
+    "CoCaptions",
+    "Draw",
+    "Row",
+    "SharedBatches",
+    "character_tokenizer",
+    "coco_text",
+    "collate",
+    "held_out",
+]
+
+Row = dict[str, Any]
+
+
+class CoCaptions(Dataset[Row]):
+    """Rows of an image: so many of its captions each, and over an epoch every caption once.
+
+    The captions of an image are dealt out anew every epoch. Where they do not divide evenly, the last row is filled up
+    with captions of its first. An index is a triple of epoch, image and row, as ``SharedBatches`` gives.
+
+    Args:
+        groups: captions by image.
+        tokenizer: texts to ids.
+        views: captions of a row.
+        image_features: (images, F) features in the order of the groups, or None.
+        seed: of the orders, which depend on it, the epoch and the image alone.
+
+    Attributes:
+        rows: number of rows of each image.
+
+    Raises:
+        InvalidOption: a group has fewer captions than a row, or the features are of other images.
+
+    Warns:
+        UserWarning: how many captions have more characters than the tokenizer's limit, and are cut.
+
+    Example:
+        >>> from cxc_eccv.baselines.char_gru.data import character_tokenizer
+        >>> groups = [CaptionGroup("coco", 7, (1, 2), ("a cat", "cat"))]
+        >>> rows = CoCaptions(groups, character_tokenizer(groups[0].texts), views=1)
+        >>> rows.rows, sorted(len(rows[0, 0, row]["input_ids"][0]) for row in range(2))
+        ([2], [3, 5])
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        views: int,
+        image_features: NDArray[np.float32] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if views < 1:
+            raise InvalidOption(f"a row takes {views} captions of an image; ask for at least one")
+        few = [group for group in groups if len(group.texts) < views]
+        if few or not groups:
+            found = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
+            raise InvalidOption(f"a row takes {views} captions of an image, but {found}. Ask for fewer per row")
+        if image_features is not None and len(image_features) != len(groups):
+            raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images")
+        self.views, self.image_features, self.seed = views, image_features, seed
+        ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
+        self.ids = [list(islice(ids, len(group.texts))) for group in groups]
+        self.rows = [math.ceil(len(own) / views) for own in self.ids]
+
+    def __len__(self) -> int:
+        return sum(self.rows)
+
+    def __getitem__(self, draw: Draw) -> Row:
+        epoch, image, number = draw
+        ids = self.ids[image]
+        order = np.random.default_rng([self.seed, epoch, image]).permutation(len(ids)).tolist()
+        # Past the end the captions of the first row follow, which are others: there are as many as a row takes.
+        places = (order + order)[number * self.views : (number + 1) * self.views]
+        row: Row = {"input_ids": [ids[place] for place in places]}
+        return row if self.image_features is None else row | {"image_features": self.image_features[image]}
+
+
+def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
+    """Rows to a batch, padded on the right.
+
+    Returns:
+        ``input_ids`` and ``attention_mask`` (N, V, T) int64; ``image_features`` (N, F) float32 where rows have them.
+
+    Example:
+        >>> collate([{"input_ids": [[5], [6, 7]]}])["input_ids"].tolist()
+        [[[5, 0], [6, 7]]]
+    """
+    longest = max(len(ids) for row in rows for ids in row["input_ids"])
+    shape = len(rows), len(rows[0]["input_ids"]), longest
+    input_ids, mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    for place, row in enumerate(rows):
+        for view, ids in enumerate(row["input_ids"]):
+            input_ids[place, view, : len(ids)] = torch.tensor(ids)
+            mask[place, view, : len(ids)] = 1
+    batch = {"input_ids": input_ids, "attention_mask": mask}
+    if "image_features" in rows[0]:
+        batch["image_features"] = torch.from_numpy(np.stack([row["image_features"] for row in rows]))
+    return batch
+
+
+def held_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+    """Groups to train on, and ``count`` others spread evenly over all, to select snapshots by.
+
+    Raises:
+        InvalidOption: nothing would be left on one of the two sides.
+
+    Example:
+        >>> groups = [CaptionGroup("coco", number, (number,), ("a",)) for number in range(5)]
+        >>> [group.image_id for group in held_out(groups, 2)[1]]
+        [0, 2]
+    """
+    if not 0 < count < len(groups):
+        raise InvalidOption(
+            f"{count} of {len(groups)} images held out; hold out at least one, and keep one to train on"
+        )
+    places = {place * len(groups) // count for place in range(count)}
+    train = [group for place, group in enumerate(groups) if place not in places]
+    return train, [groups[place] for place in sorted(places)]
+
+
+Draw = tuple[int, int, int]
+"""Epoch, image, and which of the image's rows."""
+
+
+class SharedBatches(Sampler[list[Draw]]):
+    """The batches of an epoch, of which this process yields its part: every row of every image once.
+
+    An epoch has rounds, as the paper's own code has: in the first round every image gives its first row, in the second
+    every image with two rows its second, and so on. So no batch holds an image twice, whose captions would count as
+    mismatches of each other. An image that a round leaves over joins the batch before it, as it has no negative alone.
+
+    Which rows a batch holds depends on the seed and the epoch alone, not on the number of processes. But the last batch
+    of a round is cut to a multiple of that number, and left out where fewer images remain than processes, or one alone;
+    its rows are in other batches of other epochs.
+
+    Args:
+        rows: number of rows of each image.
+        size: images of a batch, over all processes.
+        seed: of the orders.
+        rank: of this process.
+        processes: how many there are.
+
+    Attributes:
+        epoch: to be set before each pass.
+
+    Raises:
+        InvalidOption: the processes cannot share a batch equally, or there is not one batch.
+
+    Example:
+        >>> both = [SharedBatches([1] * 7, 4, rank=rank, processes=2) for rank in range(2)]
+        >>> [[len(batch) for batch in part] for part in both]
+        [[2, 1], [2, 1]]
+        >>> sorted((image, row) for batch in SharedBatches([2, 2, 1], 2) for _, image, row in batch)
+        [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    """
+
+    def __init__(self, rows: Sequence[int], size: int, seed: int = 0, *, rank: int = 0, processes: int = 1) -> None:
+        if size < 2 or size % processes:
+            raise InvalidOption(
+                f"a batch of {size} images for {processes} processes; take at least two images, and a multiple of the "
+                "processes"
+            )
+        counts = torch.tensor(rows, dtype=torch.int64)
+        self._rounds = [(counts > row).nonzero().flatten() for row in range(max(rows, default=0))]
+        self.size, self.seed, self.epoch = size, seed, 0
+        self.rank, self.processes = rank, processes
+        if not len(self):
+            raise InvalidOption(f"{len(rows)} images make no batch for {processes} processes; train on more")
+
+    def __len__(self) -> int:
+        shared = [count for images in self._rounds for count in self._sizes(len(images)) if self._share(count)]
+        return len(shared)
+
+    def __iter__(self) -> Iterator[list[Draw]]:
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        for row, images in enumerate(self._rounds):
+            order = images[torch.randperm(len(images), generator=generator)]
+            for batch in order.split(self._sizes(len(images))):
+                share = self._share(len(batch))
+                own = batch[self.rank * share : (self.rank + 1) * share]
+                if share:
+                    yield [(self.epoch, image, row) for image in own.tolist()]
+
+    def _sizes(self, images: int) -> list[int]:
+        """Images of each batch of a round, over all processes."""
+        full, left = divmod(images, self.size)
+        sizes = [self.size] * full + [left] * (left > 0)
+        return [*sizes[:-2], sizes[-2] + 1] if left == 1 and full else sizes
+
+    def _share(self, images: int) -> int:
+        """Images of a batch that each process takes; 0 where a batch of two cannot be made of it."""
+        share = images // self.processes
+        return share if share * self.processes > 1 else 0
+
+
+PADDING, UNKNOWN = "<pad>", "<unk>"
+
+WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
+    """A tokenizer of all characters that occur in the texts, capitals and punctuation included.
+
+    Args:
+        texts: the training captions.
+        max_length: characters beyond it are cut where truncation is asked for.
+
+    Returns:
+        One that ``AutoTokenizer.from_pretrained`` loads again.
+
+    Raises:
+        InvalidOption: there is no character.
+
+    Example:
+        >>> tokenizer = character_tokenizer(["A dog."])
+        >>> tokenizer.tokenize("God?"), tokenizer("a dog")["input_ids"][1:]
+        (['<unk>', 'o', 'd', '<unk>'], [2, 5, 7, 6])
+    """
+    known = sorted(set().union(*map(set, texts)))
+    if not known:
+        raise InvalidOption("character_tokenizer needs at least one text that is not empty")
+    vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=PADDING,
+        unk_token=UNKNOWN,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def coco_text(text: str) -> str:
+    """A COCO caption as the paper enters it: the tokens of the Karpathy file joined by blanks, and a full stop.
+
+    Those tokens are the words in lower case without ASCII punctuation.
+
+    Example:
+        >>> coco_text("A man's dog,  asleep. ")
+        'a mans dog asleep.'
+    """
+    return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."

@@ -1,0 +1,1 @@
+"""Cards: what a reader of a dataset repository sees, computed from the data."""

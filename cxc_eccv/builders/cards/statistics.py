@@ -1,0 +1,257 @@
+"""Statistics of a config's rows, as plain JSON values: what a card tells about each split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.builders.cards.markdown import table, text
+from cxc_eccv.types import FloatArray
+
+__all__ = ["GROUP_COLUMNS", "fields_table", "left_out_table", "split_statistics", "statistics_tables"]
+
+GROUP_COLUMNS = ("direction", "sampling_method")
+"""Columns whose values are told apart: averaging over them would mix unlike things."""
+
+MOST_VALUES = 12
+"""A column with more distinct values than this is free text or an id."""
+
+MOST_BINS = 10
+
+
+def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -> dict[str, Any]:
+    """Rows per group, and per column what its type allows to say.
+
+    A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
+    and a histogram with bins one unit wide; a flag how often it is true; a short string or small integer how often
+    each value occurs. A flag inside a list of records counts too, as ``positives.conflict``. Ids and free text are
+    left out, and so is a column that only repeats the split.
+
+    Args:
+        table: rows of one split, one chunk or several.
+        split: its name.
+        left_out: rule to the number of rows it left out; passed on.
+
+    Returns:
+        ``{"rows": int, "num_bytes": int, "left_out": {...}, "groups": {group: {"rows": int, "columns": {...}}}}``; the
+        group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
+
+    Example:
+        >>> table = pa.table({"direction": ["i2t", "i2t", "t2i"], "positives": [[1], [1, 2, 3], [4]]})
+        >>> split_statistics(table, "test", {})["groups"]["i2t"]
+        {'rows': 2, 'columns': {'positives': {'items': 4, 'min': 1, 'median': 2.0, 'max': 3}}}
+    """
+    light = _light_columns(table, split)
+    groups = {
+        group: {"rows": n_rows, "columns": dict(_columns(rows, table.schema))}
+        for group, n_rows, rows in _groups(light, table.num_rows)
+    }
+    return {"rows": table.num_rows, "num_bytes": table.nbytes, "left_out": dict(left_out), "groups": groups}
+
+
+def _light_columns(table: pa.Table, split: str) -> pa.Table:
+    """The columns there is something to say about; a list stands as its length."""
+    columns = {}
+    for field in table.schema:
+        if pa.types.is_list(field.type):
+            columns[field.name] = pc.list_value_length(table[field.name])
+            columns |= _inner_flags(field, table[field.name])
+        elif pa.types.is_floating(field.type) or pa.types.is_boolean(field.type):
+            columns[field.name] = table[field.name]
+        elif pa.types.is_string(field.type) or pa.types.is_int8(field.type):
+            values = pc.unique(table[field.name]).to_pylist()
+            if values != [split] and 0 < len(values) <= MOST_VALUES:
+                columns[field.name] = table[field.name]
+    return pa.table(columns)
+
+
+def _inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """Per row, how many records of a list have each of their flags set."""
+    if not pa.types.is_struct(field.type.value_type):
+        return {}
+    lists = column.combine_chunks()
+    rows, records = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    return {
+        f"{field.name}.{inner.name}": pa.array(
+            np.bincount(
+                rows, weights=pc.struct_field(records, inner.name).to_numpy(zero_copy_only=False), minlength=len(lists)
+            )
+        )
+        for inner in field.type.value_type
+        if pa.types.is_boolean(inner.type)
+    }
+
+
+def _groups(light: pa.Table, n_rows: int) -> Iterator[tuple[str, int, pa.Table]]:
+    by = next((name for name in GROUP_COLUMNS if name in light.column_names), None)
+    if by is None:
+        yield "", n_rows, light
+        return
+    for value in sorted(pc.unique(light[by]).to_pylist()):
+        rows = light.filter(pc.equal(light[by], value))
+        yield value, rows.num_rows, rows.drop_columns([by])
+
+
+def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in rows.column_names:
+        known = rows[name].drop_null()
+        if len(known) == 0:
+            continue
+        if "." in name:
+            yield name, {"true": int(pc.sum(known).as_py())}
+            continue
+        kind = schema.field(name).type
+        if pa.types.is_list(kind):
+            yield name, _list_sizes(known)
+        elif pa.types.is_floating(kind):
+            yield name, _numbers(known.to_numpy())
+        elif pa.types.is_boolean(kind):
+            yield name, {"true": pc.sum(known).as_py()}
+        else:
+            counts = {str(item["values"]): item["counts"] for item in pc.value_counts(known).to_pylist()}
+            yield name, {"values": dict(sorted(counts.items()))}
+
+
+def _list_sizes(lengths: pa.ChunkedArray) -> dict[str, Any]:
+    sizes = lengths.to_numpy()
+    return {
+        "items": int(sizes.sum()),
+        "min": int(sizes.min()),
+        "median": float(np.median(sizes)),
+        "max": int(sizes.max()),
+    }
+
+
+def _numbers(values: FloatArray) -> dict[str, Any]:
+    low, high = float(values.min()), float(values.max())
+    found = {"known": values.size, "mean": round(float(values.mean()), 6), "min": round(low, 6), "max": round(high, 6)}
+    first, last = int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
+    if last - first > MOST_BINS:
+        return found
+    counts, edges = np.histogram(values, bins=np.arange(first, last + 1))
+    bins = {f"{edge} to {edge + 1}": int(count) for edge, count in zip(edges[:-1].tolist(), counts, strict=True)}
+    return found | {"histogram": bins}
+
+
+SplitStatistics = Mapping[str, Mapping[str, Any]]
+"""Split name to what ``card_statistics.split_statistics`` gives."""
+
+
+def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:
+    """Name, type and meaning of every column.
+
+    Example:
+        >>> features = datasets.Features({"ids": [datasets.Value("int64")], "text": datasets.Value("string")})
+        >>> print(fields_table(features, {"ids": "COCO ids", "text": "the caption"}))
+        | field | type | meaning |
+        |---|---|---|
+        | `ids` | list of int64 | COCO ids |
+        | `text` | string | the caption |
+    """
+    rows = [(f"`{name}`", type_name(feature), fields[name]) for name, feature in features.items()]
+    return table(["field", "type", "meaning"], rows)
+
+
+def type_name(feature: object) -> str:
+    """A feature's type in words.
+
+    Example:
+        >>> type_name({"id": datasets.Value("int64"), "texts": datasets.List(datasets.Value("string"))})
+        '{id: int64, texts: list of string}'
+    """
+    if isinstance(feature, datasets.Value):
+        return str(feature.dtype)
+    if isinstance(feature, dict):
+        return "{" + ", ".join(f"{name}: {type_name(part)}" for name, part in feature.items()) + "}"
+    if isinstance(feature, datasets.List):
+        return f"list of {type_name(feature.feature)}"
+    return type(feature).__name__.lower()
+
+
+def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> str:
+    """Rows per split, then ratings, list sizes, flags and labels; a row per split and group.
+
+    Example:
+        >>> column = {"known": 2, "mean": 2.5, "min": 1.0, "max": 4.0, "histogram": {"1 to 2": 1, "3 to 4": 1}}
+        >>> splits = {"test": {"rows": 2, "groups": {"": {"rows": 2, "columns": {"rating": column}}}}}
+        >>> print(statistics_tables(datasets.Features({"rating": datasets.Value("float64")}), splits))
+        | split | rows |
+        |---|---:|
+        | test | 2 |
+        <BLANKLINE>
+        | split | `rating` known | mean | min | max | 1 to 2 | 3 to 4 |
+        |---|---:|---:|---:|---:|---:|---:|
+        | test | 2 | 2.5 | 1 | 4 | 1 | 1 |
+    """
+    by = next((name for name in GROUP_COLUMNS if name in features), None)
+    head = ["split"] if by is None else ["split", by]
+    groups = [
+        ([split] if by is None else [split, text(group)], part)
+        for split, statistics in splits.items()
+        for group, part in statistics["groups"].items()
+    ]
+    rows = table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
+    return "\n\n".join([rows, *_number_tables(head, groups), *_other_tables(head, groups)])
+
+
+def left_out_table(splits: SplitStatistics) -> str:
+    """What a rule left out of every split; empty where nothing was.
+
+    Example:
+        >>> print(left_out_table({"test": {"left_out": {"images without any category": 48}}}))
+        | split | left out | number |
+        |---|---|---:|
+        | test | images without any category | 48 |
+    """
+    rows = [
+        (split, rule, number) for split, statistics in splits.items() for rule, number in statistics["left_out"].items()
+    ]
+    return table(["split", "left out", "number"], rows) if rows else ""
+
+
+Groups = list[tuple[list[str], Mapping[str, Any]]]
+
+
+def _number_tables(head: list[str], groups: Groups) -> Iterator[str]:
+    names = dict.fromkeys(name for _, part in groups for name, found in part["columns"].items() if "mean" in found)
+    for name in names:
+        found = [(place, part["columns"][name]) for place, part in groups if name in part["columns"]]
+        bins = sorted({one for _, column in found for one in column.get("histogram", {})}, key=_bin_start)
+        header = [*head, f"`{name}` known", "mean", "min", "max", *bins]
+        yield table(
+            header,
+            [
+                [*place, *(column[key] for key in ("known", "mean", "min", "max")), *_counts(column, bins)]
+                for place, column in found
+            ],
+        )
+
+
+def _counts(column: Mapping[str, Any], bins: list[str]) -> list[int]:
+    return [column.get("histogram", {}).get(one, 0) for one in bins]
+
+
+def _bin_start(name: str) -> int:
+    return int(name.split()[0])
+
+
+def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
+    cells = [(place, f"`{name}`", found) for place, part in groups for name, found in part["columns"].items()]
+    lists = [[*place, name, *found.values()] for place, name, found in cells if "items" in found]
+    flags = [[*place, name, found["true"]] for place, name, found in cells if "true" in found]
+    labels = [
+        [*place, name, ", ".join(f"{text(value)}: {number:,}" for value, number in found["values"].items())]
+        for place, name, found in cells
+        if "values" in found
+    ]
+    if lists:
+        yield table([*head, "list", "items in all", "min per row", "median", "max"], lists)
+    if flags:
+        yield table([*head, "flag", "true"], flags)
+    if labels:
+        yield table([*head, "label", "rows"], labels)

@@ -1,0 +1,1 @@
+"""Writing the dataset folder: shards, manifest, the whole folder at once."""

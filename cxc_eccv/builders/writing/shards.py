@@ -1,0 +1,134 @@
+"""Tables to Parquet shards: bounded row groups and files, the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cxc_eccv.builders.writing.manifest import sha256_of_file
+from cxc_eccv.errors import DataError
+
+__all__ = ["ROW_GROUP_BYTES", "SHARD_BYTES", "Shards", "conform", "portable_schema", "row_groups", "write_shards"]
+
+SHARD_BYTES = 300_000_000
+"""A file is closed before it would hold more than this, uncompressed."""
+
+ROW_GROUP_BYTES = 16_000_000
+"""A reader that streams holds one row group in memory."""
+
+ROW_GROUP_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """What was written for one config and split.
+
+    Attributes:
+        files: file names, in order.
+        num_rows: rows in all files.
+        num_bytes: size in memory, uncompressed.
+        file_bytes: size of the files.
+        sha256: of each file.
+    """
+
+    files: tuple[str, ...]
+    num_rows: int
+    num_bytes: int
+    file_bytes: int
+    sha256: tuple[str, ...]
+
+
+def portable_schema(features: datasets.Features) -> pa.Schema:
+    """The Arrow schema of ``features``, described so that every release of ``datasets`` can read it.
+
+    Releases from 4.0 name a list feature ``List``, which earlier ones do not know; all of them know the form
+    ``[feature]``.
+
+    Example:
+        >>> schema = portable_schema(datasets.Features({"ids": [datasets.Value("int64")]}))
+        >>> json.loads(schema.metadata[b"huggingface"])["info"]["features"]["ids"]
+        [{'dtype': 'int64', '_type': 'Value'}]
+    """
+    described = {"info": {"features": _plain_lists(features.to_dict())}}
+    schema: pa.Schema = features.arrow_schema.with_metadata({"huggingface": json.dumps(described)})
+    return schema
+
+
+def conform(table: pa.Table, features: datasets.Features, name: str) -> pa.Table:
+    """``table`` in one piece, with exactly the columns and types of ``features``.
+
+    Raises:
+        DataError: other columns, or values that do not fit; ``name`` says whose rows they are.
+
+    Example:
+        >>> features = datasets.Features({"n": datasets.Value("int64")})
+        >>> conform(pa.table({"n": pa.array([1], pa.int8())}), features, "demo/test")["n"].type
+        DataType(int64)
+    """
+    if table.column_names != list(features):
+        raise DataError(f"{name}: the rows have the columns {table.column_names}, the features {list(features)}")
+    try:
+        # One chunk per column: how the rows were put together must not show in the file.
+        return table.cast(portable_schema(features)).combine_chunks()
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{name}: the rows do not fit the features: {error}") from None
+
+
+def row_groups(table: pa.Table) -> Iterator[pa.Table]:
+    """Slices of at most 10,000 rows and about 16 MB.
+
+    Example:
+        >>> [group.num_rows for group in row_groups(pa.table({"n": range(25_000)}))]
+        [10000, 10000, 5000]
+    """
+    rows = min(ROW_GROUP_ROWS, max(1, ROW_GROUP_BYTES * table.num_rows // max(1, table.nbytes)))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def write_shards(groups: Iterable[pa.Table], folder: Path, split: str, shard_bytes: int = SHARD_BYTES) -> Shards:
+    """Write ``<split>-00000-of-0000N.parquet`` files, each table of ``groups`` as one row group.
+
+    Args:
+        groups: at least one table, all of one schema.
+        folder: existing folder.
+        split: split name.
+        shard_bytes: uncompressed size of a file.
+
+    Example:
+        >>> import tempfile
+        >>> group = pa.table({"n": [1, 2, 3]})
+        >>> write_shards([group, group], Path(tempfile.mkdtemp()), "test", shard_bytes=30).files
+        ('test-00000-of-00002.parquet', 'test-00001-of-00002.parquet')
+    """
+    parts: list[Path] = []
+    writer, room, num_rows, num_bytes = None, 0, 0, 0
+    for group in groups:
+        if writer is None or group.nbytes > room:
+            if writer is not None:
+                writer.close()
+            parts.append(folder / f"{split}-{len(parts):05d}.part")
+            writer = pq.ParquetWriter(parts[-1], group.schema, compression="zstd", write_page_checksum=True)
+            room = shard_bytes
+        writer.write_table(group, row_group_size=group.num_rows)
+        room, num_rows, num_bytes = room - group.nbytes, num_rows + group.num_rows, num_bytes + group.nbytes
+    if writer is not None:
+        writer.close()
+    files = [part.rename(folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet") for n, part in enumerate(parts)]
+    sizes, hashes = [file.stat().st_size for file in files], [sha256_of_file(file) for file in files]
+    return Shards(tuple(file.name for file in files), num_rows, num_bytes, sum(sizes), tuple(hashes))
+
+
+def _plain_lists(described: Any) -> Any:  # noqa: ANN401 - a JSON tree
+    if not isinstance(described, dict):
+        return described
+    if described.get("_type") == "List" and described.get("length", -1) == -1:
+        return [_plain_lists(described["feature"])]
+    return {key: _plain_lists(value) for key, value in described.items()}

@@ -1,0 +1,132 @@
+"""What a build did: per config and split, and what it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig
+from cxc_eccv.builders.writing.manifest import Provenance
+from cxc_eccv.builders.writing.shards import Shards
+
+__all__ = ["BuildSummary", "NotBuilt", "SplitSummary"]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSummary:
+    """One config and split of a build.
+
+    Attributes:
+        config: the declaration.
+        split: split name.
+        features: the declared features, and the image column where images were embedded.
+        shards: files, rows and bytes.
+        statistics: as in ``card_statistics.split_statistics``.
+        images_found, images_missing: rows with and without an embedded image; zero where none were asked for.
+    """
+
+    config: DatasetConfig
+    split: str
+    features: datasets.Features
+    shards: Shards
+    statistics: Mapping[str, Any]
+    images_found: int = 0
+    images_missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotBuilt:
+    """One config and split that could not be built.
+
+    Attributes:
+        config: config name.
+        split: split name.
+        reason: why, in a few words.
+        missing: the raw file's error in full, or empty.
+    """
+
+    config: str
+    split: str
+    reason: str
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """Everything a build wrote and left out.
+
+    Attributes:
+        output: the built folder.
+        options: the choices it was built with.
+        provenance: data edition, version and hashes.
+        splits: one entry per config and split, in the order of the card.
+        not_built: those that lack raw files or have no row.
+    """
+
+    output: Path
+    options: BuildOptions
+    provenance: Provenance
+    splits: tuple[SplitSummary, ...]
+    not_built: tuple[NotBuilt, ...]
+
+    def __str__(self) -> str:
+        """A report of several lines for people."""
+        lines = [f"{self.output}: edition {self.provenance.edition}, version {self.provenance.data_version}"]
+        lines += [
+            f"  modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}"
+            for name, hashes in self.provenance.modified.items()
+        ]
+        for part in self.splits:
+            images = part.images_found + part.images_missing
+            pictured = f", {part.images_found:,} of {images:,} images" if images else ""
+            lines.append(f"  {part.config.name}/{part.split}: {part.shards.num_rows:,} rows{pictured}")
+        lines += [f"  left out of {'/'.join(place)}: {rule}: {n:,}" for (*place, rule), n in self.left_out.items()]
+        lines += [
+            f"  kept and flagged in {'/'.join(place)}: conflicting sources: {n:,}"
+            for place, n in self.conflicts.items()
+        ]
+        reasons: dict[str, list[str]] = {}
+        for lost in self.not_built:
+            reasons.setdefault(lost.reason, []).append(f"{lost.config}/{lost.split}")
+        lines += [f"  not built ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
+        return "\n".join(lines)
+
+    @property
+    def files_used(self) -> Mapping[str, str]:
+        """Catalog name to sha256 of every raw file read."""
+        return self.provenance.sources
+
+    @property
+    def configs(self) -> dict[str, list[SplitSummary]]:
+        """Config name to its splits."""
+        names = dict.fromkeys(part.config.name for part in self.splits)
+        return {name: [part for part in self.splits if part.config.name == name] for name in names}
+
+    @property
+    def conflicts(self) -> dict[tuple[str, str], int]:
+        """(config, split) to the number of judgments on which sources contradict each other; they are in the rows."""
+        counts = {
+            (part.config.name, part.split): sum(
+                column["true"]
+                for group in part.statistics["groups"].values()
+                for name, column in group["columns"].items()
+                if name.rpartition(".")[2] == "conflict"
+            )
+            for part in self.splits
+        }
+        return {place: number for place, number in counts.items() if number}
+
+    @property
+    def left_out(self) -> dict[tuple[str, str, str], int]:
+        """(config, split, rule) to the number it left out; images that were not found are counted too."""
+        counts: dict[tuple[str, str, str], int] = {}
+        for part in self.splits:
+            place = (part.config.name, part.split)
+            counts |= {(*place, rule): number for rule, number in part.statistics["left_out"].items()}
+            if part.images_missing:
+                counts[(*place, "images not found, null in the rows")] = part.images_missing
+        return counts

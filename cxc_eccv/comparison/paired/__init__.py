@@ -1,0 +1,1 @@
+"""Two or more reports of ours, query by query."""

@@ -1,0 +1,118 @@
+"""Which metrics two reports can be compared by, with their values query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cxc_eccv.comparison.paired.scored_report import QueryValues, ScoredReport
+from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.registry import metric_variants, task
+from cxc_eccv.types import FloatArray, IntArray, Result
+
+__all__ = ["Pair", "pair_up"]
+
+TOLERANCE = 1e-9
+"""A report's value and the mean of its queries' values may differ by the rounding of a sum, and no more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """One metric of two models.
+
+    Attributes:
+        results: the rows of the two reports, baseline first.
+        spec: the metric's declaration.
+        values: (Q, 2) values of the queries under both models; (0, 2) for a metric over a whole task.
+        images: (Q,) image behind each query; empty for a metric over a whole task.
+        parts: keys of the metrics that a metric over a whole task is computed from.
+    """
+
+    results: tuple[Result, Result]
+    spec: Spec
+    values: FloatArray
+    images: IntArray
+    parts: tuple[str, ...] = ()
+
+
+def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
+    """Key to pair, and key to the reason why a metric cannot be compared.
+
+    Args:
+        baseline: the report whose rows come first.
+        other: a report that may be compared with it.
+
+    Raises:
+        DataError: the values of the queries are not those behind the report.
+    """
+    rows = [{row.key: row for row in one.report.results} for one in (baseline, other)]
+    found: dict[str, Pair | str] = {}
+    keys = list(dict.fromkeys([*rows[0], *rows[1]]))
+    for key in sorted(keys, key=lambda one: one.count("/"), reverse=True):  # parts before what is computed from them
+        lacking = [one.name for one, of in zip((baseline, other), rows, strict=True) if key not in of]
+        if lacking:
+            found[key] = f"not in the report of {lacking[0]}"
+        else:
+            found[key] = _pair((rows[0][key], rows[1][key]), baseline, other, found)
+    ordered = {key: found[key] for key in keys}
+    pairs = {key: one for key, one in ordered.items() if isinstance(one, Pair)}
+    return pairs, {key: one for key, one in ordered.items() if isinstance(one, str)}
+
+
+def _pair(
+    results: tuple[Result, Result], baseline: ScoredReport, other: ScoredReport, pairs: Mapping[str, Pair | str]
+) -> Pair | str:
+    """The pair, or the reason why there is none."""
+    row = results[0]
+    try:
+        spec = metric_variants(row.metric)[0]
+    except UnknownName:
+        spec = None
+    if spec is not None and not row.direction:
+        return _whole(results, spec, pairs)
+    found = [one.per_query[row.key] for one in (baseline, other) if row.key in one.per_query]
+    if len(found) < len(results):
+        return "there are no values of single queries"
+    if spec is None:
+        return "this version does not know the metric"
+    for one, result, report in zip(found, results, (baseline, other), strict=True):
+        _check_belongs(one, result, spec, report.name)
+    return _aligned(results, spec, *found)
+
+
+def _aligned(results: tuple[Result, Result], spec: Spec, one: QueryValues, other: QueryValues) -> Pair | str:
+    if not np.array_equal(one.query_ids, other.query_ids):
+        apart = np.setxor1d(one.query_ids, other.query_ids).size
+        return f"the models are scored on different queries: {apart:,} count for one of them only"
+    if one.clusters is None or other.clusters is None:
+        return "the images behind its queries are not known"
+    if not np.array_equal(one.clusters, other.clusters):
+        return "the reports disagree on the images behind its queries"
+    return Pair(results, spec, np.stack([one.values, other.values], axis=1), one.clusters)
+
+
+def _whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
+    """A metric over all directions of a task, for example RSUM; it needs all its parts, over the same images."""
+    row = results[0]
+    parts = tuple(f"{row.task}/{direction}/{label}" for direction in task(row.task).directions for label in spec.inputs)
+    found = [pairs.get(part) for part in parts]
+    images = [np.unique(one.images) for one in found if isinstance(one, Pair)]
+    if len(images) < len(parts) or not parts:
+        lacking = [part for part, one in zip(parts, found, strict=True) if not isinstance(one, Pair)]
+        return f"it is computed from {', '.join(lacking) or 'other scores'}, which cannot be compared"
+    if not all(np.array_equal(images[0], one) for one in images):
+        return "its directions have different images"
+    return Pair(results, spec, np.zeros((0, 2)), np.zeros(0, dtype=np.int64), parts)
+
+
+def _check_belongs(values: QueryValues, result: Result, spec: Spec, name: str) -> None:
+    aggregate = float(np.median(values.values) if spec.aggregate == "median" else values.values.mean())
+    if values.query_ids.size != result.n_queries or abs(aggregate - result.value) > TOLERANCE * max(1, abs(aggregate)):
+        raise DataError(
+            f"{name}: per_query.parquet does not belong to report.json: {result.key} is {result.value} over "
+            f"{result.n_queries} queries in the report, {aggregate} over {values.query_ids.size} in the file. "
+            "Evaluate the model again into one folder."
+        )

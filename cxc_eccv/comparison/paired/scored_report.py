@@ -1,0 +1,284 @@
+"""Per-query values of a report, as evaluate keeps them and writes to per_query.parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.evaluation import report_from_json
+from cxc_eccv.evaluation.score import images_behind
+from cxc_eccv.runs.parquet import read_parquet
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
+
+__all__ = ["QueryValues", "ScoredReport", "load_reports", "query_values", "read_query_values", "read_reports"]
+
+COLUMNS = {
+    "query_id": pa.int64(),
+    "task": pa.string(),
+    "direction": pa.string(),
+    "metric": pa.string(),
+    "value": pa.float64(),
+}
+CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryValues:
+    """One metric's value for every query.
+
+    Attributes:
+        query_ids: (Q,) int64, ascending and unique.
+        values: (Q,) float64, finite.
+        clusters: (Q,) int64 id of the image behind each query, or None where unknown.
+
+    Example:
+        >>> QueryValues.of([8, 7], [0.0, 1.0]).query_ids.tolist()
+        [7, 8]
+    """
+
+    query_ids: IntArray
+    values: FloatArray
+    clusters: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.values).all():
+            raise ValueError(f"a value of query {self.query_ids[~np.isfinite(self.values)][0]} that is not finite")
+        repeated = np.diff(self.query_ids) == 0
+        if repeated.any():
+            raise ValueError(f"query {self.query_ids[1:][repeated][0]} twice")
+
+    @classmethod
+    def of(cls, query_ids: object, values: object, clusters: object = None) -> QueryValues:
+        """Values in any order of the queries.
+
+        Raises:
+            ValueError: a query twice, or a value that is not finite.
+        """
+        ids = np.asarray(query_ids, dtype=np.int64)
+        order = np.argsort(ids, kind="stable")
+        images = None if clusters is None else np.asarray(clusters, dtype=np.int64)[order]
+        return cls(ids[order], np.asarray(values, dtype=np.float64)[order], images)
+
+
+def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
+    """``task/direction/metric`` to the values of its queries.
+
+    Args:
+        table: with the columns ``query_id`` (int64), ``task``, ``direction``, ``metric`` (string), ``value``
+            (float64), and optionally ``cluster`` (int64), the image behind each query. Others are ignored.
+        source: where the table is from, for messages.
+
+    Raises:
+        MalformedSource: a column is missing, of another type, or holds a null; a query has two values of one metric,
+            or one that is not finite.
+
+    Example:
+        >>> rows = {"query_id": [2, 1], "task": ["cxc"] * 2, "direction": ["t2t"] * 2, "metric": ["mrr"] * 2}
+        >>> query_values(pa.table(rows | {"value": [0.5, 1.0]}), "memory")["cxc/t2t/mrr"].values.tolist()
+        [1.0, 0.5]
+    """
+    checked = _checked(table, source)
+    keys = pc.binary_join_element_wise(checked["task"], checked["direction"], checked["metric"], "/")
+    encoded = keys.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
+    names = ("query_id", "value", CLUSTER)
+    columns = [checked[name].to_numpy() if name in checked.column_names else None for name in names]
+    found = {}
+    for key, start, stop in zip(encoded.dictionary.to_pylist(), bounds[:-1], bounds[1:], strict=True):
+        rows = order[start:stop]
+        try:
+            found[key] = QueryValues.of(*(None if column is None else column[rows] for column in columns))
+        except ValueError as error:
+            raise MalformedSource(source, key, error, "one finite value per query") from None
+    return found
+
+
+def read_query_values(path: Path) -> pa.Table:
+    """The table of a Parquet file.
+
+    Raises:
+        MalformedSource: not a readable Parquet file.
+    """
+    try:
+        return read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
+
+
+def _checked(table: pa.Table, source: str | Path) -> pa.Table:
+    wanted = COLUMNS | ({CLUSTER: pa.int64()} if CLUSTER in table.column_names else {})
+    for name, kind in wanted.items():
+        if name not in table.column_names:
+            raise MalformedSource(source, "", f"the columns {', '.join(table.column_names)}", f"{name} among them")
+        column = table[name]
+        decoded = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if decoded != kind and not (kind == pa.string() and pa.types.is_large_string(decoded)):
+            raise MalformedSource(source, f"column {name}", column.type, str(kind))
+        if column.null_count:
+            raise MalformedSource(source, f"column {name}", f"{column.null_count} nulls", "none")
+    return table.select(list(wanted)).cast(pa.schema(wanted))
+
+
+REPORT, PER_QUERY = "report.json", "per_query.parquet"
+NO_VALUES = (
+    "Without the values of single queries a difference has neither interval nor p-value. Run cxc-eccv evaluate again "
+    "with --output, which writes them."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredReport:
+    """One model's report and the values of its queries.
+
+    Attributes:
+        name: of the model, as shown.
+        report: what evaluate gave.
+        per_query: ``task/direction/metric`` to the values of its queries, each with its image.
+    """
+
+    name: str
+    report: Report
+    per_query: Mapping[str, QueryValues] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, report: Report, data_dir: str | Path | Library | None = None) -> ScoredReport:
+        """A report that holds the values of its queries.
+
+        Args:
+            name: of the model, as shown.
+            report: with ``per_query``.
+            data_dir: the raw files, read only where ``per_query`` has no ``cluster`` column, to know which image is
+                behind a caption.
+
+        Raises:
+            DataError: the values are missing or malformed, or the raw files are not those of the report.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from cxc_eccv.types import Result
+            >>> values = pa.table({"query_id": [3, 5], "task": ["coco_5k"] * 2, "direction": ["i2t"] * 2,
+            ...                    "metric": ["mrr"] * 2, "value": [0.5, 1.0], "cluster": [3, 5]})
+            >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.75, 2),), {}, {"split": "test"}, values)
+            >>> ScoredReport.of("mine", report).per_query["coco_5k/i2t/mrr"].clusters.tolist()
+            [3, 5]
+        """
+        if report.per_query is None:
+            raise DataError(f"{name}: {NO_VALUES}")
+        library = data_dir if isinstance(data_dir, Library) else Library(data_dir, offline=True)
+        values = query_values(report.per_query, f"per-query values of {name}")
+        return cls(name, report, _with_images(values, report, name, library))
+
+
+def load_reports(
+    paths: Sequence[str | Path], names: Sequence[str] | None = None, data_dir: str | Path | None = None
+) -> tuple[ScoredReport, ...]:
+    """Reports and the per-query values beside them.
+
+    Args:
+        paths: ``report.json`` files, or the folders that hold them.
+        names: of the models; None for the folders' names.
+        data_dir: the raw files, read only where ``per_query.parquet`` does not say which image is behind a caption.
+
+    Raises:
+        DataError: a file is missing or malformed, or the raw files are not those of the report.
+        InvalidOption: names that are not one per report, or not unique.
+
+    Example:
+        >>> import tempfile
+        >>> load_reports([tempfile.mkdtemp()])  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give what evaluate --output wrote.
+    """
+    return tuple(_load(name, file, data_dir) for name, file in _files(paths, names).items())
+
+
+def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
+    """Model's name to its report, without per-query values.
+
+    Args:
+        paths: ``report.json`` files, or the folders that hold them.
+        names: of the models; None for the folders' names.
+
+    Raises:
+        DataError: no such file, or not a report.
+        InvalidOption: names that are not one per report, or not unique.
+    """
+    return {name: _report(file) for name, file in _files(paths, names).items()}
+
+
+def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
+    files = [path / REPORT if path.is_dir() else path for path in map(Path, paths)]
+    folders = [file.absolute().parent.name for file in files]
+    chosen = list(names) if names else folders if len(set(folders)) == len(folders) else [str(file) for file in files]
+    if len(chosen) != len(files) or len(set(chosen)) != len(chosen):
+        raise InvalidOption(f"{len(files)} reports need as many different names, not {', '.join(chosen)}")
+    return dict(zip(chosen, files, strict=True))
+
+
+def _report(path: Path) -> Report:
+    try:
+        return report_from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). Give what evaluate --output wrote.") from None
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _load(name: str, file: Path, data_dir: str | Path | None) -> ScoredReport:
+    report, beside = _report(file), file.with_name(PER_QUERY)
+    if not beside.is_file():
+        raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
+    return ScoredReport.of(name, replace(report, per_query=read_query_values(beside)), data_dir)
+
+
+def _with_images(
+    per_query: dict[str, QueryValues], report: Report, name: str, library: Library
+) -> dict[str, QueryValues]:
+    """Fill in the image behind every query where the table does not name it."""
+    directions = {key: key.split("/")[1] for key, one in per_query.items() if one.clusters is None}
+    if not directions:
+        return per_query
+    split = str(report.provenance.get("split"))
+    _check_same_files(report, name, library, split)
+    return per_query | {
+        key: replace(per_query[key], clusters=_images(per_query[key].query_ids, library, split, direction))
+        for key, direction in directions.items()
+        if direction in DIRECTIONS
+    }
+
+
+def _check_same_files(report: Report, name: str, library: Library, split: str) -> None:
+    """The raw files that say which captions share an image must be those of the report."""
+    try:
+        library.captions(split)
+    except SourceMissing as error:
+        raise SourceMissing(
+            f"{name}: its values name no images (no cluster column), so the raw files must say which captions share "
+            f"one. {error}"
+        ) from None
+    recorded = report.provenance.get("data", {}).get("files", {})
+    found = {file: sha256 for file, sha256 in library.files_used().items() if file in recorded}
+    changed = [file for file, sha256 in found.items() if sha256 != recorded[file]]
+    if changed or not found:
+        what = f"another {changed[0]}, of sha256 {recorded[changed[0]]}" if changed else "other files"
+        raise DataError(
+            f"{name}: computed from {what} than the data at hand, which would say which captions share an image. "
+            "Point --data-dir at the files that the report was computed from."
+        )
+
+
+def _images(query_ids: IntArray, library: Library, split: str, direction: str) -> IntArray:
+    known = library.images(split)["image_id"] if direction.startswith("i") else library.captions(split)["caption_id"]
+    unknown = query_ids[~positions_of(query_ids, np.asarray(known))[1]]
+    if unknown.size:
+        raise DataError(f"query {unknown[0]} of direction {direction} is not in the {split} split at hand")
+    return images_behind(query_ids, library, split, direction)

@@ -1,0 +1,248 @@
+"""A model's place among published models, metric by metric."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from cxc_eccv.comparison.published import HEADLINES, PublishedTable, eccv_caption_table
+from cxc_eccv.comparison.published.table import both_directions
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
+from cxc_eccv.types import FloatArray, Report
+
+__all__ = [
+    "Agreement",
+    "Placement",
+    "Standing",
+    "check_placeable",
+    "metric_agreement",
+    "place",
+    "published_agreement",
+    "standings",
+]
+
+LESS_IS_MORE = ("median_rank",)
+"""The only published metric whose smaller values are better."""
+
+UNROUNDED = ("median_rank", "rsum")
+SPLIT = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One model under one metric.
+
+    Attributes:
+        model: its name.
+        value: in the report's units.
+        published: whether the value is a printed one.
+    """
+
+    model: str
+    value: float
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The place of one of the user's models under one metric.
+
+    Attributes:
+        table: name of the published table.
+        key: ``task/direction/metric``, or ``task/metric`` for the mean of both directions.
+        model: its name.
+        value: rounded as the table prints it.
+        rank: 1 for the best; of equal values, published ones rank above, the user's models follow in the order given.
+        n_models: models ranked, the user's among them.
+        above, below: names of the neighbours in the order, None at its ends.
+    """
+
+    table: str
+    key: str
+    model: str
+    value: float
+    rank: int
+    n_models: int
+    above: str | None
+    below: str | None
+
+
+def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placement, ...]:
+    """Rank models together with the published ones under every metric that both have.
+
+    Args:
+        table: published figures.
+        reports: name of a model to its report on the COCO test split.
+
+    Returns:
+        A placement per metric and model, in the order of the table's metrics.
+
+    Raises:
+        InvalidOption: a report is not of the official data's test split.
+
+    Example:
+        >>> from cxc_eccv.comparison.published import cxc_table
+        >>> from cxc_eccv.types import Result
+        >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
+        >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
+        >>> found = place(cxc_table(), {"mine": report})[0]
+        >>> found.rank, found.n_models, found.above, found.below
+        (4, 8, 'VSRN (released)', 'VSE++')
+    """
+    for name, report in reports.items():
+        check_placeable(name, report)
+    placements = []
+    for key in table.keys:
+        order = standings(table, key, reports)
+        names = [None, *(one.model for one in order), None]
+        placements += [
+            Placement(table.name, key, one.model, one.value, rank, len(order), names[rank - 1], names[rank + 1])
+            for rank, one in enumerate(order, 1)
+            if not one.published
+        ]
+    return tuple(placements)
+
+
+def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) -> list[Standing]:
+    """All models that have a metric, best first; of equal values, the published ones first.
+
+    Args:
+        table: published figures.
+        key: one of ``table.keys``.
+        reports: name of a model to its report.
+
+    Example:
+        >>> from cxc_eccv.comparison.published import cxc_table
+        >>> [one.model for one in standings(cxc_table(), "cxc/i2i/median_rank", {})][:2]
+        ['VSE++', 'VSRN (released)']
+    """
+    ranked = [Standing(model, value, True) for model, value in table.scores_of(key).items()]
+    for name, report in reports.items():
+        value = _scores(report, table.decimals).get(key)
+        if value is not None:
+            ranked.append(Standing(name, value, False))
+    sign = 1 if key.rpartition("/")[2] in LESS_IS_MORE else -1
+    return sorted(ranked, key=lambda one: sign * one.value)
+
+
+def check_placeable(name: str, report: Report) -> None:
+    """Refuse a report that published figures say nothing about.
+
+    Raises:
+        InvalidOption: another edition of the data, another split, or a raw file that is not the official one.
+
+    Example:
+        >>> check_placeable("mine", Report((), {}, {"split": "test", "data": {"edition": "official"}}))
+    """
+    data = report.provenance.get("data") or {}
+    for what, found, wanted in (
+        ("edition", data.get("edition"), OFFICIAL),
+        ("split", report.provenance.get("split"), SPLIT),
+    ):
+        if found != wanted:
+            raise InvalidOption(
+                f"{name} cannot be placed among published models: its {what} is {found!r}, theirs is {wanted!r}. "
+                "Evaluate it on the official data's test split."
+            )
+    catalog = load_catalog()
+    for file, sha256 in (data.get("files") or {}).items():
+        official = catalog.entry(file).sha256 if file in catalog else None
+        if official is not None and sha256 != official:
+            raise InvalidOption(
+                f"{name} cannot be placed among published models: it was scored with a modified {file}, of sha256 "
+                f"{sha256}; the official file has {official}."
+            )
+
+
+def _scores(report: Report, decimals: int) -> dict[str, float]:
+    """The report's scores as a paper would print them, and those over both directions."""
+    rounded = {row.key: row.value if row.metric in UNROUNDED else round(row.value, decimals) for row in report.results}
+    return rounded | both_directions(rounded)
+
+
+FEWEST_MODELS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """Rank correlations between metrics.
+
+    Attributes:
+        metrics: (M,) keys.
+        models: (N,) names of the models that were ranked.
+        tau: (M, M) Kendall's tau-b in [-1, 1], symmetric, ones on the diagonal.
+    """
+
+    metrics: tuple[str, ...]
+    models: tuple[str, ...]
+    tau: FloatArray
+
+    def between(self, one: str, other: str) -> float:
+        """Tau-b of two metrics."""
+        return float(self.tau[self.metrics.index(one), self.metrics.index(other)])
+
+
+def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_better: Collection[str] = ()) -> Agreement:
+    """Kendall's tau-b between the orders that metrics put models in.
+
+    tau-b = (C - D) / sqrt((P - T1) (P - T2)) with C concordant and D discordant of all P pairs of models, T1 and T2
+    the pairs that tie under one metric.
+
+    Args:
+        scores: metric to model to value; every metric has the same models.
+        lower_is_better: metrics whose smaller values are better, for example ranks.
+
+    Raises:
+        DataError: no metric at all, metrics that differ in their models, fewer than 3 models, a value that is not
+            finite, or a metric under which all models tie.
+
+    References:
+        Kendall, The treatment of ties in ranking problems, Biometrika 1945; Chun et al., ECCV 2022, Table 5.
+
+    Example:
+        >>> found = metric_agreement({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 3, "z": 2}})
+        >>> round(found.between("a", "b"), 4)
+        0.3333
+    """
+    if not scores:
+        raise DataError("no metric is given, so there is nothing to correlate")
+    metrics, models = tuple(scores), tuple(next(iter(scores.values()), ()))
+    values = {}
+    for metric, of_model in scores.items():
+        _check_models(metric, of_model, metrics[0], models)
+        sign = -1.0 if metric in lower_is_better else 1.0
+        values[metric] = sign * np.array([of_model[model] for model in models], dtype=float)
+    tau = np.array([[kendalltau(values[one], values[other]).statistic for other in metrics] for one in metrics])
+    return Agreement(metrics, models, tau)
+
+
+def published_agreement() -> Agreement:
+    """The agreement of 12 metrics over the 25 models of ECCV Caption: its Table 5, computed from its other tables.
+
+    Equal to the printed table to two decimals except for PMRP with COCO 1K R@1, R@10, RSUM and ECCV Caption R@1, which
+    are printed 0.01 higher. Table 4 prints the same PMRP, 57.65, for PCME (CutMix) and VSE infinity (WSL grid); tau-b
+    counts them as tied. With VSE infinity above PCME all 66 entries are the printed ones.
+
+    Example:
+        >>> found = published_agreement()
+        >>> round(found.between("coco_5k/recall_at_1", "eccv_caption/map_at_r"), 2)
+        0.39
+    """
+    table = eccv_caption_table()
+    return metric_agreement({key: table.scores_of(key) for key in HEADLINES})
+
+
+def _check_models(metric: str, of_model: Mapping[str, float], first: str, models: tuple[str, ...]) -> None:
+    if set(of_model) != set(models):
+        odd = ", ".join(sorted(set(of_model) ^ set(models)))
+        raise DataError(f"{metric} and {first} rank different models: only one of them has {odd}")
+    if len(models) < FEWEST_MODELS:
+        raise DataError(f"{metric} ranks {len(models)} models; a rank correlation needs at least {FEWEST_MODELS}")
+    if not np.isfinite(list(of_model.values())).all():
+        raise DataError(f"{metric}: a value is not finite")
+    if len(set(of_model.values())) == 1:
+        raise DataError(f"all models tie under {metric}: there is no order to correlate")

@@ -1,0 +1,1 @@
+"""A checkpoint, loaded with what belongs to it."""

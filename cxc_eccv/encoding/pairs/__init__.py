@@ -1,0 +1,1 @@
+"""Cross-encoders: pairs to scores, and ranked lists ranked anew."""

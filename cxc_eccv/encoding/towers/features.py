@@ -1,0 +1,147 @@
+"""One vector per item out of what a model's forward pass returns."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
+
+__all__ = ["POOLINGS", "Forward", "checked_batch_size", "image_features", "text_features"]
+
+POOLINGS = ("mean", "cls")
+
+CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
+"""Names of the parameter that a model puts before an image's places."""
+
+Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
+"""Inputs of a batch to (N, D) features."""
+
+
+def text_features(model: PreTrainedModel, pooling: str) -> Forward:
+    """How a model turns tokens into (N, D) features.
+
+    A model with ``get_text_features`` (CLIP, SigLIP, ALIGN, VisionTextDualEncoder) gives these; any other the mean of
+    its last hidden states over the tokens that are no padding, or the state of the first token. The text tower of
+    SigLIP alone has its own pooling, as it sees its padding.
+
+    Args:
+        model: in evaluation mode.
+        pooling: ``mean`` or ``cls``, for models without ``get_text_features``.
+
+    Raises:
+        InvalidOption: no such pooling.
+        TowerMissing: the model has no text tower.
+        ModelError: it needs a decoder's input as well.
+    """
+    if pooling not in POOLINGS:
+        raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
+    if hasattr(model, "get_text_features"):
+        method: Callable[..., Any] = getattr(model, "get_text_features")  # noqa: B009 - no attribute of the base class
+        return lambda inputs: _vectors(method(**_accepted(method, inputs)), model)
+    _refuse_without_tower(model, "text", "input_ids")
+    if model.config.is_encoder_decoder:
+        raise ModelError(f"{type(model).__name__} is an encoder with a decoder; give its encoder alone")
+
+    def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        out = model(**_accepted(model.forward, inputs))
+        if getattr(out, "text_embeds", None) is not None:
+            return _vectors(out.text_embeds, model)
+        if model.config.model_type.startswith("siglip"):
+            return _vectors(out, model)
+        return _pooled(out.last_hidden_state, inputs.get("attention_mask"), pooling)
+
+    return forward
+
+
+def image_features(model: PreTrainedModel) -> Forward:
+    """How a model turns pixels into (N, D) features.
+
+    A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
+    over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
+    published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
+    mean over places.
+
+    Args:
+        model: in evaluation mode.
+
+    Raises:
+        TowerMissing: the model has no image tower.
+        ModelError: it leaves out parts of an image at random.
+    """
+    if hasattr(model, "get_image_features"):
+        method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
+        return lambda inputs: _vectors(method(**inputs), model)
+    _refuse_without_tower(model, "image", "pixel_values")
+    if getattr(model.config, "mask_ratio", 0):
+        raise ModelError(
+            f"{type(model).__name__} leaves out {model.config.mask_ratio:.0%} of an image at random, also when it does "
+            "not train; set mask_ratio to 0.0 in its config.json"
+        )
+    names = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
+    has_class_token = not names.isdisjoint(CLASS_TOKENS)
+    learned = hasattr(getattr(model, "pooler", None), "dense")
+
+    def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        out = model(**inputs)
+        if getattr(out, "image_embeds", None) is not None:
+            return _vectors(out.image_embeds, model)
+        pooled = getattr(out, "pooler_output", None)
+        if pooled is None or learned:
+            states = out.last_hidden_state
+            return _vectors(states[:, 0] if has_class_token else states.mean(1), model)
+        return _vectors(pooled.flatten(2).mean(2) if pooled.ndim > 2 else pooled, model)
+
+    return forward
+
+
+def _vectors(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
+    vectors = output if isinstance(output, torch.Tensor) else output.pooler_output
+    if vectors is None or vectors.ndim != 2:
+        shape = None if vectors is None else tuple(vectors.shape)
+        raise ModelError(f"{type(model).__name__} gives features of shape {shape}; need one vector per item, (N, D)")
+    return vectors
+
+
+def _pooled(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torch.Tensor:
+    if pooling == "cls":
+        return states[:, 0]
+    weights = torch.ones_like(states[..., 0]) if mask is None else mask.to(states.dtype)
+    # In the model's own type, a sum of many bfloat16 states would lose what the mean keeps.
+    weighted = states.float() * weights.float()[..., None]
+    return weighted.sum(1) / weights.float().sum(1, keepdim=True)
+
+
+def _accepted(method: Callable[..., Any], inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Without the segment numbers, all of them 0, where the method does not take them."""
+    if "token_type_ids" in inspect.signature(method).parameters:
+        return dict(inputs)
+    return {name: tensor for name, tensor in inputs.items() if name != "token_type_ids"}
+
+
+def _refuse_without_tower(model: PreTrainedModel, kind: str, wanted: str) -> None:
+    if model.main_input_name != wanted:
+        raise TowerMissing(
+            f"{type(model).__name__} has no {kind} tower: it has no get_{kind}_features, and takes "
+            f"{model.main_input_name}. Leave out the {'captions' if kind == 'text' else 'images'}, or give another "
+            "model."
+        )
+
+
+def checked_batch_size(batch_size: int) -> int:
+    """The number, once it is known to be one.
+
+    Raises:
+        InvalidOption: not a whole number of at least 1.
+
+    Example:
+        >>> checked_batch_size(64)
+        64
+    """
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InvalidOption(f"batch_size is {batch_size!r}, expected a whole number of at least 1")
+    return batch_size

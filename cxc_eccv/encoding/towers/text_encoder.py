@@ -1,0 +1,141 @@
+"""TextEncoder: texts to vectors, the one text tower of every kind of model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from cxc_eccv.encoding.models.loading import LoadedModel, load_model
+from cxc_eccv.encoding.towers.features import checked_batch_size, text_features
+from cxc_eccv.encoding.towers.text_input import TextInput
+from cxc_eccv.errors import InvalidOption
+
+__all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
+
+
+class TextEncoder(ABC):
+    """A callable from N texts to (N, D) float32 vectors.
+
+    Texts of like length share a batch; the vectors come in the order of the texts.
+
+    Attributes:
+        truncated: texts so far that were longer than the model's context, and were cut.
+        limit: most tokens of a text, or None.
+    """
+
+    limit: int | None
+
+    def __init__(self, batch_size: int) -> None:
+        self.batch_size, self.truncated = checked_batch_size(batch_size), 0
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(N, D) vectors of N texts, at least one."""
+        if not len(texts):
+            raise InvalidOption("no text to encode; give at least one")
+        lengths = np.asarray(self.lengths(texts))
+        self.truncated += 0 if self.limit is None else int(np.count_nonzero(lengths > self.limit))
+        order = np.argsort(-lengths, kind="stable")
+        batches = [order[start : start + self.batch_size] for start in range(0, order.size, self.batch_size)]
+        with torch.inference_mode():
+            rows = [self.forward([texts[place] for place in batch]).float().cpu().numpy() for batch in batches]
+        vectors = np.empty((order.size, rows[0].shape[1]), dtype=np.float32)
+        vectors[order] = np.concatenate(rows)
+        return vectors
+
+    @abstractmethod
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, uncut."""
+
+    @abstractmethod
+    def forward(self, texts: Sequence[str]) -> torch.Tensor:
+        """(N, D) features of one batch."""
+
+
+class _Transformer(TextEncoder):
+    """A text tower of transformers."""
+
+    def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
+        super().__init__(batch_size)
+        self._features, self._device = text_features(model, pooling), loaded.device
+        self._input = TextInput(loaded.tokenizer, model)
+        self.limit = self._input.limit
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return self._input.lengths(texts)
+
+    def forward(self, texts: Sequence[str]) -> torch.Tensor:
+        return self._features({name: tensor.to(self._device) for name, tensor in self._input(texts).items()})
+
+
+class _SentenceTransformer(TextEncoder):
+    """A sentence-transformers model, with its own pooling."""
+
+    def __init__(self, model: Any, batch_size: int) -> None:  # noqa: ANN401 - an optional package's class
+        super().__init__(batch_size)
+        self._model, self.limit = model, model.max_seq_length
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        tokens = self._model.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
+        return [len(row) for row in tokens["input_ids"]]
+
+    def forward(self, texts: Sequence[str]) -> torch.Tensor:
+        vectors: torch.Tensor = self._model.encode(
+            list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_tensor=True
+        )
+        return vectors
+
+
+def text_encoder(
+    model: Any,  # noqa: ANN401 - a name or one of several classes
+    *,
+    processor: Any = None,  # noqa: ANN401 - see load_model
+    pooling: str = "mean",
+    batch_size: int = 64,
+    device: str | None = None,
+    dtype: str | None = None,
+) -> TextEncoder:
+    """The text tower of any Hugging Face model.
+
+    Args:
+        model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``: a dual encoder with
+            ``get_text_features``, a text model, or a sentence-transformers model.
+        processor: its tokenizer; by default the one saved with it.
+        pooling: ``mean`` over the tokens or ``cls``, the first one, for a text model; the others pool by themselves.
+        batch_size: texts at once.
+        device: torch's name; None for a GPU where there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+
+    Raises:
+        ModelError: the model cannot be loaded, or has no text tower.
+        InvalidOption: an option outside its range.
+
+    Example:
+        >>> from transformers import BertConfig, BertModel, BertTokenizer
+        >>> words = {word: number for number, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog cat".split())}
+        >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, num_hidden_layers=1)
+        >>> model = BertModel(BertConfig(vocab_size=len(words), **sizes))
+        >>> encoder = text_encoder(model, processor=BertTokenizer(vocab=words), device="cpu")
+        >>> encoder(["a dog", "a cat and a dog"]).shape, encoder.truncated
+        ((2, 8), 0)
+    """
+    return encoder_of_texts(load_model(model, processor=processor, device=device, dtype=dtype), pooling, batch_size)
+
+
+def encoder_of_texts(loaded: LoadedModel, pooling: str, batch_size: int) -> TextEncoder:
+    """The text encoder of a loaded model.
+
+    Raises:
+        ModelError: it has no text tower.
+        InvalidOption: ``cls`` for a sentence-transformers model, which pools by itself.
+    """
+    if isinstance(loaded.model, PreTrainedModel):
+        return _Transformer(loaded, loaded.model, pooling, batch_size)
+    if pooling != "mean":
+        raise InvalidOption(f"{loaded.name} is a sentence-transformers model and pools by itself; leave out pooling")
+    return _SentenceTransformer(loaded.model, batch_size)

@@ -1,0 +1,1 @@
+"""The work that processes share: items, shards on disk, passes over them."""

@@ -1,0 +1,239 @@
+"""evaluate: the main job, from a run to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from cxc_eccv.errors import CxcEccvError, MalformedRun, RunTooShallow, raise_all
+from cxc_eccv.evaluation.measure import Ranks, measured, measured_ranks, surely_too_shallow
+from cxc_eccv.evaluation.report import report_of_measured, run_facts, scoring_of
+from cxc_eccv.evaluation.run_ids import Asked, missing_ids, unknown_ids
+from cxc_eccv.evaluation.select import Request, plan_of, requested
+from cxc_eccv.evaluation.settings import Settings, check_split
+from cxc_eccv.evaluation.top_k import Unjudged
+from cxc_eccv.registry import task
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Judgments, Report
+
+__all__ = ["evaluate", "evaluate_rankings", "report_of_ranks"]
+
+
+def evaluate(
+    run: Run,
+    tasks: str | Sequence[str] = "all",
+    *,
+    metrics: Sequence[str] | None = None,
+    split: str = "test",
+    data_dir: str | Path | Library | None = None,
+    seed: int = 0,
+    confidence: float | None = 0.95,
+    intervals: str = "bootstrap",
+    unjudged: Unjudged = "not_entailed",
+    per_query: bool = False,
+    similarity: str | None = None,
+    block_size: int | None = None,
+    progress: bool = True,
+    device: str | None = None,
+) -> Report:
+    """Score a run on tasks.
+
+    Every query ranks the whole gallery of its task, exactly. An item that ties with a positive counts as ranked above
+    it. Items of the run that no task needs are left out and counted in the provenance.
+
+    Args:
+        run: embeddings, scores or rankings, as :func:`cxc_eccv.runs.load.load_run` gives them.
+        tasks: ``all`` for those that the run and the data allow, or names, each alone (``cxc``) or with a direction
+            (``cxc/t2t``).
+        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for each task's own, of which those
+            are skipped that rankings are not deep enough for.
+        split: ``validation`` or ``test``.
+        data_dir: mirror folder, ``"sample"`` for the embedded sample, a Library, or None for ``CXC_ECCV_DATA``, else
+            the download cache.
+        seed: of the bootstrap behind the intervals.
+        confidence: of the intervals; None for no intervals.
+        intervals: ``bootstrap`` over images, which keeps the captions of one image together; ``binomial``: Wilson's
+            interval for recall, as if queries were independent; ``binomial_images``: that with the number of images
+            in place of that of the queries, as some papers have it; the bootstrap for other metrics; or ``none``.
+        unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
+            ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
+            table with ``image_id``, ``caption_id``, ``label``) says its label. Results state policy and coverage.
+        per_query: keep the value of every query in ``report.per_query``.
+        similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
+            it does not say; the provenance records which was taken, and from where.
+        block_size: queries that one thread scores at once; None for about 100 MB of scores in all; of embeddings.
+        progress: show a bar when standard error is a terminal.
+        device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
+
+    Returns:
+        One result per task, direction and metric; ``report.skipped`` says which were left out and why.
+
+    Raises:
+        UnknownName: no such task, direction, metric, split or similarity.
+        InvalidOption: an option out of range, a task that was named and cannot be computed, or ``similarity``,
+            ``block_size`` or ``device`` for scores or rankings.
+        RunError: the run lacks items that a task needs or has items that the data does not know; rankings are too
+            short for a metric that was named, or for all of a task that was named. Everything that can be told before
+            the pass over scores or rankings is told then, a line each.
+        DataError: a raw file is missing or malformed.
+
+    Example:
+        >>> import numpy as np
+        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.types import Embeddings
+        >>> library = Library("sample")
+        >>> captions = library.captions("test")["caption_id"].to_numpy()
+        >>> vectors = np.random.default_rng(0).standard_normal((captions.size, 8))
+        >>> text_only = EmbeddingsRun(None, Embeddings(captions, vectors))
+        >>> report = evaluate(text_only, "cxc", data_dir=library)
+        >>> [result.key for result in report.results][:2], report.skipped["cxc/i2t"]
+        (['cxc/t2t/recall_at_1', 'cxc/t2t/recall_at_5'], 'the run has no images')
+    """
+    if not isinstance(run, Run):
+        raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
+    scoring = scoring_of(run, similarity=similarity, block_size=block_size, device=device)
+    check_split(split)
+    settings = Settings(seed, confidence, intervals, unjudged, per_query)
+    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    requests, skipped, refused = requested(run, tasks, library, split, metrics)
+    asked = [one for request in requests for one in request.asked]
+    raise_all([*refused, *_unfit(run, requests, asked, library, named=tasks != "all", strict=metrics is not None)])
+    found = measured(
+        run, requests, similarity=scoring["similarity"], block_size=block_size, progress=progress, device=device
+    )
+    report = report_of_measured(
+        found,
+        library,
+        split,
+        settings,
+        metrics=metrics,
+        skipped=skipped,
+        run=run_facts(run, asked),
+        **scoring,
+    )
+    _refuse_empty_tasks(report, tasks)
+    return report
+
+
+def _unfit(
+    run: Run, requests: Sequence[Request], asked: Sequence[Asked], library: Library, *, named: bool, strict: bool
+) -> list[CxcEccvError]:
+    """All that is wrong with a run, as far as it can be told before the long pass over its scores or rankings.
+
+    Args:
+        run: the model's results.
+        requests: what would be measured.
+        asked: the ids that this needs.
+        library: the raw sources.
+        named: whether the tasks were named, so that one of which nothing can be computed is an error.
+        strict: whether the metrics were named, so that each must be computed.
+    """
+    missing = missing_ids(run, asked)
+    unknown = unknown_ids(run, asked, library, [request.task.collection for request in requests])
+    if missing or not (named or strict):
+        return missing + unknown
+    shallow = {request.key: surely_too_shallow(run, request) for request in requests}
+    if strict:
+        return unknown + [error for own in shallow.values() for error in own.values()]
+    errors: list[CxcEccvError] = []
+    for name in dict.fromkeys(request.task.name for request in requests):
+        own = [request for request in requests if request.task.name == name]
+        if all(variant.label in shallow[one.key] for one in own for variant in one.variants):
+            errors.append(_cannot_be_computed(name, [str(e) for one in own for e in shallow[one.key].values()]))
+    return unknown + errors
+
+
+def _cannot_be_computed(name: str, reasons: Iterable[str]) -> RunTooShallow:
+    return RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
+
+
+def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
+    """A task that was named and of which nothing could be computed is an error."""
+    if tasks == "all":
+        return
+    computed = {result.task for result in report.results}
+    reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
+    names = dict.fromkeys(key.partition("/")[0] for key in reasons)
+    own = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
+    raise_all(_cannot_be_computed(name, why) for name, why in own.items())
+
+
+def evaluate_rankings(
+    i2t: Mapping[Any, ArrayLike] | None = None,
+    t2i: Mapping[Any, ArrayLike] | None = None,
+    tasks: str | Sequence[str] = "all",
+    **options: Any,  # noqa: ANN401 - those of evaluate
+) -> Report:
+    """Score rankings given as dicts, the first two arguments of ``compute_all_metrics`` in the eccv_caption package.
+
+    Its ``coco_1k``, ``coco_5k`` and ``eccv`` metrics are those of the tasks of these names, its ``cxc`` recalls those
+    of ``cxc_rated``. Whole rankings give all of them; rankings cut short give those they are deep enough for, and the
+    report says which were skipped.
+
+    Args:
+        i2t: image id to ranked caption ids, best first.
+        t2i: caption id to ranked image ids.
+        tasks: as in :func:`evaluate`.
+        **options: as in :func:`evaluate`.
+
+    Raises:
+        RunError: an empty dict, ids that are no whole numbers, repeated or unknown, queries that are missing, rankings
+            too short for what was named.
+
+    Example:
+        >>> from cxc_eccv.sources.library import Library
+        >>> captions = Library("sample").captions("test")["caption_id"].to_pylist()
+        >>> images = Library("sample").images("test")["image_id"].to_pylist()
+        >>> report = evaluate_rankings(t2i=dict.fromkeys(captions, images), tasks="coco_5k", data_dir="sample")
+        >>> round(report.scores["coco_5k/t2i/recall_at_1"], 4), report.skipped["coco_5k/i2t"]
+        (0.0167, 'the run has no i2t rankings')
+    """
+    return evaluate(RankingsRun.from_dicts(i2t, t2i), tasks, **options)
+
+
+def report_of_ranks(
+    ranked: Mapping[str, tuple[Judgments, Ranks]],
+    library: Library,
+    split: str,
+    *,
+    metrics: Sequence[str] | None = None,
+    settings: Settings | None = None,
+    skipped: Mapping[str, str] | None = None,
+    **provenance: Any,  # noqa: ANN401 - recorded as they are
+) -> Report:
+    """Score ranks and report them, with those metrics that ranks suffice for.
+
+    Args:
+        ranked: ``task/direction`` to the judgments and the ranks of their positives.
+        library: the raw sources the judgments came from.
+        split: of the judgments.
+        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for each task's own.
+        settings: seed, intervals, per-query values; None for the defaults.
+        skipped: task or task/direction to the reason why it is not among ``ranked``.
+        **provenance: further entries of the provenance, for example ``model``.
+
+    Raises:
+        UnknownName: no such task, metric or split.
+
+    Example:
+        >>> from cxc_eccv.types import PositiveRanks
+        >>> library = Library("sample")
+        >>> judgments = task("coco_5k").judgments(library, "test", "i2t")
+        >>> first = PositiveRanks.of([[1, 2, 3, 4, 5]] * judgments.query_ids.size)
+        >>> report = report_of_ranks({"coco_5k/i2t": (judgments, first)}, library, "test", model="ideal")
+        >>> report.scores["coco_5k/i2t/recall_at_1"]
+        1.0
+    """
+    check_split(split)
+    measured = []
+    for key, (judgments, ranks) in ranked.items():
+        name, _, direction = key.partition("/")
+        variants = plan_of(task(name), metrics).parts[direction]
+        measured.append(measured_ranks(Request(task(name), direction, variants, {"ranks": judgments}), ranks))
+    return report_of_measured(
+        measured, library, split, settings or Settings(), metrics=metrics, skipped=skipped, **provenance
+    )

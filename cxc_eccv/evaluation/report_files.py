@@ -1,0 +1,115 @@
+"""report.json: a report as text and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.evaluation.score import Scored
+from cxc_eccv.types import Report, Result
+
+__all__ = ["PER_QUERY_SCHEMA", "per_query_table", "report_from_json", "report_to_json"]
+
+SCHEMA = 1
+
+
+def report_to_json(report: Report) -> str:
+    """The text of ``report.json``: schema, scores by key, all results, skipped tasks, provenance.
+
+    Args:
+        report: what :func:`cxc_eccv.evaluation.calls.evaluate` returned.
+
+    Raises:
+        ValueError: a value is not finite, which no metric gives.
+
+    Example:
+        >>> report = Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 2),), {}, {"split": "test"})
+        >>> report_from_json(report_to_json(report)).scores
+        {'coco_5k/i2t/recall_at_1': 0.5}
+    """
+    content = {
+        "schema": SCHEMA,
+        "scores": report.scores,
+        "results": [{"key": result.key, **dataclasses.asdict(result)} for result in report.results],
+        "skipped": dict(report.skipped),
+        "provenance": dict(report.provenance),
+    }
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def report_from_json(text: str) -> Report:
+    """The report that :func:`report_to_json` wrote.
+
+    Raises:
+        DataError: not such a file, or of another schema.
+
+    Example:
+        >>> report_from_json("{}")
+        Traceback (most recent call last):
+        cxc_eccv.errors.DataError: not a report.json of schema 1: schema is None
+    """
+    try:
+        content = json.loads(text)
+        if content.get("schema") != SCHEMA:
+            raise DataError(f"not a report.json of schema {SCHEMA}: schema is {content.get('schema')!r}")
+        results = tuple(_result(entry) for entry in content["results"])
+        return Report(results, content["skipped"], content["provenance"])
+    except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+        raise DataError(f"not a report.json of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+
+
+def _result(entry: dict[str, Any]) -> Result:
+    return Result(**{name: value for name, value in entry.items() if name != "key"})
+
+
+NAME = pa.dictionary(pa.int32(), pa.string())
+PER_QUERY_SCHEMA = pa.schema(
+    [
+        ("query_id", pa.int64()),
+        ("task", NAME),
+        ("direction", NAME),
+        ("metric", NAME),
+        ("value", pa.float64()),
+        ("best_rank", pa.int64()),
+        ("cluster", pa.int64()),
+    ]
+)
+
+
+def per_query_table(scored: Sequence[Scored]) -> pa.Table:
+    """One row per metric and query, in the order of the report.
+
+    Args:
+        scored: metrics of directions.
+
+    Returns:
+        ``query_id``, ``task``, ``direction``, ``metric``, ``value``, ``best_rank`` (of the query's best positive; null
+        where none was found or no positives are ranked), ``cluster`` (the image behind the query, by which intervals
+        resample).
+    """
+    return pa.Table.from_batches([_rows(one) for one in scored], schema=PER_QUERY_SCHEMA)
+
+
+def _rows(scored: Scored) -> pa.RecordBatch:
+    values, result = scored.values, scored.result
+    size = values.query_ids.size
+    best = np.zeros(size, dtype=np.int64) if values.best_ranks is None else values.best_ranks
+    names = [_repeated(name, size) for name in (result.task, result.direction, result.metric)]
+    columns = [
+        pa.array(values.query_ids),
+        *names,
+        pa.array(values.values),
+        pa.array(best, mask=best == 0),
+        pa.array(scored.clusters),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PER_QUERY_SCHEMA)
+
+
+def _repeated(name: str, size: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, dtype=np.int32)), [name])

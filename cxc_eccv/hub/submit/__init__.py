@@ -1,0 +1,1 @@
+"""A checked report to a leaderboard entry."""

@@ -1,0 +1,310 @@
+"""report.json as a submission needs it: every type checked, nothing written by hand where it shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cxc_eccv
+from cxc_eccv.errors import DataError, InvalidOption, ReportRefused, UnknownName
+from cxc_eccv.evaluation import report_from_json
+from cxc_eccv.hub.leaderboard import SPLIT
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.registry import metric_variants, task
+from cxc_eccv.sources.catalog import OFFICIAL, Entry, load_catalog
+from cxc_eccv.types import Report, Result
+
+__all__ = ["check_values", "checked_data", "fingerprint_of", "read_report"]
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "task": (lambda value: isinstance(value, str), "text"),
+    "direction": (lambda value: isinstance(value, str), "text"),
+    "metric": (lambda value: isinstance(value, str), "text"),
+    "value": (_is_number, "a finite decimal number"),
+    "n_queries": (lambda value: _is_count(value) and value > 0, "a whole number of at least 1"),
+    "low": (lambda value: value is None or _is_number(value), "a finite decimal number, or null"),
+    "high": (lambda value: value is None or _is_number(value), "a finite decimal number, or null"),
+    "ties": (_is_count, "a whole number of at least 0"),
+    "coverage": (lambda value: value is None or (_is_number(value) and 0 <= value <= 1), "a fraction, or null"),
+    "parameters": (lambda value: isinstance(value, dict), "a mapping"),
+}
+
+
+def read_report(path: str | Path) -> Report:
+    """The report in a ``report.json``, after strict checks of its form.
+
+    Raises:
+        InvalidOption: the file cannot be read.
+        ReportRefused: not a report.json; a key given twice; a value of the wrong type; a row whose key, or a score
+            whose value, contradicts the results.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "report.json"
+        >>> _ = path.write_text('{"schema": 1, "schema": 1}')
+        >>> read_report(path)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        cxc_eccv.errors.ReportRefused: ...report.json: the key 'schema' is given twice
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        content = json.loads(text, object_pairs_hook=_once_each, parse_constant=_refused_constant)
+        report = report_from_json(text)
+        for row, result in zip(content["results"], report.results, strict=True):
+            _check_row(row, result)
+        _check_scores(content["scores"], report)
+        _check_kinds(report)
+    except (ReportRefused, DataError) as error:
+        raise ReportRefused(f"{path}: {error}") from None
+    except OSError as error:
+        raise InvalidOption(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ReportRefused(f"{path} is no report.json: {type(error).__name__}: {error}") from None
+    return report
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ReportRefused(f"the key {key!r} is given twice")
+        found[key] = value
+    return found
+
+
+def _refused_constant(constant: str) -> float:
+    raise ReportRefused(f"it holds {constant}, which no metric gives")
+
+
+def _check_row(row: dict[str, Any], result: Result) -> None:
+    for name, (is_right, expected) in TYPES.items():
+        value = getattr(result, name)
+        if not is_right(value):
+            raise ReportRefused(f"results, {row.get('key')}: {name} is {value!r}, expected {expected}")
+    if row.get("key") != result.key:
+        raise ReportRefused(f"results: the row of {result.key} has the key {row.get('key')!r}; it was edited")
+    if (result.low is None) != (result.high is None) or result.ties > result.n_queries:
+        raise ReportRefused(f"results, {result.key}: half an interval, or more ties than queries; it was edited")
+
+
+def _check_scores(scores: object, report: Report) -> None:
+    if not report.results:
+        raise ReportRefused("it holds no result")
+    keys = [result.key for result in report.results]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ReportRefused(f"results: {key} is there twice")
+    if not isinstance(scores, dict) or set(scores) != set(keys):
+        raise ReportRefused("scores and results name different metrics; the file was edited. Evaluate again.")
+    for key, value in report.scores.items():
+        if type(scores[key]) is not float or scores[key] != value:
+            raise ReportRefused(
+                f"scores say {key} is {scores[key]!r}, results say {value!r}; the file was edited. Evaluate again."
+            )
+
+
+def _check_kinds(report: Report) -> None:
+    for name in ("skipped", "provenance"):
+        if not isinstance(getattr(report, name), dict):
+            raise ReportRefused(f"{name} is {type(getattr(report, name)).__name__}, expected a mapping")
+    unknown = set(TYPES) ^ {field.name for field in dataclasses.fields(Result)}
+    if unknown:
+        raise AssertionError(f"no check of, or none left for, the fields {unknown} of a result")
+
+
+EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
+
+
+def fingerprint_of(files: Mapping[str, str]) -> str:
+    """Hex sha256 over names and hashes of raw files, as :meth:`Library.fingerprint` gives it.
+
+    Example:
+        >>> from cxc_eccv.sources.library import Library
+        >>> library = Library("sample")
+        >>> _ = library.splits
+        >>> fingerprint_of(library.files_used()) == library.fingerprint()
+        True
+    """
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def checked_data(report: Report) -> Mapping[str, str]:
+    """The raw files that a report was computed from, catalog name to sha256, all of them official.
+
+    The official catalog is meant, whatever a mirror folder's own one says. Files whose authors publish no hash are
+    accepted; :func:`cxc_eccv.hub.submit.released_data.released_data` compares them with those of the released dataset.
+
+    Raises:
+        ReportRefused: another edition, version, package or split; a modified file, a file of the user's own, or none
+            at all; says which.
+
+    Example:
+        >>> checked_data(Report((), {}, {}))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        cxc_eccv.errors.ReportRefused: its provenance does not name this package and its data. Evaluate again with ...
+    """
+    facts = _facts(report.provenance)
+    catalog = load_catalog()
+    if facts["edition"] != OFFICIAL:
+        raise ReportRefused(f"it was computed from the edition {facts['edition']!r}, not the official data. {EVALUATE}")
+    if facts["version"] != catalog.version:
+        found, ours = facts["version"], catalog.version
+        raise ReportRefused(f"it was computed from version {found} of the data; this package knows {ours}. {EVALUATE}")
+    for name, digest in facts["files"].items():
+        _check_file(name, digest, catalog.entries.get(name))
+    if facts["fingerprint"] != fingerprint_of(facts["files"]):
+        raise ReportRefused(f"its data fingerprint is not that of the files it lists; it was edited. {EVALUATE}")
+    groups = {catalog.entry(name).group for name in facts["files"]}
+    for name in dict.fromkeys(result.task for result in report.results):
+        lacking = [group for group in task(name).sources if group not in groups]
+        if lacking:
+            raise ReportRefused(
+                f"it has results of {name} but lists no file of {lacking[0]}; it was edited. {EVALUATE}"
+            )
+    return dict(facts["files"])
+
+
+def _facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """``edition``, ``version``, ``fingerprint`` and ``files``, after a look at the package and the split."""
+    package, data = provenance.get("package"), provenance.get("data")
+    if not isinstance(package, dict) or package.get("name") != "cxc_eccv" or not isinstance(data, dict):
+        raise ReportRefused(f"its provenance does not name this package and its data. {EVALUATE}")
+    if package.get("version") != cxc_eccv.__version__:
+        found, ours = package.get("version"), cxc_eccv.__version__
+        raise ReportRefused(f"it was made by cxc_eccv {found}, this is {ours}. {EVALUATE}")
+    if provenance.get("split") != SPLIT:
+        raise ReportRefused(f"it covers the split {provenance.get('split')!r}, the leaderboard {SPLIT!r}. {EVALUATE}")
+    for name in ("edition", "version", "fingerprint"):
+        if not isinstance(data.get(name), str):
+            raise ReportRefused(f"its provenance has no {name} of the data. {EVALUATE}")
+    if data.get("modified"):
+        raise ReportRefused(f"it was computed from modified raw files: {', '.join(data['modified'])}. {EVALUATE}")
+    if not isinstance(data.get("files"), dict) or not data["files"]:
+        raise ReportRefused(f"its provenance lists no data files. {EVALUATE}")
+    return data
+
+
+def _check_file(name: str, digest: object, entry: Entry | None) -> None:
+    if entry is None:
+        raise ReportRefused(f"it lists the data file {name!r}, which the official catalog does not have. {EVALUATE}")
+    if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ReportRefused(f"the sha256 of {name} is {digest!r}, not 64 hexadecimal digits; it was edited")
+    if entry.sha256 is not None and digest != entry.sha256:
+        raise ReportRefused(
+            f"{name} was modified: its sha256 is {digest}, that of the official file {entry.sha256}. {EVALUATE}"
+        )
+    if entry.sha256 is None and entry.url is None:
+        raise ReportRefused(f"it uses {name}, a file of your own, which nobody else has. Evaluate again without it.")
+
+
+ROUNDING = 1e-9
+
+SPREAD = "_std"
+"""End of the name of a standard deviation."""
+
+FREE = ("seed",)
+"""Parameters that anyone may choose."""
+
+AT_MOST = (("map_at_r", "r_precision"),)
+"""Metrics of the same direction of which the first is never above the second."""
+
+
+def check_values(report: Report) -> None:
+    """Check names, bounds, and what one metric says about another.
+
+    Raises:
+        ReportRefused: an unknown task, direction or metric; a value outside the metric's bounds; metrics of one
+            direction with different numbers of queries; recall that falls with the depth, mAP@R above R-Precision, or
+            a sum that is not that of its parts.
+
+    Example:
+        >>> row = Result("coco_5k", "i2t", "recall_at_1", 1.5, 5000, parameters={"k": 1})
+        >>> check_values(Report((row,), {}, {}))
+        Traceback (most recent call last):
+        cxc_eccv.errors.ReportRefused: coco_5k/i2t/recall_at_1 is 1.5, outside its range of 0.0 to 1.0
+    """
+    by_place: dict[tuple[str, str], dict[str, Result]] = {}
+    for result in report.results:
+        spec = _spec(result)
+        _check_parameters(result, spec)
+        _check_bounds(result, spec)
+        by_place.setdefault((result.key.rpartition("/")[0], spec.needs), {})[result.metric] = result
+    for (place, _), results in by_place.items():
+        _check_place(place, results)
+    for result in report.results:
+        if not result.direction:
+            _check_whole(result, _spec(result), report)
+
+
+def _spec(result: Result) -> Spec:
+    try:
+        declared = task(result.task)
+        spec, _ = metric_variants(result.metric.removesuffix(SPREAD))
+    except UnknownName as error:
+        raise ReportRefused(f"{result.key}: {error}") from None
+    parts = ("",) if spec.needs == "scores" else tuple(declared.offers.get(spec.needs, ()))
+    if result.direction not in parts:
+        raise ReportRefused(f"{result.key}: {result.metric} is not defined there; expected one of {', '.join(parts)}")
+    return spec
+
+
+def _check_parameters(result: Result, spec: Spec) -> None:
+    """Those in the name must be what the name says, all others the defaults: another policy is another number."""
+    named = {name: value for name, value in result.parameters.items() if name in spec.parameters}
+    if spec.label(**named) != result.metric.removesuffix(SPREAD):
+        raise ReportRefused(f"{result.key}: its parameters {dict(result.parameters)} are not those of {result.metric}")
+    for name, parameter in inspect.signature(spec.function).parameters.items():
+        value = result.parameters.get(name, parameter.default)
+        if name not in (*spec.parameters, *FREE) and value != parameter.default:
+            raise ReportRefused(f"{result.key}: computed with {name}={value!r}, expected {parameter.default!r}")
+
+
+def _check_bounds(result: Result, spec: Spec) -> None:
+    low, high = spec.bounds
+    for value in (result.value, result.low, result.high):
+        if value is not None and (value < low or (high is not None and value > high + ROUNDING)):
+            limit = f"{low} or more" if high is None else f"{low} to {high}"
+            raise ReportRefused(f"{result.key} is {value}, outside its range of {limit}")
+    if result.low is not None and result.high is not None and result.low > result.high:
+        raise ReportRefused(f"{result.key}: its interval begins at {result.low} and ends at {result.high}")
+
+
+def _check_place(place: str, results: dict[str, Result]) -> None:
+    counts = {result.n_queries for result in results.values()}
+    if len(counts) > 1:
+        raise ReportRefused(f"{place}: its metrics have {' and '.join(map(str, sorted(counts)))} queries, not as many")
+    depths = sorted(int(name.rpartition("_")[2]) for name in results if name.startswith("recall_at_"))
+    growing = [(f"recall_at_{less}", f"recall_at_{more}") for less, more in pairwise(depths)]
+    for lower, upper in (*growing, *AT_MOST):
+        if lower in results and upper in results and results[lower].value > results[upper].value + ROUNDING:
+            raise ReportRefused(f"{place}: {lower} is above {upper}, which cannot be; the file was edited")
+
+
+def _check_whole(result: Result, spec: Spec, report: Report) -> None:
+    directions = task(result.task).directions
+    keys = [f"{result.task}/{direction}/{label}" for direction in directions for label in spec.inputs]
+    if all(key in report.scores for key in keys):
+        expected = float(spec.function(np.array([report.scores[key] for key in keys])))
+        if not np.isclose(result.value, expected, rtol=ROUNDING, atol=ROUNDING):
+            raise ReportRefused(f"{result.key} is {result.value}, its parts make {expected}; the file was edited")

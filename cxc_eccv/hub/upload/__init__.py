@@ -1,0 +1,1 @@
+"""A folder to a repository, as one commit."""

@@ -1,0 +1,1 @@
+"""Queries with what was retrieved for them."""

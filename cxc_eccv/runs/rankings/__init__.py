@@ -1,0 +1,1 @@
+"""Ranked lists, and the files they come in."""

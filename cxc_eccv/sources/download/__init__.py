@@ -1,0 +1,1 @@
+"""A raw file onto this machine: fetched, verified, resumed."""

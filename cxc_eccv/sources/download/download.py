@@ -1,0 +1,261 @@
+"""Downloading into the cache: one process at a time, retried, resumed, put in place atomically.
+
+While a file is under way its bytes lie in ``<file>.part``; the file itself appears only when it is complete and
+verified. A part of a file with a known hash outlives a broken connection or a kill, and the next try asks the server
+for the rest (HTTP Range). Every other part is deleted: when the hash is unknown, when the server refuses, and when the
+hash turns out wrong.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import pooch
+import requests
+from filelock import FileLock
+
+from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
+from cxc_eccv.sources.catalog import Archive, Entry
+from cxc_eccv.sources.download.content import Expected, verify
+from cxc_eccv.sources.download.fetch import expected_of, pin, record_of
+from cxc_eccv.sources.download.own_file import open_own
+
+__all__ = ["LARGEST", "download", "receive", "refuse_larger"]
+
+
+def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
+    """Bring a file into the cache, unless another process has done so meanwhile.
+
+    Args:
+        entry: the file; it has an address.
+        archive: the zip archive it is a member of, or None.
+        cache: the cache folder; made when missing.
+        progress: show a bar on standard error.
+
+    Returns:
+        The verified file in the cache.
+
+    Raises:
+        DownloadFailed: the address does not deliver, the archive is damaged, or the cache cannot be written.
+        HashMismatch: the address delivers something else.
+        MalformedSource: the archive lacks the member.
+    """
+    try:
+        if archive is None:
+            return _ensure(entry, cache, partial(_deliver, entry, progress))
+        return _ensure(entry, cache, partial(_extract, entry, archive, cache, progress))
+    except OSError as error:
+        raise DownloadFailed(
+            f"the download cache {cache} is not usable ({error}); name another one in CXC_ECCV_CACHE"
+        ) from error
+
+
+def _ensure(item: Entry | Archive, cache: Path, produce: Callable[[Path, Expected], None]) -> Path:
+    """The verified file in the cache; ``produce`` fills and verifies the part where the file is missing."""
+    target = cache / item.path
+    locks = cache / ".locks"
+    for folder in (locks, target.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(locks / (item.path.replace("/", "--") + ".lock")):
+        expected = expected_of(item, target)
+        if target.is_file():
+            verify(target, expected, f"Delete {target} to download it again.")
+        else:
+            part = target.with_name(f"{target.name}.part")
+            produce(part, expected)
+            part.replace(target)
+        pin(item, target)
+    return target
+
+
+def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expected) -> None:
+    if item.url is None:
+        raise DownloadFailed("it has no official address")
+    resumable = item.sha256 is not None
+    resumed = resumable and part.is_file()
+    receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
+    try:
+        _verify_part(part, expected, f"{item.url} delivered it; it has been deleted.")
+    except HashMismatch:
+        if not resumed:
+            raise
+        # The old part may stem from another version of the file: only a fresh copy tells.
+        receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
+        _verify_part(part, expected, f"{item.url} delivered it; it has been deleted.")
+
+
+def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: Path, expected: Expected) -> None:
+    bundle = _ensure(archive, cache, partial(_deliver, archive, progress))
+    try:
+        with open_own(part) as sink:
+            for block in _member(bundle, entry.member or ""):
+                refuse_larger(sink.tell() + len(block), expected.size)
+                sink.write(block)
+            os.fsync(sink.fileno())
+    except Exception:
+        part.unlink(missing_ok=True)
+        raise
+    _verify_part(part, expected, f"It is the member {entry.member!r} of {bundle}.")
+
+
+def _member(bundle: Path, member: str) -> Iterator[bytes]:
+    """Blocks of a member; a damaged archive is deleted, so that the next try downloads it again."""
+    try:
+        with zipfile.ZipFile(bundle) as opened:
+            if member not in opened.namelist():
+                raise MalformedSource(bundle, "", f"members {', '.join(opened.namelist())}", f"a member {member!r}")
+            with opened.open(member) as source:
+                while block := source.read(1 << 20):
+                    yield block
+    # An unknown compression is a NotImplementedError, a member with a password a RuntimeError.
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError) as error:
+        bundle.unlink(missing_ok=True)
+        record_of(bundle).unlink(missing_ok=True)
+        raise DownloadFailed(f"the downloaded archive was damaged ({error}) and has been deleted; try again") from error
+
+
+def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
+    try:
+        verify(part, expected, remedy)
+    except HashMismatch:
+        part.unlink()
+        raise
+
+
+LARGEST = 2 << 30
+"""Most bytes of a file whose size the catalog does not know: several times the largest one it lists."""
+
+ATTEMPTS = 4
+
+PAUSE = 1.0
+"""Seconds before the second attempt; doubled before each further one."""
+
+LONGEST_PAUSE = 60.0
+
+TIMEOUT = 30.0
+"""Seconds without a byte after which a connection counts as broken."""
+
+PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
+    """Fill ``part`` with the complete body at ``url``.
+
+    Args:
+        url: http(s) address.
+        part: the file to write; what it holds already is resumed where ``resumable``.
+        size: bytes of the complete file, or None.
+        resumable: a wrong continuation would be noticed, because the file's hash is known.
+        progress: show a bar on standard error.
+
+    Raises:
+        DownloadFailed: at once for an answer like 404 and for a body larger than the file should be; after four
+            attempts for 5xx, 429 and broken connections.
+    """
+    reason = ""
+    for attempt in range(ATTEMPTS):
+        try:
+            return _request(url, part, size, resumable, progress)
+        except requests.HTTPError as error:
+            reason = str(error)
+            if error.response is None or error.response.status_code not in PASSING_STATUSES:
+                part.unlink(missing_ok=True)
+                raise DownloadFailed(f"the server refused it: {reason}") from None
+            pause = _pause(attempt, error.response)
+        except requests.RequestException as error:
+            reason, pause = str(error), _pause(attempt)
+        if attempt + 1 < ATTEMPTS:
+            time.sleep(pause)
+    if not resumable:
+        part.unlink(missing_ok=True)
+    raise DownloadFailed(f"{ATTEMPTS} attempts to download it failed, the last with: {reason}")
+
+
+def _pause(attempt: int, response: requests.Response | None = None) -> float:
+    asked = response.headers.get("Retry-After", "") if response is not None else ""
+    return min(float(asked) if asked.isdecimal() else PAUSE * 2**attempt, LONGEST_PAUSE)
+
+
+def _request(url: str, part: Path, size: int | None, resumable: bool, progress: bool) -> None:
+    with open_own(part, keep=resumable) as sink:
+        answer = _Answer(sink, size)
+        if answer.offset and answer.offset == size:
+            return
+        # Compressed transfer would make offsets and lengths those of other bytes.
+        headers = {"Accept-Encoding": "identity"}
+        if answer.offset:
+            headers["Range"] = f"bytes={answer.offset}-"
+        get = pooch.HTTPDownloader(
+            progressbar=progress, chunk_size=1 << 16, timeout=TIMEOUT, headers=headers, hooks={"response": answer}
+        )
+        try:
+            get(url, answer, None)
+        except DownloadFailed:
+            part.unlink()
+            raise
+        answer.check_complete()
+        os.fsync(sink.fileno())
+
+
+def refuse_larger(found: int, size: int | None) -> None:
+    """Stop a file that grows beyond what it should be, before it fills the disk.
+
+    Raises:
+        DownloadFailed: it is larger than ``size``, or than any file may be where that is None.
+    """
+    if found > (LARGEST if size is None else size):
+        expected = f"files of at most {LARGEST:,}" if size is None else f"{size:,}"
+        raise DownloadFailed(f"it is larger than it should be: more than {found - 1:,} bytes, expected {expected}")
+
+
+class _Answer:
+    """Takes the server's answer: where its bytes belong in the part file, and how many there may be."""
+
+    def __init__(self, sink: IO[bytes], size: int | None) -> None:
+        self._sink, self._size = sink, size
+        self._end: int | None = None
+        self.offset = sink.seek(0, os.SEEK_END)
+        if size is not None and self.offset > size:
+            self._restart()
+
+    def __call__(self, response: requests.Response, **_options: object) -> None:
+        if response.status_code == requests.codes.ok and self.offset:
+            self._restart()
+        elif not self._continues(response):
+            self._restart()
+            response.close()
+            raise requests.ConnectionError("the server cannot continue the partial file; starting again")
+        if not response.ok:
+            response.close()
+        length = response.headers.get("Content-Length", "")
+        self._end = self.offset + int(length) if length.isdecimal() else None
+
+    def write(self, block: bytes) -> None:
+        refuse_larger(self._sink.tell() + len(block), self._size)
+        self._sink.write(block)
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def _continues(self, response: requests.Response) -> bool:
+        if response.status_code == requests.codes.partial_content:
+            return response.headers.get("Content-Range", "").startswith(f"bytes {self.offset}-")
+        return response.status_code != requests.codes.requested_range_not_satisfiable
+
+    def _restart(self) -> None:
+        self._sink.seek(0)
+        self._sink.truncate()
+        self.offset = 0
+
+    def check_complete(self) -> None:
+        # urllib3 before 2.0 takes a body that ends early for a complete one.
+        if self._end is not None and self._sink.tell() != self._end:
+            raise requests.ConnectionError(f"the body ended after {self._sink.tell():,} of {self._end:,} bytes")

@@ -1,0 +1,242 @@
+"""From a catalog name to a verified local file: mirror folder first, then the cache, then a download.
+
+A mirror folder whose own catalog names another edition than ``official`` (the embedded sample, say) stands alone: what
+it lacks is not taken from elsewhere, so that editions never mix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
+from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
+from cxc_eccv.sources.download.content import Expected, read_bytes, sha256_of, verify
+from cxc_eccv.sources.download.location import cache_folder, mirror_folder, offline_reason
+from cxc_eccv.sources.download.own_file import open_own
+from cxc_eccv.sources.readers.reading import shown
+
+__all__ = [
+    "State",
+    "catalog_of",
+    "expected_of",
+    "fetch",
+    "locate",
+    "pin",
+    "read_bytes",
+    "record_of",
+    "sha256_of",
+    "state",
+    "where_from",
+]
+
+State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
+
+
+def catalog_of(data_dir: str | Path | None = None) -> Catalog:
+    """The catalog in force: the official one, with what the mirror folder's own ``catalog.toml`` replaces.
+
+    Example:
+        >>> catalog_of("sample").edition
+        'sample'
+    """
+    official, folder = load_catalog(), mirror_folder(data_dir)
+    own = folder / "catalog.toml" if folder else None
+    return load_catalog(own, base=official) if own and own.is_file() else official
+
+
+def fetch(
+    name: str,
+    data_dir: str | Path | None = None,
+    *,
+    offline: bool | None = None,
+    allow_modified: bool = False,
+    progress: bool = True,
+) -> Path:
+    """A verified local copy of a raw file.
+
+    Args:
+        name: catalog name.
+        data_dir: mirror folder, or ``sample``; None for ``CXC_ECCV_DATA``.
+        offline: never download; None follows ``CXC_ECCV_OFFLINE`` and ``HF_HUB_OFFLINE``.
+        allow_modified: accept a file of the mirror folder whose content is not the catalog's.
+        progress: show a bar while downloading.
+
+    Returns:
+        The file, possibly gzip-compressed (``*.gz``): :func:`read_bytes` sees through that.
+
+    Raises:
+        UnknownName: no such name in the catalog.
+        SourceMissing: the file is not on this machine and cannot be downloaded; says where to get and put it.
+        HashMismatch: the file is there, but its content is not what the catalog describes.
+        DownloadFailed: the official address did not deliver; says what ``SourceMissing`` says.
+
+    Example:
+        >>> fetch("sts_test", "sample").name
+        'sts_test.csv'
+    """
+    path = locate(name, data_dir, allow_modified=allow_modified)
+    if path is not None:
+        return path
+    catalog = catalog_of(data_dir)
+    entry = catalog.entry(name)
+    obstacle = _obstacle(entry, catalog, data_dir, offline)
+    if obstacle:
+        raise SourceMissing(_missing(entry, data_dir, obstacle))
+    return _downloaded(entry, catalog, data_dir, progress)
+
+
+def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
+    """A verified local copy of a raw file, or None where there is none; never downloads.
+
+    Raises:
+        UnknownName: no such name in the catalog.
+        HashMismatch: the file is there, but its content is not what the catalog describes.
+
+    Example:
+        >>> locate("sts_test", "sample").name
+        'sts_test.csv'
+        >>> locate("flickr30k", "sample") is None
+        True
+    """
+    catalog = catalog_of(data_dir)
+    entry = catalog.entry(name)
+    path = _in_mirror(entry, data_dir)
+    if path is not None:
+        if not allow_modified:
+            verify(path, Expected(entry.sha256, entry.size), _replacement(entry))
+        return path
+    path = _in_cache(entry, catalog)
+    if path is not None:
+        verify(path, expected_of(entry, path), f"Delete {path} to download it again.")
+        pin(entry, path)
+    return path
+
+
+def state(entry: Entry, data_dir: str | Path | None = None) -> State:
+    """Where a raw file stands on this machine; looks at names only, not at content.
+
+    Returns:
+        ``in mirror``; ``present`` (in the cache); ``to download``; ``user-provided`` (absent, and without an address);
+        ``not in edition`` (absent from a mirror folder that stands alone).
+
+    Example:
+        >>> state(load_catalog().entry("sts_test"), "sample")
+        'in mirror'
+    """
+    catalog = catalog_of(data_dir)
+    if _in_mirror(entry, data_dir):
+        return "in mirror"
+    if catalog.edition != OFFICIAL:
+        return "not in edition"
+    if _in_cache(entry, catalog):
+        return "present"
+    return "to download" if entry.url else "user-provided"
+
+
+def _in_mirror(entry: Entry, data_dir: str | Path | None) -> Path | None:
+    folder = mirror_folder(data_dir)
+    if folder is None:
+        return None
+    return next((path for path in (folder / entry.path, folder / f"{entry.path}.gz") if path.is_file()), None)
+
+
+def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
+    path = cache_folder() / entry.path
+    return path if catalog.edition == OFFICIAL and path.is_file() else None
+
+
+def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offline: bool | None) -> str:
+    """Why the file cannot be downloaded; empty where it can."""
+    if catalog.edition != OFFICIAL:
+        return f"the edition {catalog.edition!r} in {mirror_folder(data_dir)} stands alone and does not hold it"
+    if entry.derived_from:
+        return f"it has no address of its own, being derived from {' and '.join(entry.derived_from)}"
+    if entry.url is None:
+        return "it has no official address: it is the user's own file"
+    reason = offline_reason(offline)
+    return f"downloads are off ({reason})" if reason else ""
+
+
+def _downloaded(entry: Entry, catalog: Catalog, data_dir: str | Path | None, progress: bool) -> Path:
+    from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
+
+    archive = catalog.archives[entry.archive] if entry.archive else None
+    try:
+        return download(entry, archive, cache_folder(), progress=progress)
+    except DownloadFailed as error:
+        raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
+
+
+def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
+    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), cache_folder()) if place)
+    return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
+
+
+def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
+    """Where to get a raw file and where to put it, in lines for the end of an error.
+
+    Example:
+        >>> print(where_from(load_catalog().entry("sts_val"), ".").splitlines()[2])
+          put it at: cxc/sts_val.csv (or the same with .gz)
+    """
+    folder = mirror_folder(data_dir)
+    address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
+    return "\n".join(
+        [
+            f"  official address: {address}",
+            f"  sha256: {entry.sha256 or 'not published'}",
+            f"  put it at: {(folder or Path('MIRROR')) / entry.path} (or the same with .gz)",
+            "Name the mirror folder with --data-dir or CXC_ECCV_DATA.",
+        ]
+    )
+
+
+def _replacement(entry: Entry) -> str:
+    source = f"the official file ({entry.url})" if entry.url else "the original"
+    return f"Replace it by {source}, or use it knowingly with --allow-modified (allow_modified=True)."
+
+
+SHA256 = re.compile(rb"[0-9a-f]{64}")
+
+
+def record_of(file: Path) -> Path:
+    """The file beside ``file`` that keeps its hash, in the form of ``sha256sum``.
+
+    Example:
+        >>> record_of(Path("coco/dataset_coco.json")).name
+        'dataset_coco.json.sha256'
+    """
+    return file.with_name(f"{file.name}.sha256")
+
+
+def expected_of(item: Entry | Archive, file: Path) -> Expected:
+    """What a cached file must hold: the catalog's hash, else the recorded one, else unknown.
+
+    Raises:
+        MalformedSource: the record holds no hash.
+    """
+    if item.sha256 is not None or not record_of(file).is_file():
+        return Expected(item.sha256, item.size)
+    record = record_of(file)
+    words = record.read_bytes().split()[:1]
+    if not words or not SHA256.fullmatch(words[0]):
+        expected = f"the sha256 of {file.name}; delete both to download it again"
+        raise MalformedSource(record, "", shown(words[0]) if words else "an empty file", expected)
+    return Expected(words[0].decode(), item.size)
+
+
+def pin(item: Entry | Archive, file: Path) -> None:
+    """Record the hash of a cached file, where the catalog has none and nothing is recorded yet."""
+    record = record_of(file)
+    if item.sha256 is not None or record.is_file():
+        return
+    draft = record.with_name(f"{record.name}.{os.getpid()}.part")
+    # A cache prepared by someone else may be read-only: then there is nothing to enforce, and no reason to fail.
+    with suppress(PermissionError):
+        with open_own(draft) as sink:
+            sink.write(f"{sha256_of(file)}  {file.name}\n".encode())
+        draft.replace(record)

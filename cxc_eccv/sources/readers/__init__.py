@@ -1,0 +1,1 @@
+"""Raw file to typed table, a reader per source."""

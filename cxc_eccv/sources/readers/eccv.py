@@ -1,0 +1,70 @@
+"""ECCV Caption (arXiv 2204.03359): verified positives, the order of the test captions, invalid items."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.readers.reading import integer, read_json, shown
+
+__all__ = ["UNREACHABLE_CAPTIONS", "invalid_items", "read_positives"]
+
+UNREACHABLE_CAPTIONS = (144675, 467259)
+"""Captions that eccv_image_to_caption.json names although they are outside the Karpathy 25,000."""
+
+
+def read_positives(path: Path) -> pa.Table:
+    """Read one file of ``{query id: [positive ids]}``.
+
+    Returns:
+        ``query_id``, ``item_id`` int64, in file order.
+
+    Raises:
+        MalformedSource: another layout, an id that is no whole number, a query without positives, a
+            positive given twice for one query.
+    """
+    data = read_json(path)
+    if not isinstance(data, dict) or not data:
+        raise MalformedSource(path, "", shown(data), "an object {query id: [positive ids]}")
+    for query, items in data.items():
+        _check_query(path, query, items)
+    lengths = [len(items) for items in data.values()]
+    queries = np.repeat(np.array([int(query) for query in data], dtype=np.int64), lengths)
+    found = np.fromiter((item for items in data.values() for item in items), np.int64, sum(lengths))
+    return pa.table({"query_id": queries, "item_id": found})
+
+
+def _check_query(path: Path, query: str, items: object) -> None:
+    place = f"key {shown(query)}"
+    if not (query.isascii() and query.isdigit() and len(query) < 19):
+        raise MalformedSource(path, place, "this key", "a whole number")
+    if not isinstance(items, list) or not items:
+        raise MalformedSource(path, place, shown(items), "a list of at least one positive id")
+    for item in items:
+        integer(path, place, item)
+    if len(set(items)) < len(items):
+        raise MalformedSource(path, place, "a positive twice", "every positive once")
+
+
+def invalid_items() -> pa.Table:
+    """Captions and images that ECCV Caption removed from the Karpathy test split (its appendix C.1).
+
+    Returns:
+        ``kind`` (``caption`` or ``image``), ``id`` int64, ``reason`` string.
+
+    Example:
+        >>> invalid_items().num_rows
+        33
+        >>> invalid_items().filter((pa.compute.field("kind") == "image"))["id"].to_pylist()
+        [578492]
+    """
+    text = (resources.files("cxc_eccv.sources") / "invalid_items.toml").read_text(encoding="utf-8")
+    groups = tomllib.loads(text)["group"]
+    rows = [{"kind": g["kind"], "id": item, "reason": g["reason"]} for g in groups for item in g["ids"]]
+    schema = pa.schema([("kind", pa.string()), ("id", pa.int64()), ("reason", pa.string())])
+    return pa.Table.from_pylist(rows, schema=schema)

@@ -1,0 +1,145 @@
+"""Entailment pairs: an image with premise captions entails a hypothesis caption, or does not.
+
+Three layouts are read: this package's (CSV or JSONL with ``image``, ``premise``, ``hypothesis``, ``label`` and
+optionally ``image_id``, ``hypothesis_id``, ``votes``), SNLI-VE's JSONL and e-SNLI-VE's CSV.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.readers.reading import integer, parse_json, read_csv, read_lines, shown
+
+__all__ = ["SCHEMA", "EntailmentPairs", "read_entailment"]
+
+SCHEMA = pa.schema(
+    [
+        ("image", pa.string()),
+        ("image_id", pa.int64()),
+        ("premise", pa.list_(pa.string())),
+        ("hypothesis", pa.string()),
+        ("hypothesis_id", pa.int64()),
+        ("label", pa.int8()),
+        ("gold_label", pa.string()),
+        ("votes", pa.list_(pa.string())),
+        ("pair_id", pa.string()),
+    ]
+)
+
+ALIASES = {
+    "image": ("image", "Flickr30kID", "Flickr30K_ID", "Flikr30kID", "file_name"),
+    "image_id": ("image_id",),
+    "premise": ("premise", "premises", "premise_captions", "sentence1"),
+    "hypothesis": ("hypothesis", "sentence2"),
+    "hypothesis_id": ("hypothesis_id",),
+    "label": ("label", "gold_label"),
+    "votes": ("votes", "annotator_labels"),
+    "pair_id": ("pair_id", "pairID"),
+}
+"""Column of this package to the names it goes by, ours first."""
+
+DIGITS = re.compile("[0-9]{1,18}")
+
+LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradiction": 0, "false": 0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntailmentPairs:
+    """Labelled pairs.
+
+    Attributes:
+        table: columns of ``SCHEMA``; ``label`` is 1 (entails) or 0; ``gold_label`` keeps the raw text.
+        left_out: rule to the number of rows it left out.
+    """
+
+    table: pa.Table
+    left_out: Mapping[str, int]
+
+
+def read_entailment(path: Path) -> EntailmentPairs:
+    """Read labelled pairs from CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not.
+
+    Rows whose annotators reached no majority (``gold_label`` ``-``) are left out and counted.
+
+    Raises:
+        MalformedSource: a missing column, an unknown label, an unreadable cell, a pair given twice.
+    """
+    rows: list[dict[str, Any]] = []
+    left_out: Counter[str] = Counter()
+    seen: dict[tuple[object, ...], str] = {}
+    for place, record in _records(path):
+        row = _row(path, place, record)
+        if row["gold_label"] == "-":
+            left_out["no majority among the annotators"] += 1
+            continue
+        identity = (row["pair_id"],) if row["pair_id"] else (row["image"], row["hypothesis"])
+        if identity in seen:
+            raise MalformedSource(
+                path, place, f"pair {shown(identity)} again (first: {seen[identity]})", "every pair once"
+            )
+        seen[identity] = place
+        rows.append(row)
+    if not rows:
+        raise MalformedSource(path, "", "no labelled pair", "at least one")
+    return EntailmentPairs(pa.Table.from_pylist(rows, schema=SCHEMA), dict(left_out))
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if ".csv" in path.suffixes:
+        for number, record in enumerate(read_csv(path).to_pylist()):
+            yield f"line {number + 2}", {key: _cell(path, number + 2, key, value) for key, value in record.items()}
+        return
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        record = parse_json(line, path, number)
+        if not isinstance(record, dict):
+            raise MalformedSource(path, f"line {number}", shown(record), "a JSON object")
+        yield f"line {number}", record
+
+
+def _cell(path: Path, line: int, name: str, value: str) -> object:
+    """A cell's value; a list of premises or votes is JSON."""
+    listed = value.startswith("[") and name in (*ALIASES["premise"], *ALIASES["votes"])
+    return parse_json(value, path, line) if listed else value
+
+
+def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, aliases in ALIASES.items():
+        present = [alias for alias in aliases if record.get(alias) not in (None, "")]
+        if not present and name in ("image", "hypothesis", "label"):
+            raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
+        found[name] = record[present[0]] if present else None
+    gold = (_name(path, f"{place}, label", found["label"]) or "").strip().lower()
+    if gold not in LABELS and gold != "-":
+        raise MalformedSource(path, place, f"label {shown(found['label'])}", f"one of {sorted(LABELS)} or '-'")
+    for name in ("image", "hypothesis", "pair_id"):
+        found[name] = _name(path, f"{place}, {name}", found[name])
+    for name in ("image_id", "hypothesis_id"):
+        value = found[name]
+        if value is not None:
+            written = isinstance(value, str) and DIGITS.fullmatch(value)
+            found[name] = integer(path, f"{place}, {name}", int(value) if written else value)
+    for name in ("premise", "votes"):
+        value = found[name] or []
+        items = value if isinstance(value, list) else [value]
+        found[name] = [_name(path, f"{place}, {name}", item) for item in items]
+    return found | {"label": LABELS.get(gold), "gold_label": gold}
+
+
+def _name(path: Path, place: str, value: object) -> str | None:
+    """A text, or the text of a number: files name images and annotators in both ways."""
+    if value is None or isinstance(value, str):
+        return value
+    if type(value) not in (int, bool):
+        raise MalformedSource(path, place, shown(value), "a text")
+    return str(value)

@@ -1,0 +1,281 @@
+"""Opening raw files: every fault becomes a MalformedSource that names file, place, found and expected."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.download.content import read_bytes
+from cxc_eccv.types import IntArray
+from cxc_eccv.types.npy import array_of_npy
+
+__all__ = [
+    "first_duplicate",
+    "integer",
+    "parse_ids",
+    "parse_json",
+    "read_csv",
+    "read_ids",
+    "read_json",
+    "read_lines",
+    "read_text",
+    "require_keys",
+    "shown",
+    "text",
+]
+
+CELL = re.compile(r'([^",]*|"[^"]*(?:""[^"]*)*"),')
+"""A CSV cell and the comma that ends it; quotes stand around the whole cell."""
+
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+LARGEST_ID = 2**63 - 1
+
+
+def read_text(path: Path) -> str:
+    """The file as UTF-8 text, un-gzipped where it is compressed.
+
+    Raises:
+        MalformedSource: empty, or not UTF-8.
+    """
+    data = read_bytes(path)
+    if not data.strip():
+        raise MalformedSource(path, "", "an empty file", "content")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        found = f"byte {data[error.start]:#04x} at offset {error.start}"
+        raise MalformedSource(path, f"line {line}", found, "UTF-8 text") from None
+
+
+def read_lines(path: Path) -> list[str]:
+    r"""The file's lines, ended by ``\n`` or ``\r\n``; blank lines at its end are dropped.
+
+    Raises:
+        MalformedSource: empty, not UTF-8, or with a character that no line of text holds (NUL, a carriage return alone,
+            as in the files of old Macs).
+    """
+    # str.splitlines would also break at separators that stand inside a sentence.
+    content = read_text(path).replace("\r\n", "\n").rstrip("\n")
+    for character, name in (("\r", "a carriage return without a line feed"), ("\0", "a NUL character")):
+        place = content.find(character)
+        if place >= 0:
+            line = content.count("\n", 0, place) + 1
+            raise MalformedSource(path, f"line {line}", name, r"text in lines that end in \n or \r\n")
+    return content.split("\n")
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
+    """The file's JSON value; a key given twice is an error, not an overwrite.
+
+    Raises:
+        MalformedSource: empty, not UTF-8, not JSON (a truncated file, say), a duplicated key, a number that is none
+            (``NaN``) or has thousands of digits, a half of a surrogate pair, nesting without end.
+    """
+    return parse_json(read_text(path), path)
+
+
+def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
+    """The JSON value of a text that stands in ``path``, as strictly as :func:`read_json`.
+
+    Args:
+        content: the text.
+        path: the file, for the error.
+        line: which line of it the text is, for the error; None where it is the whole file.
+    """
+    prefix = "" if line is None else f"line {line}"
+
+    def refuse(place: str, found: str, expected: str) -> MalformedSource:
+        return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
+
+    def no_constant(name: str) -> None:
+        raise refuse("", name, "finite numbers")
+
+    def no_duplicate(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table = dict(pairs)
+        if len(table) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+            raise refuse(f"key {shown(twice)}", "it twice", "every key once")
+        return table
+
+    try:
+        value = json.loads(content, object_pairs_hook=no_duplicate, parse_constant=no_constant)
+        if SURROGATE.search(content):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
+        cut = " (the file seems to be cut off)" if error.pos >= len(content.rstrip()) - 1 else ""
+        raise refuse(place, f"{error.msg}{cut}", "valid JSON") from None
+    except UnicodeEncodeError as error:
+        half = f"half a surrogate pair, {error.object[error.start]!r}"
+        raise refuse("", half, "Unicode text") from None
+    except RecursionError:
+        raise refuse("", "lists or objects nested without end", "a few levels") from None
+    except ValueError:  # Python converts no integer of more than 4,300 digits.
+        raise refuse("", "a number of thousands of digits", "numbers of 64 bits") from None
+    return value
+
+
+def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:
+    """``record``, if it is a JSON object with these keys.
+
+    Raises:
+        MalformedSource: it is something else, or lacks a key.
+    """
+    if not isinstance(record, dict):
+        raise MalformedSource(path, place, shown(record), "an object")
+    for key in keys:
+        if key not in record:
+            raise MalformedSource(path, place, f"keys {shown(sorted(record))}", f"a key {key!r}")
+    return record
+
+
+def integer(path: Path, place: str, value: object, least: int = 0) -> int:
+    """``value``, if it is a JSON whole number that an int64 holds; true and false are none.
+
+    Raises:
+        MalformedSource: it is something else.
+    """
+    if type(value) is not int or not least <= value <= LARGEST_ID:
+        raise MalformedSource(path, place, shown(value), f"a whole number from {least} to 2^63 - 1")
+    return value
+
+
+def text(path: Path, place: str, value: object) -> str:
+    """``value``, if it is a JSON string.
+
+    Raises:
+        MalformedSource: it is something else.
+    """
+    if not isinstance(value, str):
+        raise MalformedSource(path, place, shown(value), "a text")
+    return value
+
+
+def shown(value: object) -> str:
+    r"""A value as an error shows it: on one line, and not all of a long one.
+
+    Example:
+        >>> shown("a\nb"), shown(10**50), shown([1] * 1000)[-9:]
+        ("'a\\nb'", 'a number of more than 40 digits', ', 1, 1, …')
+    """
+    if type(value) is int and abs(value) > 10**40:
+        return "a number of more than 40 digits"
+    try:
+        whole = repr(value)
+    except (RecursionError, ValueError):
+        return type(value).__name__
+    return whole if len(whole) <= 60 else f"{whole[:60]} …"
+
+
+def read_csv(path: Path, columns: Sequence[str] = ()) -> pa.Table:
+    """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file.
+
+    A quoted cell stands on one line: a quote that is never closed would else swallow the rows after it.
+
+    Args:
+        path: a CSV file with a header line.
+        columns: names the header must hold; more are kept.
+
+    Raises:
+        MalformedSource: empty, not UTF-8, a missing or repeated column, a row with too few or too many cells, a quote
+            inside a cell or without its partner.
+    """
+    header, *rows = (_cells(path, number, line) for number, line in enumerate(read_lines(path), start=1))
+    for number, name in enumerate(header):
+        if name in header[:number]:
+            raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
+    missing = [name for name in columns if name not in header]
+    if missing:
+        raise MalformedSource(path, "line 1", f"columns {shown(header)}", f"a column {missing[0]!r}")
+    if not rows:
+        raise MalformedSource(path, "", "a header and no rows", "at least one row")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            expected = f"rows of {len(header)} cells"
+            raise MalformedSource(path, f"line {number}", f"{len(row)} cells", expected)
+    return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names=header)
+
+
+def _cells(path: Path, number: int, line: str) -> list[str]:
+    if '"' not in line:
+        return line.split(",")
+    cells = [match[1] for match in CELL.finditer(f"{line},")]
+    if sum(map(len, cells)) + len(cells) != len(line) + 1:
+        expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
+        raise MalformedSource(path, f"line {number}", f"a stray or unclosed quote in {shown(line)}", expected)
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
+
+
+def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expected: str) -> IntArray:
+    """(N,) int64 ids taken from a column of texts.
+
+    Args:
+        path: the file, for the error.
+        column: strings.
+        name: the column's name, for the error.
+        pattern: regular expression with one group ``id`` of digits.
+        expected: what a right text looks like, for the error.
+
+    Raises:
+        MalformedSource: the first text that does not match.
+    """
+    parts = pc.extract_regex(column, pattern=pattern)
+    bad = np.flatnonzero(np.asarray(pc.is_null(parts)))
+    if bad.size:
+        place = f"line {bad[0] + 2}, column {name!r}"
+        raise MalformedSource(path, place, shown(column[bad[0]].as_py()), expected)
+    ids = pc.cast(pc.struct_field(parts, "id"), pa.int64())
+    return np.asarray(ids, dtype=np.int64)
+
+
+def read_ids(path: Path) -> IntArray:
+    """(N,) unique int64 ids of an ``.npy`` file.
+
+    Raises:
+        MalformedSource: not an npy file, pickled objects, not a row of integers from 0 on, a duplicated id, bytes
+            after the array.
+    """
+    data = read_bytes(path)
+    try:
+        array = array_of_npy(io.BytesIO(data), len(data))
+    except ValueError as error:
+        raise MalformedSource(path, "", str(error), "an npy file of integers") from None
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        found = f"{array.dtype} of shape {array.shape}"
+        raise MalformedSource(path, "", found, "integers of shape (N,), N > 0")
+    beyond = np.flatnonzero((array < 0) | (array > LARGEST_ID))
+    if beyond.size:
+        raise MalformedSource(path, f"position {beyond[0]}", f"id {array[beyond[0]]}", "ids from 0 to 2^63 - 1")
+    ids = array.astype(np.int64)
+    twice = first_duplicate(ids)
+    if twice is not None:
+        raise MalformedSource(path, f"position {twice}", f"id {ids[twice]} a second time", "every id once")
+    return ids
+
+
+def first_duplicate(values: IntArray) -> int | None:
+    """Position of the first value that occurred before, or None.
+
+    Example:
+        >>> first_duplicate(np.array([5, 3, 5, 3]))
+        2
+        >>> first_duplicate(np.array([5, 3])) is None
+        True
+    """
+    _, first = np.unique(values, return_index=True)
+    again = np.ones(values.size, dtype=bool)
+    again[first] = False
+    places = np.flatnonzero(again)
+    return int(places[0]) if places.size else None

@@ -1,0 +1,142 @@
+"""Sentence pairs with a human score: SemEval STS 2012-2016, the STS Benchmark, SICK."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.readers.reading import read_lines, shown
+from cxc_eccv.types import FloatArray
+
+__all__ = ["SentencePairs", "read_semeval", "read_sick", "read_stsb"]
+
+Row = tuple[str, str, float, str, str]
+
+SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
+STSB_CELLS = (7, 9)
+"""Genre, file, year, number, score, two sentences; some rows name the sources of the two sentences as well."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentencePairs:
+    """Scored pairs of one file.
+
+    Attributes:
+        table: ``left``, ``right`` (texts as they are in the file), ``score`` float64, ``file`` and ``year`` (the
+            subtask that a row of the STS Benchmark comes from; empty elsewhere).
+        unscored: rows without a score, which are in no table.
+    """
+
+    table: pa.Table
+    unscored: int = 0
+
+    @property
+    def left(self) -> list[str]:
+        """The N first sentences."""
+        return list(self.table["left"].to_pylist())
+
+    @property
+    def right(self) -> list[str]:
+        """The N second sentences."""
+        return list(self.table["right"].to_pylist())
+
+    @property
+    def scores(self) -> FloatArray:
+        """(N,) float64."""
+        return np.asarray(self.table["score"], dtype=np.float64)
+
+    def of(self, file: str, year: str) -> SentencePairs:
+        """The pairs of one subtask of the STS Benchmark."""
+        names, years = (self.table[column].to_pylist() for column in ("file", "year"))
+        kept = [a == file and b == year for a, b in zip(names, years, strict=True)]
+        return SentencePairs(self.table.filter(pa.array(kept)))
+
+
+def read_semeval(path: Path) -> SentencePairs:
+    r"""One subtask: score, sentence 1, sentence 2, tab separated; a row with an empty score was never scored.
+
+    Raises:
+        MalformedSource: a row of other cells, a score outside [0, 5], no scored row.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "images.test.tsv"
+        ...     _ = file.write_text("4.40\tA pair of dogs.\tTwo dogs.\n\tA dog.\tA cat.\n")
+        ...     pairs = read_semeval(file)
+        >>> pairs.scores.tolist(), pairs.unscored
+        ([4.4], 1)
+    """
+    scored, unscored = [], 0
+    for place, cells in _cells(path, (3,)):
+        if cells[0].strip():
+            scored.append((cells[1], cells[2], _score(path, place, cells[0], 0), "", ""))
+        else:
+            unscored += 1
+    return SentencePairs(_table(path, scored), unscored)
+
+
+def read_stsb(path: Path) -> SentencePairs:
+    """A split of the STS Benchmark.
+
+    Raises:
+        MalformedSource: a row of other cells, a score outside [0, 5].
+    """
+    return SentencePairs(
+        _table(
+            path,
+            [
+                (cells[5], cells[6], _score(path, place, cells[4], 0), cells[1], cells[2])
+                for place, cells in _cells(path, STSB_CELLS)
+            ],
+        )
+    )
+
+
+def read_sick(path: Path) -> SentencePairs:
+    """A split of SICK, with its relatedness scores.
+
+    Raises:
+        MalformedSource: another header, a row of other cells, a score outside [1, 5].
+    """
+    rows = _cells(path, (5,))
+    place, header = next(rows)
+    if header != SICK_HEADER:
+        raise MalformedSource(path, place, f"columns {shown(header)}", f"columns {SICK_HEADER}")
+    return SentencePairs(
+        _table(path, [(cells[1], cells[2], _score(path, place, cells[3], 1), "", "") for place, cells in rows])
+    )
+
+
+def _cells(path: Path, widths: Sequence[int]) -> Iterator[tuple[str, list[str]]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line:
+            continue
+        cells = line.split("\t")
+        if len(cells) not in widths:
+            expected = f"{' or '.join(map(str, widths))} cells between tabs"
+            raise MalformedSource(path, f"line {number}", f"{len(cells)} cells", expected)
+        yield f"line {number}", cells
+
+
+def _score(path: Path, place: str, text: str, lowest: int) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not lowest <= score <= 5:
+        raise MalformedSource(path, place, f"score {shown(text)}", f"a number in [{lowest}, 5]")
+    return score
+
+
+def _table(path: Path, rows: Sequence[Row]) -> pa.Table:
+    if not rows:
+        raise MalformedSource(path, "", "no scored pair", "at least one")
+    left, right, scores, files, years = zip(*rows, strict=True)
+    return pa.table({"left": left, "right": right, "score": scores, "file": files, "year": years})
