@@ -1,4 +1,4 @@
-"""What one dataset config declares: its rows, features and the text of its card."""
+"""What one dataset config declares: its rows, features and the text of its card; and all declarations by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that need an extra say which one where it is not installed."""
+"""Commands that need an extra say which one where it is not installed; the model classes it brings are registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""evaluate: the main job, from a run to a report."""
+"""The public calls: a run, dicts of rankings, or ranks from elsewhere, to a report."""
 
 from __future__ import annotations
 

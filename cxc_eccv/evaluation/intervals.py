@@ -1,4 +1,4 @@
-"""Confidence intervals: a bootstrap over images that keeps the captions of one image together."""
+"""Confidence intervals: a bootstrap over images that keeps the captions of one image together, and Wilson's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a run and requests to what metrics are computed from, with as few passes over the scores as possible."""
+"""From a run and requests to what metrics are computed from, in as few passes over the scores as possible."""
 
 from __future__ import annotations
 

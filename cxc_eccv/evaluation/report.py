@@ -1,4 +1,4 @@
-"""From what was measured to a report."""
+"""From what was measured to a report, with its provenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report.json: a report as text and back."""
+"""report.json and per_query.parquet: a report as text and back, the value of every query as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks and parts a run is asked for, and why some cannot be computed."""
+"""Which tasks, parts and metrics a run is asked for, and why others cannot be computed."""
 
 from __future__ import annotations
 

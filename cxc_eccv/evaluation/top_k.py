@@ -1,4 +1,4 @@
-"""Top items of rankings beside their judgments: how many are judged, and which queries have any."""
+"""Top items of rankings beside their judgments, and what is done with pairs that nobody judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each source says of a pair: one Evidence per source and direction."""
+"""What each source says of a pair: one Evidence per source and direction, entailment hypotheses among them."""
 
 from __future__ import annotations
 

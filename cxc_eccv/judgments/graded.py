@@ -1,4 +1,4 @@
-"""Judgments with gains: CxC ratings for nDCG, entailment labels for Entail@K."""
+"""Judgments with gains: CxC ratings for nDCG, entailment labels for Entail@K; and rated pairs for correlations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spearman's rank correlation by counting: values become integer codes once, ranks are sums of counts."""
+"""Spearman's rank correlation by counting, over all pairs or over drawn ones: values become integer codes once."""
 
 from __future__ import annotations
 

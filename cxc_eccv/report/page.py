@@ -1,4 +1,4 @@
-"""What the Markdown and the HTML report show, gathered once for both."""
+"""What the Markdown and the HTML report show, gathered once for both: tables, caveats, where the numbers come from."""
 
 from __future__ import annotations
 

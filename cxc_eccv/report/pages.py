@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page: no script, no font, no image from elsewhere."""
+"""The page as Markdown, and as one self-contained HTML file: no script, no font, no image from elsewhere."""
 
 from __future__ import annotations
 

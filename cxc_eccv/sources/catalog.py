@@ -1,4 +1,4 @@
-"""The records a catalog is made of, and the checks that turn TOML tables into them."""
+"""The catalog of raw files: its records, the checks that turn TOML tables into them, and look-ups by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training rows: several captions of one image, and its features where there are some."""
+"""Training rows: several captions of one image as characters, its features where there are some, in batches."""
 
 from __future__ import annotations
 

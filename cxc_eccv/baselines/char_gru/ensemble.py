@@ -1,4 +1,4 @@
-"""Several snapshots as one model: the mean of their unit vectors."""
+"""Snapshots with their scores, and the best of them as one model: the mean of their unit vectors."""
 
 from __future__ import annotations
 

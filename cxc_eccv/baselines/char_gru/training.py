@@ -1,4 +1,4 @@
-"""Training on captions of the same image, with cycles of the learning rate and a snapshot after each."""
+"""Training on captions of the same image: cycles of the learning rate, and a snapshot after each."""
 
 from __future__ import annotations
 

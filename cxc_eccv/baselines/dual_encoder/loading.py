@@ -1,4 +1,4 @@
-"""The model a run starts from, with what prepares its inputs."""
+"""The model a run starts from, with what prepares its inputs; small backbones for the sample."""
 
 from __future__ import annotations
 

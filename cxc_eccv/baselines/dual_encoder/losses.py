@@ -1,4 +1,4 @@
-"""In-batch softmax losses of dual encoders: functions of a similarity matrix and of who matches whom."""
+"""In-batch softmax losses of dual encoders: over a similarity matrix, by who matches whom, over all processes."""
 
 from __future__ import annotations
 

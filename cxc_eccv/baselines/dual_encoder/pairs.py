@@ -1,4 +1,4 @@
-"""Training pairs: per image a caption, and another caption or the image itself, drawn anew every epoch."""
+"""Training pairs, drawn anew every epoch: per image a caption, and another caption or the image; who matches whom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of a config's rows, as plain JSON values: what a card tells about each split."""
+"""Statistics of a config's rows, as plain JSON values, and the tables a card shows them in."""
 
 from __future__ import annotations
 

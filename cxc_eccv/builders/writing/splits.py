@@ -1,4 +1,4 @@
-"""Builds all configs of one split: the unit of work of a build, in this process or in another."""
+"""All configs of one split, the unit of work of a build, in this process or in others; and what is checked before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bootstrap samples of the scores of two models, drawn together."""
+"""Bootstrap samples of the scores of two models, drawn together, and the tests they carry."""
 
 from __future__ import annotations
 

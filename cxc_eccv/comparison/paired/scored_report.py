@@ -1,4 +1,4 @@
-"""Per-query values of a report, as evaluate keeps them and writes to per_query.parquet."""
+"""A report with the per-query values that evaluate keeps and writes to per_query.parquet, and what it was scored on."""
 
 from __future__ import annotations
 

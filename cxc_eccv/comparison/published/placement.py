@@ -1,4 +1,4 @@
-"""A model's place among published models, metric by metric."""
+"""A model's place among published models, metric by metric, and how far metrics agree on the order of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One vector per item out of what a model's forward pass returns."""
+"""One vector per item out of what a model's forward pass returns; as many items at once as memory holds."""
 
 from __future__ import annotations
 

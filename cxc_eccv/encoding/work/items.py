@@ -1,4 +1,4 @@
-"""The captions to encode: an id and a text each."""
+"""The captions and images to encode: an id, and a text or a file, each."""
 
 from __future__ import annotations
 

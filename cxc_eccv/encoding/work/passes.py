@@ -1,4 +1,4 @@
-"""One pass over a side: the shards that are missing, shared out over the processes, and all of them joined."""
+"""One pass over a side: the shards that are missing, shared over the processes and joined, and what was cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Hub, its client and the network answer, told as errors of this package."""
+"""What the Hub, its client and the network answer, told as errors of this package; and how long to wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``.eval_results/cxc_eccv.yaml`` of a model repository: results that the benchmark's leaderboard collects."""
+"""What a submission writes: ``.eval_results/cxc_eccv.yaml`` for the leaderboard, and a card's older model-index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file to upload, with its hashes; refused if it is a link, changes meanwhile, or holds the token."""
+"""Files to upload, with their hashes; refused if one is a link, changes meanwhile, or holds the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a push would change: every file of the folder compared with the repository on the Hub."""
+"""What a push would change: every file of the folder compared with the repository on the Hub, cards merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Geometry of a chart of recall over k; the template draws it as inline SVG."""
+"""Recall over k: its values from ranks, and the geometry that the template draws as inline SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the table of examples as cards to show: a query, its retrieved items, and who calls each right."""
+"""Rows of the table of examples as cards to show: query, retrieved items, thumbnails, who calls each right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flickr8k: five raw texts for each of 8,092 images (``Flickr8k.token.txt``), and the splits of 8,000 of them."""
+"""Flickr8k and Flickr30k: captions by image, and the splits."""
 
 from __future__ import annotations
 
