@@ -64,7 +64,7 @@ def _table(results: list[Result]) -> Sheet:
         rows.append([metric_name(metric), *(_value(result) if result else "" for result in found)])
         styles.append("")
     if any(result.coverage is not None for result in results):
-        rows.append(["judged pairs", *(_coverage(results, direction) for direction in directions)])
+        rows.append(["judged pairs, least", *(_coverage(results, direction) for direction in directions)])
     for label, field in (("queries", "n_queries"), ("ties", "ties")):
         largest = [max(getattr(r, field) for r in results if r.direction == direction) for direction in directions]
         rows.append([label, *(f"{number:,}" for number in largest)])
