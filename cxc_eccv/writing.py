@@ -35,6 +35,9 @@ REMEDIES = {
 }
 
 
+OF_DISKS = (errno.EIO, errno.EROFS)
+"""Beside a full disk; an error of writing to an open file does not name it."""
+
 RUST = re.compile(r"\(os error (\d+)\)")
 """How safetensors and tokenizers end the text of an error that the system gave them."""
 
@@ -205,8 +208,8 @@ def explained(target: Path, own: Path | None = None) -> Iterator[None]:
         own: where it is written meanwhile; None for ``target`` itself.
 
     Raises:
-        WriteFailed: an error of the system about ``own``, or about no file at all; or one of a library that tells of a
-            full disk in words of its own.
+        WriteFailed: an error of the system about ``own``, or of a disk and about no file at all; or one of a library
+            that tells of a full disk in words of its own.
 
     Example:
         >>> with explained(Path("model")):
@@ -261,10 +264,10 @@ def _neighbour(target: Path, role: str) -> Path:
 
 
 def _is_about(error: OSError, own: Path, target: Path) -> bool:
-    """Whether it names a file of the target, or none; one of a connection names none."""
+    """Whether it names a file of the target, or none and is of a disk, not of a connection."""
     named = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
     if not named:
-        return not isinstance(error, ConnectionError)
+        return remedy_of(error) == FULL or error.errno in OF_DISKS
     return any(_concerns(name, own, target) for name in named)
 
 

@@ -165,21 +165,3 @@ def test_a_report_that_cannot_be_written_is_printed(model, tmp_path):
     assert "cannot write" in err
     assert "Free some space there" in err
     assert names(tmp_path) == []
-
-
-def test_a_disk_that_fills_up_is_one_message_in_every_command(model, tmp_path):
-    kept = Path(shutil.copytree(model, tmp_path / "kept"))
-    before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
-    commands = {
-        "build": f"build --data-dir sample --output {kept / 'dataset'}",
-        "report": f"report {kept}",
-        "compare": f"compare {kept} {model} --names a,b --samples 200 --data-dir sample --output {kept}",
-    }
-    for name, arguments in commands.items():
-        statuses, _, err = shell(f"ulimit -f 2; {COMMAND} {arguments}")
-        assert statuses == [2], name
-        assert err.count("cannot write") == 1, err
-        assert "Free some space there" in err, name
-    assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
-    assert names(tmp_path) == ["kept"]
-    assert [path for path in kept.iterdir() if path.name.startswith(".")] == []
