@@ -91,6 +91,13 @@ def test_a_command_names_its_output_and_leaves_the_old_one(demo, told, tmp_path,
     assert not [path for path in kept.iterdir() if path.name.startswith(".")]
 
 
+def test_a_report_that_cannot_be_written_is_printed(demo, tmp_path, capsys):
+    with files_of_at_most(20_000):
+        ended = status("evaluate", str(demo / "ridge.npz"), "--data-dir", "sample", "--output", str(tmp_path / "out"))
+    assert (ended, list(tmp_path.iterdir())) == (2, [])
+    assert "R@10" in capsys.readouterr().out
+
+
 def test_sts(told, tmp_path):
     folder = tmp_path / "mirror"
     folder.mkdir()
