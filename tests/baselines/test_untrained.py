@@ -57,7 +57,9 @@ def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, t
     for path, similarity in zip(features, (None, "dot"), strict=True):
         save_embeddings(path, EmbeddingsRun(make_run(sample_library).images, None, similarity=similarity))
     cases = [("random", Inputs(), "cosine"), ("word_vectors", Inputs(vectors=words), "cosine")]
-    cases += [("image_features", Inputs(features=path), said) for path, said in zip(features, ("cosine", "dot"))]
+    cases += [
+        ("image_features", Inputs(features=path), said) for path, said in zip(features, ("cosine", "dot"), strict=True)
+    ]
     for name, inputs, said in cases:
         report, run = baseline_named(name)(sample_library, "test", inputs)
         assert run.similarity == said

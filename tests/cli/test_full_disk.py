@@ -77,7 +77,13 @@ def contents(folder):
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [*((name, 1_000) for name in COMMANDS), ("build", 20_000), ("baseline", 20_000), ("demo", 48_000), ("demo", 64_000)],
+    [
+        *((name, 1_000) for name in COMMANDS),
+        ("build", 20_000),
+        ("baseline", 20_000),
+        ("demo", 48_000),
+        ("demo", 64_000),
+    ],
 )
 def test_a_command_names_its_output_and_leaves_the_old_one(demo, told, tmp_path, name, size):
     kept = shutil.copytree(demo, tmp_path / "kept")
