@@ -22,6 +22,7 @@ from cxc_eccv.errors import HubError, InvalidOption
 from cxc_eccv.hub.access import Access
 from cxc_eccv.hub.answers import answered
 from cxc_eccv.hub.patience import repeated
+from cxc_eccv.writing import explained
 
 __all__ = ["RemoteFile", "RepoType", "Repository"]
 
@@ -100,7 +101,7 @@ class Repository:
         """Content of a text file at a revision."""
 
         def ask(api: HfApi) -> str:
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder, explained(Path(folder)):
                 file = api.hf_hub_download(
                     self.repo_id,
                     path,
