@@ -30,7 +30,7 @@ def random_run(library: Library, split: str, seed: int = 0) -> EmbeddingsRun:
         Embeddings(ids, random.standard_normal((ids.size, WIDTH), dtype=np.float32))
         for ids in (content.image_ids, content.caption_ids)
     )
-    return EmbeddingsRun(images, captions)
+    return EmbeddingsRun(images, captions, similarity="cosine")
 
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:

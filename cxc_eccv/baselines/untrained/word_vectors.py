@@ -116,7 +116,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     captions = library.captions(split)
     texts = captions["text"].to_pylist()
     encoder = AveragedVectors(read_word_vectors(inputs.vectors, {word for text in texts for word in words(text)}))
-    averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)))
+    averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)), similarity="cosine")
     report = evaluate(averaged, split=split, data_dir=library, per_query=True)
     name = f"averaged word vectors of {inputs.vectors.name}"
     return replace(report, provenance={**report.provenance, "model": name}), averaged

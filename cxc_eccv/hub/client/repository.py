@@ -21,6 +21,7 @@ from huggingface_hub.hf_api import RepoFile
 from cxc_eccv.errors import HubError, InvalidOption
 from cxc_eccv.hub.client.access import Access
 from cxc_eccv.hub.client.answers import answered, repeated
+from cxc_eccv.writing import explained
 
 __all__ = ["RemoteFile", "RepoType", "Repository"]
 
@@ -99,7 +100,7 @@ class Repository:
         """Content of a text file at a revision."""
 
         def ask(api: HfApi) -> str:
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder, explained(Path(folder)):
                 file = api.hf_hub_download(
                     self.repo_id,
                     path,
