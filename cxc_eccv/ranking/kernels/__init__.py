@@ -12,8 +12,7 @@ from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
-    from cxc_eccv.ranking.kernels._kernels import count_columns, multiply_pairs
-    from cxc_eccv.ranking.readers.row_pairs import count_rows
+    from cxc_eccv.ranking.kernels._kernels import count_columns, count_rows, multiply_pairs
 
     COMPILED = True
 except ImportError:
