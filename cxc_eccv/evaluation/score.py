@@ -53,7 +53,9 @@ class Scorer:
                 groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
         found = list(rows)
         for group in groups.values():
-            images = images_behind(group[0][1].ids, self._library, self._split, part.direction, part.task.collection)
+            images = images_behind(
+                group[0][1].ids, self._library, self._split, part.needs[0].direction, part.task.collection
+            )
             bootstrap = None if self._draws is None else ClusterBootstrap(images, self._draws)
             averaged = [place for place, _ in group if rows[place].variant.spec.aggregate == "mean"]
             samples: dict[int, FloatArray] = {}
