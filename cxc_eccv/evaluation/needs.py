@@ -179,7 +179,7 @@ class Need(Generic[Judged]):
         """
         raise NotImplementedError
 
-    def _aggregate(
+    def aggregate(
         self,
         variant: Variant,
         queries: QueryValues,
@@ -188,6 +188,15 @@ class Need(Generic[Judged]):
         coverage: float | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> list[Scored]:
+        """The one number of a metric that has a value for each query: their mean or median.
+
+        Args:
+            variant: the metric.
+            queries: its values.
+            ties: queries that the tie rule touched.
+            coverage: share of judged among the needed pairs, or None where every pair is judged.
+            parameters: what the metric was called with, where that is more than the variant says.
+        """
         values = queries.values
         row = Result(
             self.task.name,
@@ -254,7 +263,7 @@ class Ranks(Need[Judgments]):
         ranks = self._ranks
         values = variant.spec.function(ranks, **variant.parameters)
         best = np.where(np.diff(ranks.indptr) > 0, ranks.best, 0)
-        return self._aggregate(
+        return self.aggregate(
             variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
         )
 
@@ -384,7 +393,7 @@ class TopItems(_FromRows[Judgments]):
                 )
         values = variant.spec.function(top, judgments, **variant.parameters, **options)
         queries = QueryValues(top.query_ids, values)
-        return self._aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+        return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
@@ -425,7 +434,7 @@ class MatchCounts(_FromRows[CategoryMatches]):
         """One number."""
         hits = self._rows.result
         queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
-        return self._aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
 
 
 class PairSimilarities(Need[RatedPairs]):

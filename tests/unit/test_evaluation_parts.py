@@ -295,7 +295,7 @@ class QueryLengths(Need[Judgments]):
         self.lengths = np.linalg.norm(embeddings.vectors[positions_of(self.query_ids, embeddings.ids)[0]], axis=1)
 
     def score(self, variant, settings):
-        return self._aggregate(variant, QueryValues(self.query_ids, variant.spec.function(self.lengths)), ties=0)
+        return self.aggregate(variant, QueryValues(self.query_ids, variant.spec.function(self.lengths)), ties=0)
 
 
 def squared_length(lengths):
