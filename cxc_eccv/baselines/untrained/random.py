@@ -42,5 +42,5 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 
 BASELINE = Baseline(
-    name="random", summary="independent random vectors for images and captions; every task", run=run, takes=("seed",)
+    name="random", summary="random vectors for images and captions; every task", run=run, takes=("seed",)
 )

@@ -124,7 +124,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 BASELINE = Baseline(
     name="word_vectors",
-    summary="mean of the word vectors in a file of yours, GloVe's for example; text-text retrieval and similarity",
+    summary="the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity",
     run=run,
     takes=("vectors",),
 )
