@@ -13,8 +13,7 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.select import Request, Variant
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists.depth import FAR, needed_depth, values_at_known_depth
-from cxc_eccv.ranking.lists.given import GivenRanks
+from cxc_eccv.ranking.lists.depth import FAR, GivenRanks, needed_depth, values_at_known_depth
 from cxc_eccv.ranking.lists.rank_lists import depths_alone, rows_of
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
 from cxc_eccv.ranking.readers.reader import RowReader, too_shallow
@@ -223,9 +222,9 @@ def unsettled(ranks: Ranks, judgments: Judgments, variants: Sequence[Variant]) -
 
     Example:
         >>> from cxc_eccv.evaluation.select import plan_of
-        >>> from cxc_eccv.ranking.lists.given import given_ranks
         >>> from cxc_eccv.registry import task
-        >>> given, qrels = given_ranks([[30, 10]], [[10]]), Judgments.from_pairs([0], [10, 20, 30], [0], [10])
+        >>> qrels = Judgments.from_pairs([0], [10, 20, 30], [0], [10])
+        >>> given = ranks_of_run(RankingsRun.from_dicts({0: [30, 10]}), {"": ("i2t", qrels)})[""]
         >>> list(unsettled(given, qrels, plan_of(task("coco_5k"), None).parts["i2t"]))
         ['recall_at_5', 'recall_at_10']
     """

@@ -67,7 +67,7 @@ class _Bundle:
         for module in self.modules:
             source = self.sources[module]
             nodes = [node for name, node in source.definitions.items() if (module, name) in self.wanted]
-            texts = [self._renamed(source, node) for node in nodes]
+            texts = [self._renamed(source, node) for node in dict.fromkeys(nodes)]  # one may define several names
             sections += [f"# From {module}.", *texts] if texts else []
         return sections
 
@@ -81,8 +81,9 @@ class _Bundle:
             if original is None:
                 self._note_external(name, source.imports[name])
             elif home != SCRIPT and (home, original) not in self.wanted:
-                self.wanted.add((home, original))
-                self._follow(self.sources[home], self.sources[home].definitions[original])
+                definition = self.sources[home].definitions[original]
+                self.wanted.update((home, name) for name in _own_names(self.sources[home], definition))
+                self._follow(self.sources[home], definition)
 
     def _home(self, source: Source, name: str) -> Import:
         """Module and name of the definition behind a name; no name where it comes from outside the package."""
