@@ -19,8 +19,7 @@ from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.metrics.top_gains import TopGains
-from cxc_eccv.ranking.lists.depth import FAR, needed_depth, values_at_known_depth
-from cxc_eccv.ranking.lists.given import GivenRanks
+from cxc_eccv.ranking.lists.depth import FAR, GivenRanks, needed_depth, values_at_known_depth
 from cxc_eccv.ranking.lists.rank_lists import depths_alone, rows_of
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
 from cxc_eccv.ranking.readers.reader import RowReader, too_shallow

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MissingIds
-from cxc_eccv.ranking.lists.given import GivenRanks
+from cxc_eccv.ranking.lists.depth import GivenRanks
 from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.scores.product import Layout
 from cxc_eccv.ranking.tie_rule import positives_last

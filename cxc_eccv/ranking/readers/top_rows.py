@@ -40,7 +40,7 @@ class TopRows:
         self.without_self = judgments.without_self
         in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_own_gallery.any()))
-        self.deepest = self.depth
+        self.deepest: int | None = self.depth
         size = self.gallery_ids.size
         self._judged = judgments.rows * size + judgments.indices  # ascending
         gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import checked_ids, plain_array
+from cxc_eccv.runs.checks import checked_ids, shortened, whole_ids
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.ids import DENSE_SPAN
 
@@ -88,7 +88,10 @@ class RankedLists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
         queries = np.array([_query_id(key, place) for key in lists], dtype=np.int64)
         named, lengths, parts = zip(queries.tolist(), lists.values(), strict=True), [], []
-        while part := [_item_ids(row, place, query) for query, row in itertools.islice(named, LISTS_AT_ONCE)]:
+        while part := [
+            whole_ids(row, f"{place}: the ranking of query {query}")
+            for query, row in itertools.islice(named, LISTS_AT_ONCE)
+        ]:
             lengths += [row.size for row in part]
             parts.append(narrowed(np.concatenate(part)))
         return cls(queries, np.append(0, np.cumsum(lengths)), np.concatenate(parts), place=place, **origin)
@@ -132,22 +135,8 @@ def _query_id(key: object, place: str) -> int:
         if abs(number) <= MOST:
             return number
     raise MalformedRun(
-        f"{place}: query id {_shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
+        f"{place}: query id {shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
     )
-
-
-def _item_ids(row: ArrayLike | Sequence[int], place: str, query: int) -> NDArray[Any]:
-    array = plain_array(place, f"ranking of query {query}", row)
-    if array.ndim == 1 and not array.size:
-        return np.empty(0, dtype=np.int32)
-    # NumPy takes true among numbers for 1.
-    truths = isinstance(row, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, row))
-    beyond = array.dtype == np.uint64 and array.max() > MOST
-    if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
-        raise MalformedRun(
-            f"{place}: the ranking of query {query} is {_shortened(row)}; need a list of whole-number ids, best first"
-        )
-    return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
 
 
 def narrowed(ids: NDArray[Any]) -> NDArray[Any]:
@@ -160,11 +149,6 @@ def narrowed(ids: NDArray[Any]) -> NDArray[Any]:
     limits = np.iinfo(np.int32)
     fits = not ids.size or (ids.min() >= limits.min and ids.max() <= limits.max)
     return ids.astype(np.int32 if fits else np.int64, copy=False)
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 ITEMS_AT_ONCE = 2**18
