@@ -32,7 +32,7 @@ __all__ = [
 HOMES = {
     "Library": "cxc_eccv.sources.library",
     "attach_images": "cxc_eccv.builders.images",
-    "build_folder": "cxc_eccv.builders.writing.folder",
+    "build_folder": "cxc_eccv.builders.writing",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_rankings": "cxc_eccv.evaluation",

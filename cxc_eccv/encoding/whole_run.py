@@ -17,7 +17,7 @@ from cxc_eccv.encoding.work.items import caption_items, image_items
 from cxc_eccv.encoding.work.output_path import checked_output, held, parts_folder
 from cxc_eccv.encoding.work.passes import encoded, warn_of, write_whole
 from cxc_eccv.encoding.work.shards import FolderStore, MemoryStore, Notes
-from cxc_eccv.encoding.work.sides import CaptionSide, ImageSide, Side
+from cxc_eccv.encoding.towers.sides import CaptionSide, ImageSide, Side
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings

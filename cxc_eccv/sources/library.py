@@ -20,7 +20,7 @@ from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, r
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.flickr import read_flickr8k, read_flickr30k, split_flickr8k
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_karpathy
-from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["Library"]

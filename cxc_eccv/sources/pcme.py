@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.reading import read_ids
 
 __all__ = ["read_id_list"]
 

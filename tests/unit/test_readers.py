@@ -12,7 +12,7 @@ from cxc_eccv.sources.readers.cxc import read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import read_positives
 from cxc_eccv.sources.readers.entailment import read_entailment
 from cxc_eccv.sources.readers.karpathy import fold_restval, read_karpathy
-from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.reading import read_ids
 
 HEADER = "caption1,caption2,agg_score,sampling_method\n"
 ROW = "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3.5,c2c_isim\n"

@@ -20,7 +20,7 @@ from cxc_eccv.builders.writing.splits import (
     require_rows,
     run_jobs,
 )
-from cxc_eccv.builders.writing.summary import BuildSummary, NotBuilt, SplitSummary
+from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.writing import replaced_folder
 

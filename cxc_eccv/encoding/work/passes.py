@@ -16,7 +16,7 @@ from tqdm import tqdm
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.encoding.work.output_path import parts_folder
 from cxc_eccv.encoding.work.shards import FolderStore, MemoryStore, Notes, Shard, Store, fingerprint
-from cxc_eccv.encoding.work.sides import Side
+from cxc_eccv.encoding.towers.sides import Side
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file

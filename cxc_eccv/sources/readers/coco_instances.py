@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pycocotools.coco import COCO
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["CategorySets", "read_category_sets", "read_instances"]
