@@ -12,7 +12,7 @@ from cxc_eccv.adapters.inputs import Column, id_lists, number_lists
 from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.metrics.top_gains import TopGains
-from cxc_eccv.ranking.lists.given import GivenRanks, given_ranks
+from cxc_eccv.ranking.lists import GivenRanks, given_ranks
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK
 
 __all__ = ["GradedRankingModule"]

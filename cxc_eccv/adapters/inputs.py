@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.ranking.lists.given import id_array
+from cxc_eccv.ranking.lists import id_array
 
 __all__ = ["Column", "checked_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
 

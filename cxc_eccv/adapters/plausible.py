@@ -12,7 +12,7 @@ from cxc_eccv.adapters.inputs import Column, id_lists
 from cxc_eccv.adapters.module import MetricModule, results_of
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
-from cxc_eccv.ranking.lists.given import given_ranks, id_array
+from cxc_eccv.ranking.lists import given_ranks, id_array
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["PlausibleMatchModule"]

@@ -12,8 +12,7 @@ from cxc_eccv.adapters.inputs import Column, finite_numbers, id_lists, ids, name
 from cxc_eccv.adapters.module import MetricModule, aggregated, label, results_of, variants
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists.depth import values_at_known_depth
-from cxc_eccv.ranking.lists.given import given_ranks
+from cxc_eccv.ranking.lists import given_ranks, values_at_known_depth
 from cxc_eccv.types import RatedPairs
 
 __all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]

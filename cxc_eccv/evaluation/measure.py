@@ -13,13 +13,8 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.select import Request, Variant
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists.depth import FAR, needed_depth, values_at_known_depth
-from cxc_eccv.ranking.lists.given import GivenRanks
-from cxc_eccv.ranking.lists.rank_lists import depths_alone, rows_of
-from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.reader import RowReader, too_shallow
-from cxc_eccv.ranking.readers.similarities import similarities_of_run
-from cxc_eccv.ranking.readers.top_rows import TopRows
+from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
+from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, similarities_of_run, too_shallow
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, RatedPairs
 

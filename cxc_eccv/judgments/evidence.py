@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.entailment import EntailmentPairs
-from cxc_eccv.sources.readers.karpathy import KarpathySplit
+from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, positions_of
 
 __all__ = ["SOURCES", "Evidence", "Matched", "Thresholds", "gather", "item_ids", "match_hypotheses"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.report.charts.rank_bins import BestRanks
+from cxc_eccv.report.charts import BestRanks
 from cxc_eccv.report.wording import count, share, task_name
 from cxc_eccv.types import IntArray, positions_of
 
