@@ -7,7 +7,7 @@ import pytest
 
 from cxc_eccv.judgments.graded import entailed_pairs
 from cxc_eccv.judgments.plausible import plausible_matches
-from cxc_eccv.sources.download.fetch import fetch
+from cxc_eccv.sources.download.access import fetch
 from cxc_eccv.sources.pcme import read_id_list
 from cxc_eccv.sources.readers.coco_instances import read_category_sets, read_instances
 from cxc_eccv.sources.readers.entailment import read_entailment

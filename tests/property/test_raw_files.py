@@ -23,8 +23,8 @@ from cxc_eccv.sources.readers.eccv import read_positives
 from cxc_eccv.sources.readers.entailment import read_entailment
 from cxc_eccv.sources.readers.flickr import read_flickr8k
 from cxc_eccv.sources.readers.karpathy import read_karpathy
-from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.sources.readers.sentence_pairs import read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.reading import read_ids
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from cxc_eccv.encoding.towers.image_encoder import ImageEncoder, ImageInput, Inp
 from cxc_eccv.encoding.towers.pictures import open_picture, picture_mode
 from cxc_eccv.encoding.towers.sides import CaptionSide, ImageSide, done_ahead
 from cxc_eccv.encoding.towers.ten_crops import TenCropInput, TenCrops
-from cxc_eccv.encoding.towers.text_encoder import TextEncoder, encoder_of_texts, text_encoder
+from cxc_eccv.encoding.towers.texts import TextEncoder, encoder_of_texts, text_encoder
 
 __all__ = [
     "CaptionSide",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cxc_eccv.encoding.towers.image_encoder import ImageEncoder, Prepared, prepared_image
-from cxc_eccv.encoding.towers.text_encoder import TextEncoder
+from cxc_eccv.encoding.towers.texts import TextEncoder
 from cxc_eccv.encoding.work import ImageItem, Notes, Shard, image_identity
 from cxc_eccv.types import IntArray
 
