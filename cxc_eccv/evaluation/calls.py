@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import CxcEccvError, MalformedRun, RunTooShallow, raise_all
-from cxc_eccv.evaluation.measure import Ranks, measured, measured_ranks, surely_too_shallow
-from cxc_eccv.evaluation.report import report_of_measured, run_facts, scoring_of
-from cxc_eccv.evaluation.run_ids import Asked, missing_ids, unknown_ids
-from cxc_eccv.evaluation.select import Request, plan_of, requested
-from cxc_eccv.evaluation.settings import Settings, check_split
-from cxc_eccv.evaluation.top_k import Unjudged
+from cxc_eccv.errors import MalformedRun, raise_all
+from cxc_eccv.evaluation.check import find_faults, refuse_to_compute
+from cxc_eccv.evaluation.measure import measure
+from cxc_eccv.evaluation.needs import AnyRanks, Ranks
+from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report
+from cxc_eccv.evaluation.select import Part, plan_of, select
+from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
@@ -95,60 +95,17 @@ def evaluate(
     """
     if not isinstance(run, Run):
         raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
-    scoring = scoring_of(run, similarity=similarity, block_size=block_size, device=device)
+    scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    requests, skipped, refused = requested(run, tasks, library, split, metrics)
-    asked = [one for request in requests for one in request.asked]
-    raise_all([*refused, *_unfit(run, requests, asked, library, named=tasks != "all", strict=metrics is not None)])
-    found = measured(
-        run, requests, similarity=scoring["similarity"], block_size=block_size, progress=progress, device=device
-    )
-    report = report_of_measured(
-        found,
-        library,
-        split,
-        settings,
-        metrics=metrics,
-        skipped=skipped,
-        run=run_facts(run, asked),
-        **scoring,
-    )
+    parts, skipped, refused = select(run, tasks, library, split, metrics)
+    raise_all([*refused, *find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)])
+    measure(run, parts, similarity=scoring["similarity"], block_size=block_size, progress=progress, device=device)
+    facts = describe_run(run, parts)
+    report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring)
     _refuse_empty_tasks(report, tasks)
     return report
-
-
-def _unfit(
-    run: Run, requests: Sequence[Request], asked: Sequence[Asked], library: Library, *, named: bool, strict: bool
-) -> list[CxcEccvError]:
-    """All that is wrong with a run, as far as it can be told before the long pass over its scores or rankings.
-
-    Args:
-        run: the model's results.
-        requests: what would be measured.
-        asked: the ids that this needs.
-        library: the raw sources.
-        named: whether the tasks were named, so that one of which nothing can be computed is an error.
-        strict: whether the metrics were named, so that each must be computed.
-    """
-    missing = missing_ids(run, asked)
-    unknown = unknown_ids(run, asked, library, [request.task.collection for request in requests])
-    if missing or not (named or strict):
-        return missing + unknown
-    shallow = {request.key: surely_too_shallow(run, request) for request in requests}
-    if strict:
-        return unknown + [error for own in shallow.values() for error in own.values()]
-    errors: list[CxcEccvError] = []
-    for name in dict.fromkeys(request.task.name for request in requests):
-        own = [request for request in requests if request.task.name == name]
-        if all(variant.label in shallow[one.key] for one in own for variant in one.variants):
-            errors.append(_cannot_be_computed(name, [str(e) for one in own for e in shallow[one.key].values()]))
-    return unknown + errors
-
-
-def _cannot_be_computed(name: str, reasons: Iterable[str]) -> RunTooShallow:
-    return RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
@@ -159,7 +116,7 @@ def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
     reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
     names = dict.fromkeys(key.partition("/")[0] for key in reasons)
     own = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
-    raise_all(_cannot_be_computed(name, why) for name, why in own.items())
+    raise_all(refuse_to_compute(name, why) for name, why in own.items())
 
 
 def evaluate_rankings(
@@ -196,7 +153,7 @@ def evaluate_rankings(
 
 
 def report_of_ranks(
-    ranked: Mapping[str, tuple[Judgments, Ranks]],
+    ranked: Mapping[str, tuple[Judgments, AnyRanks]],
     library: Library,
     split: str,
     *,
@@ -229,11 +186,12 @@ def report_of_ranks(
         1.0
     """
     check_split(split)
-    measured = []
+    parts = []
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
-        variants = plan_of(task(name), metrics).parts[direction]
-        measured.append(measured_ranks(Request(task(name), direction, variants, {"ranks": judgments}), ranks))
-    return report_of_measured(
-        measured, library, split, settings or Settings(), metrics=metrics, skipped=skipped, **provenance
-    )
+        plan = plan_of(task(name), metrics)
+        variants = [variant for variant in plan.parts[direction] if variant.need is Ranks]
+        need = Ranks(plan.task, direction, judgments, variants)
+        need.settle(ranks)
+        parts.append(Part(plan, direction, (need,)))
+    return make_report(parts, library, split, settings or Settings(), skipped=skipped, **provenance)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluation.score import Scored
+from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.types import Report, Result
 
 __all__ = ["PER_QUERY_SCHEMA", "per_query_table", "report_from_json", "report_to_json"]
@@ -58,13 +58,13 @@ def report_from_json(text: str) -> Report:
         content = json.loads(text)
         if content.get("schema") != SCHEMA:
             raise DataError(f"not a report.json of schema {SCHEMA}: schema is {content.get('schema')!r}")
-        results = tuple(_result(entry) for entry in content["results"])
+        results = tuple(_make_result(entry) for entry in content["results"])
         return Report(results, content["skipped"], content["provenance"])
     except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
         raise DataError(f"not a report.json of schema {SCHEMA}: {type(error).__name__}: {error}") from None
 
 
-def _result(entry: dict[str, Any]) -> Result:
+def _make_result(entry: dict[str, Any]) -> Result:
     return Result(**{name: value for name, value in entry.items() if name != "key"})
 
 
@@ -86,30 +86,30 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     """One row per metric and query, in the order of the report.
 
     Args:
-        scored: metrics of directions.
+        scored: numbers, of which those that aggregate over queries are taken.
 
     Returns:
         ``query_id``, ``task``, ``direction``, ``metric``, ``value``, ``best_rank`` (of the query's best positive; null
         where none was found or no positives are ranked), ``cluster`` (the image behind the query, by which intervals
         resample).
     """
-    return pa.Table.from_batches([_rows(one) for one in scored], schema=PER_QUERY_SCHEMA)
+    batches = [_make_rows(row, row.queries) for row in scored if row.queries is not None]
+    return pa.Table.from_batches(batches, schema=PER_QUERY_SCHEMA)
 
 
-def _rows(scored: Scored) -> pa.RecordBatch:
-    values, result = scored.values, scored.result
-    size = values.query_ids.size
-    best = np.zeros(size, dtype=np.int64) if values.best_ranks is None else values.best_ranks
-    names = [_repeated(name, size) for name in (result.task, result.direction, result.metric)]
+def _make_rows(scored: Scored, queries: QueryValues) -> pa.RecordBatch:
+    result, size = scored.result, queries.ids.size
+    best = np.zeros(size, dtype=np.int64) if queries.best_ranks is None else queries.best_ranks
+    names = [_repeat(name, size) for name in (result.task, result.direction, result.metric)]
     columns = [
-        pa.array(values.query_ids),
+        pa.array(queries.ids),
         *names,
-        pa.array(values.values),
+        pa.array(queries.values),
         pa.array(best, mask=best == 0),
-        pa.array(scored.clusters),
+        pa.array(scored.images),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=PER_QUERY_SCHEMA)
 
 
-def _repeated(name: str, size: int) -> pa.DictionaryArray:
+def _repeat(name: str, size: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, dtype=np.int32)), [name])

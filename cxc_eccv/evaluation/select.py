@@ -7,58 +7,78 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.run_ids import Asked
-from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.collection import COCO, Collection
 from cxc_eccv.tasks.task import RATED_DIRECTIONS, NotApplicable, Task
-from cxc_eccv.types import Judgments, RatedPairs, positions_of
+from cxc_eccv.types import positions_of
 
-__all__ = ["Plan", "Request", "Variant", "collections_held", "plan_of", "requested"]
+__all__ = ["Part", "Plan", "collections_held", "plan_of", "select"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """One part of one task, with what its metrics are judged by.
+class Plan:
+    """The metrics of one task.
 
     Attributes:
         task: the declaration.
-        part: one of its directions or kinds of rated pairs.
-        variants: its metrics.
-        judged: what the metrics need, as in ``Spec.needs``, to judgments, category matches or rated pairs.
+        parts: direction or kind of rated pairs to its metrics; a part may have none. Those over all directions
+            together stand under the empty name.
+        strict: whether the user named the metrics, so that each must be computed.
     """
 
     task: Task
-    part: str
-    variants: tuple[Variant, ...]
-    judged: Mapping[str, Judgments | CategoryMatches | RatedPairs]
+    parts: Mapping[str, tuple[Variant, ...]]
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One part of one task: its metrics, and what they are computed from.
+
+    Attributes:
+        plan: the metrics of the task.
+        name: one of the task's directions or kinds of rated pairs; empty for all directions together.
+        needs: of its metrics, one or more for each kind of need.
+    """
+
+    plan: Plan
+    name: str
+    needs: tuple[Need[Any], ...]
+
+    @property
+    def task(self) -> Task:
+        """The declaration."""
+        return self.plan.task
 
     @property
     def key(self) -> str:
-        """``task/part``."""
-        return f"{self.task.name}/{self.part}"
+        """``task/part``, or the task alone."""
+        return f"{self.task.name}/{self.name}" if self.name else self.task.name
 
     @property
     def direction(self) -> str:
         """From which modality to which."""
-        return RATED_DIRECTIONS.get(self.part, self.part)
+        return RATED_DIRECTIONS.get(self.name, self.name)
 
     @property
-    def asked(self) -> list[Asked]:
-        """Ids that its metrics need of a run."""
-        return [
-            Asked(self.direction, one.query_ids, one.item_ids if isinstance(one, RatedPairs) else one.gallery_ids)
-            for one in self.judged.values()
-        ]
+    def needs_of_variants(self) -> list[tuple[Variant, Need[Any]]]:
+        """Each metric, in the order of the plan, with what it is computed from."""
+        needs = {variant.label: need for need in self.needs for variant in need.variants}
+        return [(variant, needs[variant.label]) for variant in self.plan.parts[self.name] if variant.label in needs]
+
+    @property
+    def errors(self) -> dict[str, CxcEccvError]:
+        """Label of each metric that cannot be computed to the error that says why."""
+        return {label: error for need in self.needs for label, error in need.errors.items()}
 
 
-def requested(
+def select(
     run: Run, wanted: str | Sequence[str], library: Library, split: str, metrics: Sequence[str] | None = None
-) -> tuple[list[Request], dict[str, str], list[CxcEccvError]]:
-    """The computable requests, key to reason of those skipped, and why tasks that were named cannot be computed at all.
+) -> tuple[list[Part], dict[str, str], list[CxcEccvError]]:
+    """The computable parts, key to reason of those skipped, and why tasks that were named cannot be computed at all.
 
     Args:
         run: decides which directions can be ranked.
@@ -72,126 +92,97 @@ def requested(
         InvalidOption: a metric fits no task.
         DataError: a raw file is malformed.
     """
-    requests: list[Request] = []
+    selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
-    for one, parts, named in _selected(wanted, run, library, split, skipped):
+    for own, names, named in _choose_tasks(wanted, run, library, split, skipped):
         try:
-            found, reasons = _of_task(run, one, parts, named, library, split, metrics)
+            parts, reasons = _select_parts(run, own, names, named, library, split, metrics)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
-        requests += found
+        selected += parts
         skipped |= reasons
-    if metrics is not None and not requests and wanted == "all":
+    if metrics is not None and not selected and wanted == "all":
         raise InvalidOption(
             f"nothing to compute of the metrics {', '.join(metrics)}: {'; '.join(set(skipped.values()))}"
         )
-    return requests, skipped, refused
+    return selected, skipped, refused
 
 
-def _of_task(
-    run: Run,
-    one: Task,
-    parts: Sequence[str],
-    named: bool,
-    library: Library,
-    split: str,
-    metrics: Sequence[str] | None,
-) -> tuple[list[Request], dict[str, str]]:
-    requests: list[Request] = []
-    reasons: dict[str, str] = {}
-    try:
-        plan = plan_of(one, metrics)
-    except NotApplicable as error:
-        if named:
-            raise
-        return [], {one.name: str(error)}
-    for part in parts:
-        try:
-            requests.append(_request(run, one, part, plan, library, split))
-        except (NotApplicable, SourceMissing) as error:
-            if named and isinstance(error, SourceMissing):
-                raise
-            reasons[f"{one.name}/{part}"] = str(error)
-    if named and not requests:
-        raise InvalidOption(f"{one.name} cannot be computed: " + "; ".join(dict.fromkeys(reasons.values())))
-    return requests, reasons
-
-
-def _request(run: Run, one: Task, part: str, plan: Plan, library: Library, split: str) -> Request:
-    variants = plan.parts[part]
-    if not variants:
-        raise NotApplicable(f"none of the metrics asked for is defined for {one.name}/{part}")
-    reason = run.why_not(RATED_DIRECTIONS.get(part, part))
-    if part in one.rated and run.kind == "rankings":
-        reason = "rankings do not tell how similar rated pairs are"
-    if reason is not None:
-        raise NotApplicable(reason)
-    needs = dict.fromkeys(variant.spec.needs for variant in variants)
-    return Request(one, part, variants, {need: one.judged(need, library, split, part) for need in needs})
-
-
-def _selected(
+def _choose_tasks(
     wanted: str | Sequence[str], run: Run, library: Library, split: str, skipped: dict[str, str]
 ) -> Iterator[tuple[Task, Sequence[str], bool]]:
     """Task, parts, and whether the user named it; among all tasks, those of collections that the run is about."""
     if wanted == "all":
-        held = collections_held([one.collection for one in tasks().values()], run, library, split)
-        for one in tasks().values():
-            if held[one.collection] is None:
-                yield one, one.parts, False
+        held = collections_held([own.collection for own in tasks().values()], run, library, split)
+        for own in tasks().values():
+            if held[own.collection] is None:
+                yield own, own.parts, False
             else:
-                skipped[one.name] = str(held[one.collection])
+                skipped[own.name] = str(held[own.collection])
         return
     chosen: dict[str, list[str]] = {}
     for name in [wanted] if isinstance(wanted, str) else wanted:
         task_name, _, part = name.partition("/")
-        one = task(task_name)
-        if part and part not in one.parts:
-            raise UnknownName(f"direction of {task_name}", part, one.parts)
-        chosen.setdefault(task_name, []).extend([part] if part else one.parts)
+        own = task(task_name)
+        if part and part not in own.parts:
+            raise UnknownName(f"direction of {task_name}", part, own.parts)
+        chosen.setdefault(task_name, []).extend([part] if part else own.parts)
     yield from ((task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Variant:
-    """A metric with the parameters of one call.
-
-    Attributes:
-        spec: the metric's declaration.
-        parameters: keyword arguments of the call.
-        shown: whether the report lists it; otherwise it is computed for another metric's sake.
-    """
-
-    spec: Spec
-    parameters: dict[str, Any]
-    shown: bool = True
-
-    @property
-    def label(self) -> str:
-        """The name in report keys."""
-        return self.spec.label(**self.parameters)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """The metrics of one task.
-
-    Attributes:
-        parts: direction or kind of rated pairs to its metrics; a part may have none.
-        whole: computed once, over all directions.
-    """
-
-    parts: Mapping[str, tuple[Variant, ...]]
-    whole: tuple[Spec, ...]
+def _select_parts(
+    run: Run,
+    own: Task,
+    names: Sequence[str],
+    named: bool,
+    library: Library,
+    split: str,
+    metrics: Sequence[str] | None,
+) -> tuple[list[Part], dict[str, str]]:
+    parts: list[Part] = []
+    reasons: dict[str, str] = {}
+    try:
+        plan = plan_of(own, metrics)
+    except NotApplicable as error:
+        if named:
+            raise
+        return [], {own.name: str(error)}
+    for name in names:
+        try:
+            parts.append(Part(plan, name, _find_needs(run, plan, name, library, split)))
+        except (NotApplicable, SourceMissing) as error:
+            if named and isinstance(error, SourceMissing):
+                raise
+            reasons[f"{own.name}/{name}"] = str(error)
+    if named and not parts:
+        raise InvalidOption(f"{own.name} cannot be computed: " + "; ".join(dict.fromkeys(reasons.values())))
+    return parts, reasons
 
 
-def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
+def _find_needs(run: Run, plan: Plan, part: str, library: Library, split: str) -> tuple[Need[Any], ...]:
+    variants = plan.parts[part]
+    if not variants:
+        raise NotApplicable(f"none of the metrics asked for is defined for {plan.task.name}/{part}")
+    groups = {name: [variant for variant in variants if variant.need is need] for name, need in NEEDS.items()}
+    for name, own in groups.items():
+        reason = NEEDS[name].why_not(run, RATED_DIRECTIONS.get(part, part)) if own else None
+        if reason is not None:
+            raise NotApplicable(reason)
+    found: list[Need[Any]] = []
+    for name, own in groups.items():
+        if own:
+            judged = plan.task.judged(name, library, split, part)
+            found += NEEDS[name].build(plan.task, part, judged, own, run)
+    return tuple(found)
+
+
+def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
     """The metrics that the user named, or the task's own.
 
     Args:
-        task: the declaration.
+        own: the declaration.
         metrics: names as in :func:`cxc_eccv.registry.metric_variants`, or None.
 
     Raises:
@@ -199,28 +190,31 @@ def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
         NotApplicable: none of the metrics is defined for the task.
 
     Example:
-        >>> from cxc_eccv.registry import task
         >>> plan = plan_of(task("cxc"), ["recall_at_k", "spearman_all_pairs"])
-        >>> {part: [variant.label for variant in variants] for part, variants in plan.parts.items()}["t2t"]
+        >>> [variant.label for variant in plan.parts["t2t"]]
         ['recall_at_1', 'recall_at_5', 'recall_at_10']
         >>> [variant.label for variant in plan.parts["sts"]]
         ['spearman_all_pairs']
     """
-    named = [metric_variants(name) for name in (metrics if metrics is not None else (*task.metrics, *task.whole))]
-    whole = [spec for spec, _ in named if spec.needs == "scores" and spec.name in task.whole]
-    variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls if spec.needs != "scores"]
+    named = [metric_variants(name) for name in (metrics if metrics is not None else (*own.metrics, *own.whole))]
+    variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
+    whole = [variant for variant in variants if variant.spec.name in own.whole]
     shown = {variant.label for variant in variants}
-    for spec in whole:
-        inputs = [(label, metric_variants(label)) for label in spec.inputs if label not in shown]
-        variants += [Variant(one, calls[0], shown=False) for _, (one, calls) in inputs]
-    fitting = [one for one in variants if one.spec.needs != "top_k" or one.spec.gains == task.gains]
+    for variant in whole:
+        inputs = [metric_variants(label) for label in variant.spec.inputs if label not in shown]
+        variants += [Variant(spec, calls[0], shown=False) for spec, calls in inputs]
+    fitting = [variant for variant in variants if variant.need.fits(variant.spec, own)]
+    offers = own.offers
     parts = {
-        part: tuple({one.label: one for one in fitting if part in task.offers.get(one.spec.needs, ())}.values())
-        for part in task.parts
+        part: _once(variant for variant in fitting if part in offers.get(variant.spec.needs, ())) for part in own.parts
     }
     if not any(parts.values()):
-        raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
-    return Plan(parts, tuple(whole))
+        raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {own.name}")
+    return Plan(own, parts | {"": _once(whole)}, strict=metrics is not None)
+
+
+def _once(variants: Iterable[Variant]) -> tuple[Variant, ...]:
+    return tuple({variant.label: variant for variant in variants}.values())
 
 
 HELD_SHARE = 0.5
@@ -248,13 +242,14 @@ def collections_held(
         >>> held[COCO] is None, held[FLICKR30K]
         (True, 'Flickr30k is not on this machine; name the task to fetch it')
     """
-    reasons = {one: _reason(one, run, library, split) for one in dict.fromkeys(collections) if one is not COCO}
+    others = [collection for collection in dict.fromkeys(collections) if collection is not COCO]
+    reasons = {collection: _find_reason(collection, run, library, split) for collection in others}
     if any(reason is None for reason in reasons.values()):
-        return {COCO: _reason(COCO, run, library, split), **reasons}
+        return {COCO: _find_reason(COCO, run, library, split), **reasons}
     return {COCO: None, **reasons}
 
 
-def _reason(collection: Collection, run: Run, library: Library, split: str) -> str | None:
+def _find_reason(collection: Collection, run: Run, library: Library, split: str) -> str | None:
     if not collection.at_hand(library):
         return f"{collection.name} is not on this machine; name the task to fetch it"
     try:

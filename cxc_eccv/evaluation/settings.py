@@ -1,17 +1,34 @@
-"""Settings: how values are aggregated and shown, apart from what is evaluated."""
+"""Settings: how values are aggregated and shown, apart from what is evaluated; policies for pairs nobody judged."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.top_k import Unjudged, policy_name
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-__all__ = ["INTERVALS", "SPLITS", "Settings", "check_split"]
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
+from cxc_eccv.types import IntArray
+
+__all__ = [
+    "INTERVALS",
+    "SPLITS",
+    "PredictedLabels",
+    "Settings",
+    "Unjudged",
+    "check_split",
+    "policy_name",
+    "policy_of",
+]
 
 SPLITS = ("validation", "test")
 INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")
+
+Unjudged: TypeAlias = "str | Classifier | pa.Table"
+"""What to do with retrieved pairs that nobody judged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,3 +96,88 @@ def check_split(split: str) -> None:
     """
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
+
+
+def policy_name(unjudged: Unjudged) -> str:
+    """The policy's name, as results state it.
+
+    Raises:
+        UnknownName: no such policy.
+        InvalidOption: ``classifier`` by name alone.
+
+    Example:
+        >>> policy_name("leave_out"), policy_name(lambda query_ids, item_ids: query_ids > 0)
+        ('leave_out', 'classifier')
+    """
+    if isinstance(unjudged, pa.Table) or callable(unjudged):
+        return UNJUDGED[-1]
+    if unjudged == UNJUDGED[-1]:
+        raise InvalidOption(f"unjudged is {unjudged!r}: give the classifier itself, or a table of its labels")
+    if unjudged not in UNJUDGED:
+        raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
+    return str(unjudged)
+
+
+def policy_of(unjudged: Unjudged) -> str | Classifier:
+    """The policy as the metric takes it: a table of labels becomes a classifier.
+
+    Raises:
+        DataError: a table without the columns ``image_id``, ``caption_id``, ``label``, or malformed.
+    """
+    return PredictedLabels(unjudged) if isinstance(unjudged, pa.Table) else unjudged
+
+
+COLUMNS = ("image_id", "caption_id", "label")
+
+
+class PredictedLabels:
+    """A classifier whose labels were computed before.
+
+    Args:
+        table: ``image_id``, ``caption_id`` (whole numbers), ``label`` (1 or true where the image entails the caption,
+            else 0); every pair once.
+
+    Raises:
+        DataError: a column is missing, holds nulls or is of another type; a pair is given twice.
+
+    Example:
+        >>> labels = PredictedLabels(pa.table({"image_id": [1, 1], "caption_id": [7, 8], "label": [1, 0]}))
+        >>> labels(np.array([1, 1]), np.array([8, 7])).tolist()
+        [0, 1]
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        lacking = [name for name in COLUMNS if name not in table.column_names]
+        if lacking:
+            raise DataError(f"predicted labels: no {' and '.join(lacking)} among the columns {table.column_names}")
+        images, captions, labels = (np.asarray(table[name]) for name in COLUMNS)
+        if any(column.dtype.kind not in "iu" for column in (images, captions)) or labels.dtype.kind not in "biu":
+            kinds = ", ".join(f"{name} {table[name].type}" for name in COLUMNS)
+            raise DataError(f"predicted labels: need whole numbers without nulls, found {kinds}")
+        order = np.lexsort((captions, images))
+        self._pairs = np.stack([images[order], captions[order]], axis=1).astype(np.int64)
+        twice = np.flatnonzero((np.diff(self._pairs, axis=0) == 0).all(axis=1))
+        if twice.size:
+            image, caption = self._pairs[twice[0]]
+            raise DataError(f"predicted labels: the pair of image {image} and caption {caption} is given twice")
+        self._labels = labels[order].astype(np.int64)
+
+    def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
+        """(P,) labels of (P,) images with (P,) captions.
+
+        Raises:
+            DataError: the table lacks pairs; names the first and how many.
+        """
+        wanted = np.stack([query_ids, item_ids], axis=1).astype(np.int64)
+        every, places = np.unique(np.concatenate([self._pairs, wanted]), axis=0, return_inverse=True)
+        row_of = np.full(len(every), -1)
+        row_of[places[: len(self._pairs)]] = np.arange(len(self._pairs))
+        rows = row_of[places[len(self._pairs) :]]
+        missing = np.flatnonzero(rows < 0)
+        if missing.size:
+            image, caption = wanted[missing[0]]
+            raise DataError(
+                f"predicted labels lack {missing.size} of {rows.size} retrieved pairs without a label, the first: "
+                f"image {image}, caption {caption}. Label these too, or choose another policy for unjudged pairs."
+            )
+        return np.asarray(self._labels[rows])

@@ -6,61 +6,62 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
 from cxc_eccv.evaluation import calls as from_run
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.measure import measured, surely_too_shallow
-from cxc_eccv.evaluation.run_ids import Asked, unknown_ids
-from cxc_eccv.evaluation.select import requested
+from cxc_eccv.evaluation.check import find_unknown_ids
+from cxc_eccv.evaluation.measure import measure
+from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.select import select
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.collection import COCO, FLICKR30K
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, Judgments
 
 
 @pytest.fixture(scope="module")
-def asked(sample_library):
-    judgments = task("coco_5k").judgments(sample_library, "test", "i2t")
-    return [Asked("i2t", judgments.query_ids, judgments.gallery_ids)]
+def needs(sample_library):
+    coco_5k = task("coco_5k")
+    return [Ranks(coco_5k, "i2t", coco_5k.judgments(sample_library, "test", "i2t"), ())]
 
 
 def refuse_unknown_ids(*arguments):
-    raise_all(unknown_ids(*arguments))
+    raise_all(find_unknown_ids(*arguments))
 
 
 def run_of(images, captions):
     return EmbeddingsRun(*(Embeddings(ids, np.ones((len(ids), 1))) for ids in (images, captions)))
 
 
-def test_every_split_and_the_unreachable_captions_are_known(sample_library, asked):
+def test_every_split_and_the_unreachable_captions_are_known(sample_library, needs):
     images, captions = (
         np.concatenate([table(split)[column].to_numpy() for split in sample_library.splits])
         for table, column in ((sample_library.images, "image_id"), (sample_library.captions, "caption_id"))
     )
-    refuse_unknown_ids(run_of(images, [*captions, *UNREACHABLE_CAPTIONS]), asked, sample_library, [COCO])
+    refuse_unknown_ids(run_of(images, [*captions, *UNREACHABLE_CAPTIONS]), needs, sample_library, [COCO])
 
 
-def test_strangers_are_counted_and_the_first_three_named(sample_library, asked):
-    judgments = asked[0]
+def test_strangers_are_counted_and_the_first_three_named(sample_library, needs):
+    judgments = needs[0]
     strangers = [10**9 + place for place in range(5)]
     run = run_of([*judgments.query_ids, *strangers], judgments.gallery_ids)
     with pytest.raises(UnknownIds, match=r"5 of 65 images .* the first: 1000000000, 1000000001, 1000000002\. Use the"):
-        refuse_unknown_ids(run, asked, sample_library, [COCO])
+        refuse_unknown_ids(run, needs, sample_library, [COCO])
 
 
-def test_captions_among_the_images_look_swapped(sample_library, asked):
-    judgments = asked[0]
+def test_captions_among_the_images_look_swapped(sample_library, needs):
+    judgments = needs[0]
     run = run_of(np.concatenate([judgments.query_ids, judgments.gallery_ids]), judgments.gallery_ids)
     with pytest.raises(UnknownIds, match="These ids are captions: images and captions look swapped"):
-        refuse_unknown_ids(run, asked, sample_library, [COCO])
+        refuse_unknown_ids(run, needs, sample_library, [COCO])
 
 
 def test_items_of_a_judged_data_set_are_known_without_coco(tmp_path):
     """Flickr30k needs no COCO file at hand."""
     library = Library(tmp_path, offline=True)
-    asked = [Asked("i2t", np.array([10**9]), np.array([7]))]
-    refuse_unknown_ids(run_of([10**9], [7]), asked, library, [FLICKR30K])
+    needs = [Ranks(task("flickr30k"), "i2t", Judgments.from_pairs([10**9], [7], [10**9], [7]), ())]
+    refuse_unknown_ids(run_of([10**9], [7]), needs, library, [FLICKR30K])
     with pytest.raises(UnknownIds, match="1 of 2 images"):
-        refuse_unknown_ids(run_of([10**9, 5], [7]), asked, library, [FLICKR30K])
+        refuse_unknown_ids(run_of([10**9, 5], [7]), needs, library, [FLICKR30K])
 
 
 def test_nothing_ranked_means_nothing_to_compare_with(sample_library):
@@ -74,7 +75,7 @@ def no_pass(monkeypatch):
     def passed(*_arguments, **_options):
         pytest.fail("the pass began")
 
-    monkeypatch.setattr(from_run, "measured", passed)
+    monkeypatch.setattr(from_run, "measure", passed)
 
 
 KINDS = {
@@ -161,10 +162,10 @@ def test_what_is_surely_too_shallow_is_so_after_the_pass(sample_library, depth):
         i2t={int(image): random.permutation(captions)[:depth] for image in images},
         t2i={int(caption): random.permutation(images)[:depth] for caption in captions},
     )
-    requests, _, refused = requested(run, "all", sample_library, "test")
-    found = measured(run, requests, similarity=None, block_size=None, progress=False)
+    parts, _, refused = select(run, "all", sample_library, "test")
+    measure(run, parts, similarity=None, block_size=None, progress=False)
     assert refused == []
-    for request, one in zip(requests, found, strict=True):
-        sure = surely_too_shallow(run, request)
-        assert set(sure) <= set(one.errors)
-        assert set(one.errors) - set(sure) <= {"median_rank", "mean_rank", "mrr"}
+    for part in parts:
+        sure = {label for need in part.needs for label in need.find_too_short(run)}
+        assert sure <= set(part.errors)
+        assert set(part.errors) - sure <= {"median_rank", "mean_rank", "mrr"}

@@ -7,8 +7,8 @@ import pytest
 from row_measures import plausible_hits
 
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
-from cxc_eccv.evaluation.score import values_of
-from cxc_eccv.evaluation.select import Variant
+from cxc_eccv.evaluation.needs import Ranks, TopItems, Variant
+from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.graded import cxc_ratings, entailed_pairs
 from cxc_eccv.judgments.merge import merge
@@ -24,6 +24,7 @@ from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings.ranked_lists import RankedLists
 from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, TopK
@@ -112,10 +113,12 @@ def test_cut_offs_include_the_last_rank():
 def test_a_median_rank_is_that_of_best_ranks_and_lies_between_two_of_an_even_number():
     """Best ranks 1, 2, 5 and 9: the median of the queries is 3.5, although five of all positives rank behind 5."""
     ranks = PositiveRanks.of([[1, 100], [9, 100], [2, 100], [5, 100]])
-    values = values_of(Variant(MEDIAN_RANK, {}), (ranks,), "not_entailed")
-    assert values.values.tolist() == [1, 9, 2, 5]
+    need = Ranks(task("coco_5k"), "i2t", Judgments.from_pairs([1], [2], [1], [2]), [])
+    need.settle(ranks)
+    (scored,) = need.score(Variant(MEDIAN_RANK, {}), Settings())
+    assert scored.queries.values.tolist() == [1, 9, 2, 5]
     assert MEDIAN_RANK.aggregate == "median"
-    assert np.median(values.values) == 3.5
+    assert scored.result.value == 3.5
 
 
 def hits_of(scores, matching, look=(0, None)):
@@ -170,11 +173,19 @@ def test_an_item_that_is_not_in_the_gallery_is_not_judged():
 def test_leaving_out_what_has_no_label_needs_a_label():
     """Of two queries one has a labelled caption among its top 1: it alone counts. With none there is no number."""
     qrels = Judgments(np.array([5, 6]), np.array([7, 8]), [0, 1, 2], [0, 0], [0, 0], gains=np.array([1.0, 1.0]))
-    variant = Variant(ENTAIL_AT_K, {"k": 1})
-    one = values_of(variant, (TopK(np.array([5, 6]), np.array([[7], [8]])), qrels), "leave_out")
-    assert (one.query_ids.tolist(), one.values.tolist(), one.parameters["queries_left_out"]) == ([5], [1], 1)
+    variant, settings = Variant(ENTAIL_AT_K, {"k": 1}), Settings(unjudged="leave_out")
+
+    def entailed(scores):
+        need = TopItems(task("entailment"), "i2t", qrels, [variant])
+        run = ScoresRun(np.array([5, 6]), np.array([7, 8]), np.array(scores))
+        ranks_of_run(run, {}, readers={"i2t": [need.reader]})
+        return need.score(variant, settings)[0]
+
+    one = entailed([[1.0, 0.0], [0.0, 1.0]])
+    assert (one.queries.ids.tolist(), one.queries.values.tolist()) == ([5], [1])
+    assert one.result.parameters["queries_left_out"] == 1
     with pytest.raises(DataError, match="entail_at_1: no query has a labelled pair among its top 1; choose another"):
-        values_of(variant, (TopK(np.array([5, 6]), np.array([[8], [8]])), qrels), "leave_out")
+        entailed([[0.0, 1.0], [0.0, 1.0]])
 
 
 def test_the_best_order_of_ndcg_is_cut_at_k_as_well():

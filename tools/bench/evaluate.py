@@ -85,7 +85,7 @@ def in_fresh_process(work: str, *, peer: bool) -> dict[str, float]:
 def measured(work: str, *, peer: bool) -> dict[str, float]:
     """Seconds, ratios and megabytes of one work; ``judging`` is the part of ``time`` that builds the judgments."""
     from cxc_eccv.evaluation import evaluate
-    from cxc_eccv.evaluation.select import requested
+    from cxc_eccv.evaluation.select import select
     from cxc_eccv.sources.library import Library
 
     tasks, metrics = WORKS[work]
@@ -95,7 +95,7 @@ def measured(work: str, *, peer: bool) -> dict[str, float]:
     read_raw_files(library)
     time_taken = seconds(lambda: evaluate(run, tasks, metrics=metrics, data_dir=library, progress=False))
     figures = {"time": time_taken, "peak_mb": peak_megabytes() - before}
-    figures["judging"] = seconds(lambda: requested(run, tasks, library, "test", metrics))
+    figures["judging"] = seconds(lambda: select(run, tasks, library, "test", metrics))
     images, captions = run.images.vectors, run.captions.vectors  # type: ignore[union-attr] # both are there
     figures["product"] = min(seconds(lambda: images @ captions.T) for _ in range(3))
     pairs = {"cross": [(images, captions)], "within": [(captions, captions), (images, images)]}

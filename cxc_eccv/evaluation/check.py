@@ -1,0 +1,173 @@
+"""What is wrong with a run, found before anything is ranked: items it lacks, unknown items, rankings cut too short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.errors import CxcEccvError, MissingIds, RunTooShallow, SourceMissing, UnknownIds
+from cxc_eccv.evaluation.needs import Need
+from cxc_eccv.evaluation.select import Part
+from cxc_eccv.ranking.lists import rows_of
+from cxc_eccv.ranking.scores import places_of
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs.run import SIDES, other_side, sides_of
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
+from cxc_eccv.tasks.collection import Collection
+from cxc_eccv.types import IntArray, positions_of
+
+__all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "refuse_to_compute"]
+
+NAMED = 3
+SWAP_SHARE = 0.5
+
+
+def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
+    """All that is wrong with a run, as far as it can be told before the long pass over its scores or rankings.
+
+    Args:
+        run: the model's results.
+        parts: what would be measured.
+        library: the raw sources.
+        named: whether the tasks were named, so that one of which nothing can be computed is an error.
+        strict: whether the metrics were named, so that each must be computed.
+    """
+    needs = [need for part in parts for need in part.needs]
+    missing = find_missing_ids(run, needs)
+    unknown = find_unknown_ids(run, needs, library, [part.task.collection for part in parts])
+    if missing or not (named or strict) or not isinstance(run, RankingsRun):
+        return missing + unknown
+    shallow = {
+        part.key: {label: error for need in part.needs for label, error in need.find_too_short(run).items()}
+        for part in parts
+    }
+    if strict:
+        return unknown + [error for own in shallow.values() for error in own.values()]
+    errors: list[CxcEccvError] = []
+    for name in dict.fromkeys(part.task.name for part in parts):
+        own = [part for part in parts if part.task.name == name]
+        if all(variant.label in shallow[part.key] for part in own for variant, _ in part.needs_of_variants):
+            errors.append(refuse_to_compute(name, [str(e) for part in own for e in shallow[part.key].values()]))
+    return unknown + errors
+
+
+def refuse_to_compute(task: str, reasons: Iterable[str]) -> RunTooShallow:
+    """The error of a task that was named and of which nothing can be computed.
+
+    Example:
+        >>> refuse_to_compute("coco_5k", ["its rankings are short", "its rankings are short"])
+        RunTooShallow('coco_5k cannot be computed: its rankings are short')
+    """
+    return RunTooShallow(f"{task} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
+
+
+def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]:
+    """An error for each side, or direction of rankings, that lacks items.
+
+    Args:
+        run: the model's results.
+        needs: of everything computed.
+
+    Example:
+        >>> from cxc_eccv.evaluation.needs import Ranks
+        >>> from cxc_eccv.registry import task
+        >>> from cxc_eccv.types import Judgments
+        >>> run = RankingsRun.from_dicts(t2i={7: [1, 2]})
+        >>> qrels = Judgments.from_pairs([7, 8], [1, 2], [7, 8], [1, 2])
+        >>> print(*find_missing_ids(run, [Ranks(task("coco_5k"), "t2i", qrels, ())]))
+        t2i: lacks the rankings of 1 of 2 queries the task needs, the first: 8. Rank the gallery for these too, or \
+name the tasks whose queries the run has.
+    """
+    if isinstance(run, RankingsRun):
+        queries: dict[str, list[IntArray]] = {}
+        for need in needs:
+            queries.setdefault(need.direction, []).append(need.query_ids)
+        looks = [partial(rows_of, run, direction, np.unique(np.concatenate(ids))) for direction, ids in queries.items()]
+    else:
+        sides = {side: collect_ids(side, needs) for side in SIDES}
+        looks = [partial(places_of, ids, run, side) for side, ids in sides.items() if ids.size]
+    return [error for look in looks if (error := _find_missing(look)) is not None]
+
+
+def _find_missing(look: Callable[[], IntArray]) -> MissingIds | None:
+    try:
+        look()
+    except MissingIds as error:
+        return error
+    return None
+
+
+def find_unknown_ids(
+    run: Run, needs: Sequence[Need[Any]], library: Library, collections: Iterable[Collection]
+) -> list[CxcEccvError]:
+    """An error for each side of a run with items that the data does not know; they may be all that is wrong with it.
+
+    Items of other splits are known, and so are captions beyond the fifth of their image. An error names the first
+    ones, how many, and the remedy.
+
+    Args:
+        run: the model's results.
+        needs: of everything computed.
+        library: the raw sources.
+        collections: of the tasks.
+
+    Example:
+        >>> from cxc_eccv.evaluation.needs import Ranks
+        >>> from cxc_eccv.registry import task
+        >>> from cxc_eccv.types import Judgments
+        >>> need = Ranks(task("coco_5k"), "t2i", Judgments.from_pairs([7], [1, 2], [7], [1]), ())
+        >>> run = RankingsRun.from_dicts(t2i={7: [1, 2]})
+        >>> find_unknown_ids(run, [need], Library("sample"), [need.task.collection])
+        []
+    """
+    errors: list[CxcEccvError] = []
+    for side in SIDES if needs else ():
+        ids = run.ids(side)
+        unknown = ids[~positions_of(ids, collect_ids(side, needs))[1]]
+        if unknown.size:
+            unknown = unknown[~positions_of(unknown, _read_known_ids(side, library, collections))[1]]
+        if unknown.size:
+            count, first = f"{unknown.size} of {ids.size}", ", ".join(map(str, unknown[:NAMED]))
+            place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}. "
+            errors.append(UnknownIds(place + _suggest(side, unknown, needs)))
+    return errors
+
+
+def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
+    """(N,) distinct ids of a side that are queries or gallery items.
+
+    Example:
+        >>> from cxc_eccv.evaluation.needs import Ranks
+        >>> from cxc_eccv.registry import task
+        >>> from cxc_eccv.types import Judgments
+        >>> qrels = Judgments.from_pairs([7], [2, 1], [7], [1])
+        >>> collect_ids("images", [Ranks(task("coco_5k"), "t2i", qrels, ())]).tolist()
+        [1, 2]
+    """
+    ids = [np.empty(0, dtype=np.int64)]
+    for need in needs:
+        query_side, gallery_side = sides_of(need.direction)
+        ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
+    return np.unique(np.concatenate(ids))
+
+
+def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
+    try:
+        splits = [own.content(library, split) for own in set(collections) for split in own.splits(library)]
+    except SourceMissing:
+        return np.empty(0, dtype=np.int64)
+    if side == "images":
+        return np.unique(np.concatenate([split.image_ids for split in splits]))
+    captions = [ids for split in splits for ids in (split.caption_ids, split.cut_caption_ids)]
+    return np.unique(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
+
+
+def _suggest(side: str, unknown: IntArray, needs: Sequence[Need[Any]]) -> str:
+    other = other_side(side)
+    if positions_of(unknown, collect_ids(other, needs))[1].mean() > SWAP_SHARE:
+        return f"These ids are {other}: images and captions look swapped."
+    return "Use the COCO ids of images and captions, and leave items of other data sets out."

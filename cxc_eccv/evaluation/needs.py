@@ -1,0 +1,547 @@
+"""What a metric can need: one class each, with what it asks of a run, what it learns, and the values that come of it.
+
+A :class:`Need` stands for what some metrics of one part of a task are computed from. A new one is a class of this file
+and its line in :data:`NEEDS`, whose keys are those of ``Spec.needs`` and ``Task.offers``; no other stage knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
+from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.top_gains import TopGains
+from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
+from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, similarities_of_run, too_shallow
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK
+
+__all__ = ["NEEDS", "AnyRanks", "Need", "OtherScores", "QueryValues", "Ranks", "Scored", "TopItems", "Variant"]
+
+AnyRanks = PositiveRanks | GivenRanks
+"""Ranks of the positives of every query; those of given rankings as far as these tell them."""
+
+Judged = TypeVar("Judged")
+
+TIED_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """A metric with the parameters of one call.
+
+    Attributes:
+        spec: the metric's declaration.
+        parameters: keyword arguments of the call.
+        shown: whether the report lists it; otherwise it is computed for another metric's sake.
+    """
+
+    spec: Spec
+    parameters: dict[str, Any]
+    shown: bool = True
+
+    @property
+    def label(self) -> str:
+        """The name in report keys."""
+        return self.spec.label(**self.parameters)
+
+    @property
+    def need(self) -> type[Need[Any]]:
+        """What it is computed from."""
+        return NEEDS[self.spec.needs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryValues:
+    """One metric's value for each query.
+
+    Attributes:
+        ids: (Q,) int64.
+        values: (Q,) float64.
+        best_ranks: (Q,) rank of the best positive, 0 where none was found; None where no positives are ranked.
+    """
+
+    ids: IntArray
+    values: FloatArray
+    best_ranks: IntArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """One number of a report, in full.
+
+    Attributes:
+        variant: the metric and its parameters.
+        result: the row of the report.
+        queries: the values that it aggregates, or None where it is no aggregate over queries.
+        images: (Q,) image behind each of these queries, or None.
+        samples: (S,) resampled numbers, or None.
+    """
+
+    variant: Variant
+    result: Result
+    queries: QueryValues | None = None
+    images: IntArray | None = None
+    samples: FloatArray | None = None
+
+
+class Need(Generic[Judged]):
+    """What some metrics of one part of a task are computed from.
+
+    Args:
+        task: the declaration.
+        part: one of its directions or kinds of rated pairs; empty for the whole task.
+        judged: what the part has for such metrics.
+        variants: the metrics.
+
+    Attributes:
+        direction: from which modality to which.
+        query_ids, gallery_ids: what a run must hold for it.
+        judgments: whose positives must be ranked for it, or None.
+        reader: what must read the scores for it, or None.
+        errors: label of each metric that cannot be computed to the error that says why.
+    """
+
+    judgments: Judgments | None = None
+    reader: RowReader | None = None
+    query_ids: IntArray
+    gallery_ids: IntArray
+
+    def __init__(self, task: Task, part: str, judged: Judged, variants: Sequence[Variant]) -> None:
+        self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
+        self.direction = RATED_DIRECTIONS.get(part, part)
+        self.errors: dict[str, CxcEccvError] = {}
+
+    @classmethod
+    def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
+        """One for all the metrics, or several where they must be told apart in this kind of run."""
+        del run
+        return [cls(task, part, judged, variants)]
+
+    @classmethod
+    def fits(cls, spec: Spec, task: Task) -> bool:
+        """Whether what a task offers under this name is what the metric means by it."""
+        del spec, task
+        return True
+
+    @classmethod
+    def why_not(cls, run: Run, direction: str) -> str | None:
+        """Why a run can never give it, or None."""
+        return run.why_not(direction)
+
+    @property
+    def key(self) -> str:
+        """``task/part``, or the task alone."""
+        return f"{self.task.name}/{self.part}" if self.part else self.task.name
+
+    @property
+    def caution(self) -> str:
+        """What a user is warned of, or nothing."""
+        return ""
+
+    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
+        """Label of each metric that the mere lengths of rankings rule out, and the error that says where.
+
+        Others may turn out to lack items too, once the rankings are read.
+
+        Args:
+            run: with all the queries.
+        """
+        del run
+        return {}
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Take what the pass over the run gave.
+
+        Args:
+            run: that was ranked and read.
+            ranks: key to the ranks of ``judgments``.
+            similarity: ``cosine`` or ``dot`` of embeddings, else None.
+        """
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """The numbers of one metric, their intervals apart.
+
+        Args:
+            variant: one of the metrics that is not among the errors.
+            settings: of the report.
+        """
+        raise NotImplementedError
+
+    def _aggregate(
+        self,
+        variant: Variant,
+        queries: QueryValues,
+        *,
+        ties: int,
+        coverage: float | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> list[Scored]:
+        values = queries.values
+        row = Result(
+            self.task.name,
+            self.part,
+            variant.label,
+            float(np.median(values) if variant.spec.aggregate == "median" else values.mean()),
+            values.size,
+            ties=ties,
+            coverage=coverage,
+            parameters=dict(variant.parameters) if parameters is None else parameters,
+        )
+        return [Scored(variant, row, queries)]
+
+
+class Ranks(Need[Judgments]):
+    """Ranks of the positives of every query.
+
+    Example:
+        >>> from cxc_eccv.metrics.mrr import SPEC
+        >>> from cxc_eccv.registry import task
+        >>> mrr = Variant(SPEC, {})
+        >>> need = Ranks(task("coco_5k"), "i2t", Judgments.from_pairs([5], [7, 8], [5], [7]), [mrr])
+        >>> need.settle(PositiveRanks.of([[2]]))
+        >>> need.score(mrr, Settings())[0].result.value
+        0.5
+    """
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids, self.judgments = judged.query_ids, judged.gallery_ids, judged
+        self._ranks: PositiveRanks
+
+    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
+        """In folds all but whole rankings; else what a metric looks at, wherever the positives stand."""
+        given = depths_alone(run, self.direction, self.judged)
+        folds = self.judged.gallery_folds is not None
+        return self._find_unsettled(given, [one for one in self.variants if folds or _is_limited(one, given)])
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Take its own ranks."""
+        del run, similarity
+        self.settle(ranks[self.key])
+
+    def settle(self, ranks: AnyRanks) -> None:
+        """Take ranks, whatever gave them, and find the metrics that they end too early for."""
+        self.errors |= self._find_unsettled(ranks, self.variants)
+        self._ranks = ranks.ranks if isinstance(ranks, GivenRanks) else ranks
+
+    @property
+    def caution(self) -> str:
+        """A model gives many items the same score; a few equal captions are no cause for alarm."""
+        if all(variant.label in self.errors for variant in self.variants):
+            return ""
+        ties, sizes = self._ranks.ties, self._ranks.n_gallery
+        decided = int(np.count_nonzero(ties > TIED_SHARE * sizes))
+        if decided <= TIED_SHARE * ties.size:
+            return ""
+        return (
+            f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
+            "exactly as high as a positive, and each of these items counts as ranked above it"
+        )
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number, with the best rank of every query."""
+        del settings
+        ranks = self._ranks
+        values = variant.spec.function(ranks, **variant.parameters)
+        best = np.where(np.diff(ranks.indptr) > 0, ranks.best, 0)
+        return self._aggregate(
+            variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
+        )
+
+    def _find_unsettled(self, ranks: AnyRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
+        """In folds (COCO 1K) only whole rankings settle anything: how many items of its fold one holds is chance."""
+        if not isinstance(ranks, GivenRanks):
+            return {}
+        if self.judged.gallery_folds is not None and not ranks.complete.all():
+            query = np.flatnonzero(~ranks.complete)[0]
+            error = RunTooShallow(
+                f"folds are cut out of rankings of the whole gallery, {self.gallery_ids.size} items; that of query "
+                f"{self.query_ids[query]} holds {ranks.depths[query]} of the {ranks.ranks.n_gallery[query]} items of "
+                "its fold. Rank the whole gallery."
+            )
+            return dict.fromkeys((variant.label for variant in variants), error)
+        errors = {variant.label: _refuse_depth(ranks, variant) for variant in variants}
+        return {label: error for label, error in errors.items() if error is not None}
+
+
+def _is_limited(variant: Variant, given: GivenRanks) -> bool:
+    """Whether a metric looks so deep and no deeper, wherever the positives stand."""
+    sizes = np.unique(given.ranks.n_positives)
+    return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())
+
+
+def _refuse_depth(given: GivenRanks, variant: Variant) -> RunTooShallow | None:
+    try:
+        values_at_known_depth(variant.spec.function, given, **variant.parameters)
+    except RunTooShallow as error:
+        return error
+    return None
+
+
+class _StoppingReader:
+    """A reader that stops where rankings end too early, and remembers why."""
+
+    def __init__(self, rows: TopRows | PlausibleRows) -> None:
+        self.query_ids, self.gallery_ids = rows.query_ids, rows.gallery_ids
+        self.without_self, self.deepest, self.attach = rows.without_self, rows.deepest, rows.attach
+        self.error: RunTooShallow | None = None
+        self._rows = rows
+
+    def read(self, block: NDArray[Any], start: int) -> None:
+        self._unless_too_short(self._rows.read, block, start)
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        self._unless_too_short(self._rows.take, queries, scores, items)
+
+    @property
+    def ended(self) -> bool:
+        return self.error is not None
+
+    def _unless_too_short(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
+        if self.error is None:
+            try:
+                read(*arguments)
+            except RunTooShallow as error:
+                self.error = error
+
+
+class _FromRows(Need[Judged]):
+    """What a reader learns from the rows of the score matrix, all at once or not at all."""
+
+    reader: _StoppingReader
+    _rows: TopRows | PlausibleRows
+
+    def _read_with(self, rows: TopRows | PlausibleRows) -> None:
+        self._rows, self.reader = rows, _StoppingReader(rows)
+        self.query_ids, self.gallery_ids = rows.query_ids, rows.gallery_ids
+
+    @classmethod
+    def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
+        """One for each metric of rankings, which may be long enough for some and too short for others."""
+        groups = [[variant] for variant in variants] if run.kind == "rankings" else [variants]
+        return [cls(task, part, judged, group) for group in groups]
+
+    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
+        """Rankings that hold fewer items than are read."""
+        needed = self._rows.needs
+        held = run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)]
+        short = np.flatnonzero(held < needed)
+        if not short.size:
+            return {}
+        first = short[0]
+        error = too_shallow(self.query_ids[first], needed[first], held[first], self._rows.reason)
+        return dict.fromkeys((variant.label for variant in self.variants), error)
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Find out whether the rankings were long enough."""
+        del run, ranks, similarity
+        if self.reader.error is not None:
+            self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
+
+
+class TopItems(_FromRows[Judgments]):
+    """The top K of every query, beside judgments with gains."""
+
+    _rows: TopRows
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self._read_with(TopRows(judged, max(variant.parameters["k"] for variant in variants)))
+
+    @classmethod
+    def fits(cls, spec: Spec, task: Task) -> bool:
+        """Gains are ratings, or labels of 0 and 1."""
+        return spec.gains == task.gains
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number under the policy for pairs that nobody judged, where the metric has one.
+
+        Raises:
+            DataError: no query at all has a labelled pair, with ``leave_out``.
+        """
+        top, judgments, k = self._rows.result, self.judged, variant.parameters["k"]
+        coverage, ties = judged_share(top, judgments, k), tied_queries(top, judgments, k)
+        parameters = dict(variant.parameters)
+        options = variant.spec.accepted({"unjudged": policy_of(settings.unjudged)})
+        if options:
+            parameters["unjudged"] = policy_name(settings.unjudged)
+        if options.get("unjudged") == "leave_out":
+            top, judgments = queries_with_judged(top, judgments, k)
+            parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
+            if not top.query_ids.size:
+                raise DataError(
+                    f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
+                )
+        values = variant.spec.function(top, judgments, **variant.parameters, **options)
+        queries = QueryValues(top.query_ids, values)
+        return self._aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+
+
+def judged_share(top: TopK, judgments: Judgments, k: int) -> float:
+    """Share of the top K items of all queries that are judged.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
+        >>> judged_share(TopK(np.array([5]), np.array([[9, 7]])), qrels, 2)
+        0.5
+    """
+    return float(TopGains.of(top, judgments, k, "coverage").judged.mean())
+
+
+def queries_with_judged(top: TopK, judgments: Judgments, k: int) -> tuple[TopK, Judgments]:
+    """The top items and judgments of those queries that have a judged item among their top K.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
+        >>> queries_with_judged(TopK(np.array([5]), np.array([[9, 7]])), qrels, 1)[0].query_ids.size
+        0
+    """
+    rows = np.flatnonzero(TopGains.of(top, judgments, k, "coverage").judged.any(axis=1))
+    entries = np.isin(judgments.rows, rows)
+    return TopK(top.query_ids[rows], top.ids[rows]), replace(
+        judgments,
+        query_ids=judgments.query_ids[rows],
+        indptr=np.concatenate([[0], np.cumsum(np.diff(judgments.indptr)[rows])]),
+        indices=judgments.indices[entries],
+        unreachable=judgments.unreachable[rows],
+        gains=None if judgments.gains is None else judgments.gains[entries],
+    )
+
+
+def tied_queries(top: TopK, judgments: Judgments, k: int) -> int:
+    """Queries in which the tie rule decided: items of unequal gain tie in the top K, or a tie goes beyond its end.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
+        >>> scores = np.array([[0.5, 0.5]], dtype=np.float32)
+        >>> tied_queries(TopK(np.array([5]), np.array([[9, 7]]), scores, np.array([0])), qrels, 2)
+        1
+    """
+    if top.scores is None or top.cut is None:
+        return 0
+    gains = TopGains.of(top, judgments, k, "ties").gains
+    equal = top.scores[:, 1:] == top.scores[:, :-1]
+    shown = gains.shape[1]
+    within = (equal[:, : shown - 1] & (gains[:, 1:] != gains[:, :-1])).any(axis=1)
+    beyond = equal[:, shown - 1] if shown < top.depth else top.cut > 0
+    return int(np.count_nonzero(within | beyond))
+
+
+class MatchCounts(_FromRows[CategoryMatches]):
+    """Plausible matches among the top of every ranking."""
+
+    _rows: PlausibleRows
+
+    def __init__(self, task: Task, part: str, judged: CategoryMatches, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self._read_with(
+            PlausibleRows(judged, tuple(dict.fromkeys(look for one in variants for look in one.spec.looks)))
+        )
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        del settings
+        hits = self._rows.result
+        queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
+        return self._aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+
+
+class PairSimilarities(Need[RatedPairs]):
+    """The similarity of every rated pair."""
+
+    def __init__(self, task: Task, part: str, judged: RatedPairs, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids = judged.query_ids, judged.item_ids
+        self._similarities: FloatArray
+
+    @classmethod
+    def why_not(cls, run: Run, direction: str) -> str | None:
+        """Rankings have no similarities, whatever the direction."""
+        if run.kind == "rankings":
+            return "rankings do not tell how similar rated pairs are"
+        return super().why_not(run, direction)
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Multiply the pairs out."""
+        del ranks
+        self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number; or of samples two, their mean and, under ``_std``, their standard deviation (ddof 0).
+
+        A model whose similarities are all equal has no rank correlation: none, and an error.
+        """
+        options = variant.spec.accepted({"seed": settings.seed})
+        try:
+            values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)
+        except MalformedRun as error:
+            self.errors[variant.label] = error
+            return []
+        parameters = dict(variant.parameters) | ({"n_samples": values.size} if values.ndim else {})
+        n_queries = int(np.unique(self.query_ids).size)
+        row = Result(self.task.name, self.part, variant.label, float(values.mean()), n_queries, parameters=parameters)
+        if not values.ndim:
+            return [Scored(variant, row)]
+        spread = replace(row, metric=f"{variant.label}_std", value=float(values.std()))
+        return [Scored(variant, row, samples=values), Scored(variant, spread)]
+
+
+class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
+    """Scores of all directions of one task, for example for RSUM; their samples were drawn together."""
+
+    def __init__(
+        self, task: Task, part: str, judged: Mapping[str, Sequence[Scored]], variants: Sequence[Variant]
+    ) -> None:
+        super().__init__(task, part, judged, variants)
+        for variant in variants:
+            if lacking := self._find_lacking(variant.spec):
+                self.errors[variant.label] = InvalidOption(f"needs {' and '.join(lacking)} too")
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        del settings
+        spec, directions = variant.spec, list(self.judged.values())
+        inputs = [row for rows in directions for row in rows if row.variant.label in spec.inputs]
+        value = float(spec.function(np.array([row.result.value for row in inputs])))
+        n_queries, ties = (sum(getattr(rows[0].result, name) for rows in directions) for name in ("n_queries", "ties"))
+        samples = [row.samples for row in inputs if row.samples is not None]
+        return [
+            Scored(
+                variant,
+                Result(self.task.name, self.part, variant.label, value, n_queries, ties=ties),
+                samples=spec.function(np.stack(samples, axis=-1)) if samples else None,
+            )
+        ]
+
+    def _find_lacking(self, spec: Spec) -> list[str]:
+        """Directions, or scores of a direction, that are not there."""
+        lacking = []
+        for direction in self.task.directions:
+            if direction not in self.judged:
+                lacking.append(direction)
+                continue
+            labels = {row.variant.label for row in self.judged[direction]}
+            lacking += [f"{direction}/{label}" for label in spec.inputs if label not in labels]
+        return lacking
+
+
+NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
+    {
+        "ranks": Ranks,
+        "top_k": TopItems,
+        "plausible_hits": MatchCounts,
+        "rated_pairs": PairSimilarities,
+        "scores": OtherScores,
+    }
+)
+"""What ``Spec.needs`` calls them."""
