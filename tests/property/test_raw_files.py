@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.coco_instances import read_category_sets, read_instances
+from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.cxc import read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import read_positives
 from cxc_eccv.sources.readers.entailment import read_entailment
@@ -135,13 +135,6 @@ def read_categories(path):
     return {number: {sets.category_names[place] for place in np.flatnonzero(row)} for number, row in rows}
 
 
-def instances(data):
-    return [
-        (whole(one["id"]), whole(one["image_id"]), whole(one["category_id"]), one["bbox"], one["area"], one["iscrowd"])
-        for one in json_value(data)["annotations"]
-    ]
-
-
 def positives(data):
     return [(int(query), whole(one)) for query, items in json_value(data).items() for one in items]
 
@@ -254,12 +247,6 @@ FORMATS = {
     ),
     "karpathy": Format("dataset_coco.json", json.dumps(KARPATHY).encode(), read_karpathy_rows, karpathy),
     "category sets": Format("instances.json", json.dumps(INSTANCES).encode(), read_categories, category_sets),
-    "instances": Format(
-        "instances.json",
-        json.dumps(INSTANCES).encode(),
-        values(read_instances, "annotation_id", "image_id", "category_id", "bbox", "area", "iscrowd"),
-        instances,
-    ),
     "positives": Format(
         "eccv.json", b'{"5": [2, 1], "14": [12]}', values(read_positives, "query_id", "item_id"), positives
     ),
@@ -373,7 +360,7 @@ def replaced(value, path, new):
     return copy
 
 
-@pytest.mark.parametrize("name", ["karpathy", "category sets", "instances", "positives"])
+@pytest.mark.parametrize("name", ["karpathy", "category sets", "positives"])
 @pytest.mark.parametrize("new", WEIRD, ids=lambda value: f"{value!r:.12}")
 def test_another_value_anywhere(name, new, tmp_path):
     form = FORMATS[name]
