@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="co_captions",
+    title="co-captions",
     description=(
         "Text-text retrieval on all captions of a COCO Karpathy split with the original links alone: positive are the "
         "other captions of the query's image, and the query is left out of its gallery. The row MS-COCO of the "

@@ -50,6 +50,7 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
 
 TASK = Task(
     name="coco_1k",
+    title="COCO 1K",
     description=(
         "Image-text retrieval on five folds of 1,000 images and 5,000 captions of a COCO Karpathy split, cut in file "
         "order; the gallery of a query is its own fold, and the five results are averaged. The same links as COCO 5K."

@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="coco_5k",
+    title="COCO 5K",
     description=(
         "Image-text retrieval on all images and captions of a COCO Karpathy split. "
         "A caption is positive for the image it was written for, and for no other."

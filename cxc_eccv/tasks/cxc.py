@@ -14,6 +14,7 @@ DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 
 TASK = Task(
     name="cxc",
+    title="CxC",
     description=(
         "Retrieval with the positives of the Crisscrossed Captions paper: the original COCO links together with the "
         "pairs that annotators rated similar (caption pairs and image-caption pairs from 3, image pairs from 2.5 of "

@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="cxc_rated",
+    title="CxC rated",
     description=(
         "Image-text retrieval with the pairs rated 3 or higher in Crisscrossed Captions as the only positives, as the "
         "eccv_caption package computes its CxC recall. An original COCO link rated under 3 is not positive; a caption "

@@ -20,6 +20,7 @@ def _text_to_image(library: Library, split: str) -> Judgments:
 
 TASK = Task(
     name="eccv_caption",
+    title="ECCV Caption",
     description=(
         "Image-text retrieval with the positives of ECCV Caption: the images and captions of the COCO test split that "
         "it judges are queries, and rank all captions and all images of the split. Each direction has its own "

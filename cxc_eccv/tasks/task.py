@@ -52,6 +52,7 @@ class Task:
         gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
+        title: its name on paper; the name in words where none is given.
         facts: what a report's provenance says of the labels, for a library and a split.
     """
 
@@ -71,6 +72,7 @@ class Task:
     gains: str = "ratings"
     rated: Mapping[str, RatedOf] = field(default_factory=dict)
     collection: Collection = COCO
+    title: str = ""
     facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
 
     def __post_init__(self) -> None:
@@ -80,6 +82,7 @@ class Task:
         for kind in self.rated:
             if kind not in RATED_DIRECTIONS:
                 raise UnknownName("kind of rated pairs", kind, RATED_DIRECTIONS)
+        object.__setattr__(self, "title", self.title or self.name.replace("_", " "))
 
     @property
     def parts(self) -> tuple[str, ...]:
