@@ -24,5 +24,6 @@ TASK = Task(
     citation="Parekh et al., EACL 2021, arXiv:2004.15020; Lin et al., ECCV 2014, arXiv:1405.0312",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy",),
+    label_sources=("coco",),
     config="captions",
 )

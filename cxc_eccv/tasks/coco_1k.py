@@ -62,6 +62,7 @@ TASK = Task(
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy", "eccv_caption"),
+    label_sources=("coco",),
     config="captions",
     whole=("rsum",),
 )

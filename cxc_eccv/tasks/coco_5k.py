@@ -23,6 +23,7 @@ TASK = Task(
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Lin et al., ECCV 2014, arXiv:1405.0312",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy",),
+    label_sources=("coco",),
     config="captions",
     whole=("rsum",),
 )

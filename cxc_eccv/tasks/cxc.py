@@ -29,6 +29,7 @@ TASK = Task(
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
     licence="free use for any purpose; acknowledgement of Google LLC is appreciated",
     sources=("karpathy", "cxc"),
+    label_sources=("coco", "cxc"),
     config="retrieval",
     graded={direction: partial(cxc_ratings, direction=direction) for direction in DIRECTIONS},
     rated={kind: partial(rated_pairs, kind=kind) for kind in ("sts", "sis", "sits")},

@@ -24,5 +24,6 @@ TASK = Task(
     citation="Chun et al., ECCV 2022, arXiv:2204.03359; Parekh et al., EACL 2021, arXiv:2004.15020",
     licence="free use for any purpose; acknowledgement of Google LLC is appreciated",
     sources=("karpathy", "cxc"),
+    label_sources=("cxc",),
     config="sits",
 )

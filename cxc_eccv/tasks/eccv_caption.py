@@ -33,5 +33,6 @@ TASK = Task(
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="MIT (NAVER Corp.)",
     sources=("karpathy", "eccv_caption"),
+    label_sources=("eccv",),
     config="eccv_caption",
 )

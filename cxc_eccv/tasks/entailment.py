@@ -24,6 +24,7 @@ TASK = Task(
     citation="Yan et al., 2022, arXiv:2208.10126",
     licence="that of the labels: CxC free use, ECCV Caption MIT (NAVER Corp.), entailment labels the user's own",
     sources=("karpathy", "cxc", "eccv_caption"),
+    label_sources=("coco", "cxc", "eccv", "entailment"),
     config="entailment",
     serves="top_k",
     gains="labels",

@@ -104,6 +104,11 @@ def test_a_spec_that_would_be_shown_wrongly_is_refused(said, error, words):
         Spec(function=mrr, needs="ranks", citation="x", **said)
 
 
+def test_a_task_takes_its_labels_from_declared_sources():
+    with pytest.raises(UnknownName, match="did you mean 'eccv'"):
+        replace(registry.task("cxc"), label_sources=("eccv_",))
+
+
 def test_a_title_that_is_not_given_is_the_name_in_words():
     assert Spec(function=mrr, needs="ranks", citation="x", parameters={"k": (1,)}).title == "mrr {k}"
     assert replace(registry.task("cxc_rated"), title="").title == "cxc rated"
