@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 import cxc_eccv.metrics
 import cxc_eccv.tasks
+from cxc_eccv.discovery import declared
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["metric", "metric_variants", "metrics", "task", "tasks"]
+__all__ = ["metric", "metric_labelled", "metric_variants", "metrics", "task", "tasks"]
 
 Entry = TypeVar("Entry")
 
@@ -28,7 +26,7 @@ def tasks() -> Mapping[str, Task]:
         >>> "coco_5k" in tasks()
         True
     """
-    return MappingProxyType(_declared(cxc_eccv.tasks, "TASK"))
+    return declared(cxc_eccv.tasks, "TASK", Task)
 
 
 @cache
@@ -39,7 +37,7 @@ def metrics() -> Mapping[str, Spec]:
         >>> metrics()["map_at_r"].needs
         'ranks'
     """
-    return MappingProxyType(_declared(cxc_eccv.metrics, "SPEC"))
+    return declared(cxc_eccv.metrics, "SPEC", Spec)
 
 
 def task(name: str) -> Task:
@@ -88,20 +86,28 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
     return spec, list(spec.variants())
 
 
+def metric_labelled(label: str) -> tuple[Spec, dict[str, Any]]:
+    """A metric and its parameters, from its label in report keys.
+
+    Raises:
+        UnknownName: no metric has this label; the message suggests the nearest.
+
+    Example:
+        >>> spec, parameters = metric_labelled("recall_at_20")
+        >>> spec.name, parameters
+        ('recall_at_k', {'k': 20})
+    """
+    for spec in metrics().values():
+        for parameters in spec.variants():
+            if spec.label(**parameters) == label:
+                return spec, parameters
+    spec, (parameters, *_) = metric_variants(label)
+    if spec.label(**parameters) != label:
+        raise UnknownName("label of a metric", label, [spec.label(**every) for every in spec.variants()])
+    return spec, parameters
+
+
 def _lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
     if name not in known:
         raise UnknownName(kind, name, known)
     return known[name]
-
-
-def _declared(package: ModuleType, constant: str) -> dict[str, Any]:
-    """The constant of every module that has one; its name must be the file's."""
-    found = {}
-    for module_info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
-        entry = getattr(importlib.import_module(f"{package.__name__}.{module_info.name}"), constant, None)
-        if entry is None:
-            continue
-        if entry.name != module_info.name:
-            raise ImportError(f"{package.__name__}.{module_info.name}: its {constant} is named {entry.name!r}")
-        found[entry.name] = entry
-    return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
 import datasets
 import pyarrow as pa
 
+from cxc_eccv.discovery import declared
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.library import Library
 
@@ -86,21 +86,21 @@ DEFAULT_CONFIG = "captions"
 
 
 @cache
-def dataset_configs() -> MappingProxyType[str, DatasetConfig]:
+def dataset_configs() -> Mapping[str, DatasetConfig]:
     """All declared configs by name, the default one first, then in alphabetical order.
 
     Raises:
-        DataError: a module of ``builders/configs`` declares no config, or a contradictory one.
+        DataError: a config whose features and fields differ.
+        ImportError: a CONFIG that is none, or has another name than its file.
 
     Example:
         >>> next(iter(dataset_configs()))
         'captions'
     """
-    package = importlib.import_module("cxc_eccv.builders.configs")
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")]
-    names.sort(key=lambda name: (name != DEFAULT_CONFIG, name))
-    modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
-    return MappingProxyType({name: _declared(name, module) for name, module in modules.items()})
+    found = declared(importlib.import_module("cxc_eccv.builders.configs"), "CONFIG", DatasetConfig)
+    for config in found.values():
+        _check_fields(config)
+    return MappingProxyType({DEFAULT_CONFIG: found[DEFAULT_CONFIG], **found})
 
 
 def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[DatasetConfig]:
@@ -128,13 +128,9 @@ def _named(name: str) -> DatasetConfig:
     return dataset_configs()[name]
 
 
-def _declared(name: str, module: ModuleType) -> DatasetConfig:
-    config = getattr(module, "CONFIG", None)
-    if not isinstance(config, DatasetConfig) or config.name != name:
-        raise DataError(f"{module.__name__} must define CONFIG, a DatasetConfig with the name {name!r}")
+def _check_fields(config: DatasetConfig) -> None:
     undescribed = set(config.features) ^ set(config.fields)
     if undescribed:
         raise DataError(
-            f"config {name!r}: features and fields must name the same columns, not so {sorted(undescribed)}"
+            f"config {config.name!r}: features and fields must name the same columns, not so {sorted(undescribed)}"
         )
-    return config

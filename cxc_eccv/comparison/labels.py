@@ -1,61 +1,57 @@
-"""How tasks, metrics and values are written for people."""
+"""How tasks, metrics and values are written for people, as their declarations say."""
 
 from __future__ import annotations
 
-__all__ = ["metric_name", "shown_value", "task_name"]
+from contextlib import suppress
+from typing import Any
 
-TASKS = {
-    "co_captions": "co-captions",
-    "coco_1k": "COCO 1K",
-    "coco_5k": "COCO 5K",
-    "cxc": "CxC",
-    "cxc_rated": "CxC rated",
-    "eccv_caption": "ECCV Caption",
-    "flickr8k": "Flickr8k",
-    "flickr30k": "Flickr30k",
-    "plausible_match": "plausible match",
-}
-METRICS = {
-    "map_at_r": "mAP@R",
-    "r_precision": "R-Precision",
-    "rsum": "RSUM",
-    "mrr": "MRR",
-    "bootstrap_spearman": "Spearman",
-    "bootstrap_spearman_std": "std of samples",
-    "pmrp": "PMRP",
-}
-STEMS = {"recall_at_": "R@", "mrr_at_": "MRR@", "ndcg_at_": "nDCG@", "pmrp_at_": "PMRP@", "entail_at_": "Entail@"}
-PLAIN_NUMBERS = ("median_rank", "mean_rank", "rsum")
+from cxc_eccv.errors import UnknownName
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.registry import metric_labelled, tasks
+
+__all__ = ["metric_name", "scale_of", "shown_value", "task_name"]
+
+SPREAD = "_std"
+"""End of the label of a standard deviation over a metric's samples."""
 
 
 def task_name(task: str) -> str:
-    """The name papers use.
+    """The name papers use; that of a task of another version in words.
 
     Example:
-        >>> task_name("coco_1k"), task_name("entailment")
-        ('COCO 1K', 'entailment')
+        >>> task_name("coco_1k"), task_name("entailment"), task_name("of_next_year")
+        ('COCO 1K', 'entailment', 'of next year')
     """
-    return TASKS.get(task, task.replace("_", " "))
+    known = tasks().get(task)
+    return known.title if known else task.replace("_", " ")
 
 
-def metric_name(label: str) -> str:
-    """The name papers use.
+def metric_name(label: str, *, in_full: bool = False) -> str:
+    """The name papers use; that of a metric of another version in words.
+
+    Args:
+        label: of the metric in report keys.
+        in_full: for tables with room for more than a comparison's.
 
     Example:
         >>> metric_name("recall_at_10"), metric_name("map_at_r"), metric_name("median_rank")
         ('R@10', 'mAP@R', 'median rank')
+        >>> metric_name("bootstrap_spearman_std"), metric_name("bootstrap_spearman_std", in_full=True)
+        ('std of samples', 'Spearman, std over samples')
     """
-    for stem, name in STEMS.items():
-        if label.startswith(stem):
-            return name + label.removeprefix(stem)
-    return METRICS.get(label, label.replace("_", " "))
+    spec, parameters, is_spread = _read(label)
+    if spec is None:
+        return label.replace("_", " ")
+    if is_spread:
+        return f"{spec.title.format(**parameters)}, std over samples" if in_full else "std of samples"
+    return (spec.long_title if in_full else spec.title).format(**parameters)
 
 
-def shown_value(metric: str, value: float, form: str = ".1f") -> str:
-    """Fractions in percent; ranks and RSUM as they are.
+def shown_value(label: str, value: float, form: str = ".1f") -> str:
+    """The value in its metric's unit: fractions and correlations in percent, ranks and numbers as they are.
 
     Args:
-        metric: label of the metric.
+        label: of the metric in report keys.
         value: in the units of a report.
         form: format specification, for example ``+.1f``.
 
@@ -63,4 +59,23 @@ def shown_value(metric: str, value: float, form: str = ".1f") -> str:
         >>> shown_value("recall_at_1", 0.4174), shown_value("median_rank", 2.5, "+.1f")
         ('41.7', '+2.5')
     """
-    return format(value if metric in PLAIN_NUMBERS else 100 * value, form)
+    return format(scale_of(label) * value, form)
+
+
+def scale_of(label: str) -> int:
+    """What values of a metric are multiplied by to be shown; those of another version are taken for fractions.
+
+    Example:
+        >>> scale_of("recall_at_1"), scale_of("median_rank")
+        (100, 1)
+    """
+    spec, _, _ = _read(label)
+    return 100 if spec is None else spec.scale
+
+
+def _read(label: str) -> tuple[Spec | None, dict[str, Any], bool]:
+    """The metric behind a label, its parameters, and whether the label is that of its spread; None where unknown."""
+    for stem in dict.fromkeys((label, label.removesuffix(SPREAD))):
+        with suppress(UnknownName):
+            return *metric_labelled(stem), stem != label
+    return None, {}, False

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import KIND, SOURCES, Evidence, Thresholds, gather, item_ids
+from cxc_eccv.judgments.evidence import Evidence, Thresholds, gather, item_ids, label_sources
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
@@ -56,7 +56,7 @@ def merge(
     split: str,
     direction: str,
     *,
-    sources: Sequence[str] = SOURCES,
+    sources: Sequence[str] | None = None,
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
@@ -66,10 +66,10 @@ def merge(
         library: the raw sources.
         split: ``train``, ``restval``, ``validation`` or ``test``.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment`` to consult.
+        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment`` to consult; None for all that are declared.
         policy: ``union``: positive where any source says so. ``strict``: where one says so and none
-            contradicts. ``override``: the latest source that judged the pair decides, in the order coco, cxc,
-            eccv, entailment.
+            contradicts. ``override``: the latest source that judged the pair decides, in the order of
+            :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment.
         thresholds: lowest CxC ratings that count as positive; the paper's by default.
 
     Raises:
@@ -81,15 +81,17 @@ def merge(
         >>> bool(pairs.positive.all()), pairs.rules
         (True, ('coco: original link',))
     """
-    if not sources:
-        raise InvalidOption(f"no source of judgments given; choose among {', '.join(SOURCES)}")
-    for name in sources:
-        if name not in SOURCES:
-            raise UnknownName("source of judgments", name, SOURCES)
+    known = label_sources()
+    asked = known if sources is None else sources
+    if not asked:
+        raise InvalidOption(f"no source of judgments given; choose among {', '.join(known)}")
+    for name in asked:
+        if name not in known:
+            raise UnknownName("source of judgments", name, known)
     limits = thresholds or Thresholds()
     query_ids, gallery_ids = item_ids(library, split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
-    wanted = [name for name in SOURCES if name in sources]
+    wanted = [name for name in known if name in asked]
     found = [e for name in wanted if (e := gather(library, split, direction, name, limits)) is not None]
     return merge_evidence(found, query_ids, gallery_ids, direction, policy, limits)
 
@@ -114,7 +116,7 @@ def merge_evidence(
         rows, column = np.searchsorted(pairs, key), names.index(evidence.source)
         judged[rows, column] = True
         said_positive[rows, column] |= evidence.positive
-        if evidence.source == "cxc":
+        if evidence.source == "cxc":  # the columns are CxC's: another source's scale would not be theirs
             ratings[rows], reverse[rows] = evidence.ratings, evidence.reverse
     return MergedPairs(
         query_ids=query_ids,
@@ -127,8 +129,8 @@ def merge_evidence(
         ratings=ratings,
         reverse=reverse,
         positive=_verdict(policy, judged, said_positive),
-        conflict=_conflict(judged, said_positive, ratings, reverse, getattr(thresholds, KIND[direction])),
-        rules=tuple(_rule(name, direction, thresholds) for name in names),
+        conflict=_conflict(judged, said_positive, ratings, reverse, thresholds.of_direction(direction)),
+        rules=tuple(f"{name}: {label_sources()[name].rule(direction, thresholds)}" for name in names),
         left_out=_joined(found),
     )
 
@@ -161,16 +163,6 @@ def _conflict(
     contradicted = said_positive.any(axis=1) & (judged & ~said_positive).any(axis=1)
     both = ~np.isnan(ratings) & ~np.isnan(reverse)
     return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
-
-
-def _rule(source: str, direction: str, thresholds: Thresholds) -> str:
-    kind = KIND[direction]
-    return {
-        "coco": "coco: original link" if direction != "t2t" else "coco: captions of one image",
-        "cxc": f"cxc: {kind} >= {getattr(thresholds, kind):g}",
-        "eccv": "eccv: verified positive",
-        "entailment": "entailment: label 1",
-    }[source]
 
 
 def _joined(found: Sequence[Evidence]) -> dict[str, int]:

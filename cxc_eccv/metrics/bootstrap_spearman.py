@@ -54,6 +54,9 @@ def bootstrap_spearman(pairs: RatedPairs, similarities: FloatArray, n_samples: i
 
 SPEC = Spec(
     function=bootstrap_spearman,
+    title="Spearman",
+    long_title="Spearman, bootstrap",
+    unit="correlation",
     needs="rated_pairs",
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
     bounds=(-1.0, 1.0),

@@ -97,6 +97,7 @@ def _classified(top: TopK, found: TopGains, classifier: Classifier) -> FloatArra
 
 SPEC = Spec(
     function=entail_at_k,
+    title="Entail@{k}",
     needs="top_k",
     parameters={"k": (1, 5, 10, 30)},
     gains="labels",

@@ -38,6 +38,7 @@ def map_at_r(ranks: PositiveRanks) -> FloatArray:
 
 SPEC = Spec(
     function=map_at_r,
+    title="mAP@R",
     needs="ranks",
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

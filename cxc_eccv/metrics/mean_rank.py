@@ -29,6 +29,8 @@ def mean_rank(ranks: PositiveRanks) -> FloatArray:
 
 SPEC = Spec(
     function=mean_rank,
+    title="mean rank",
+    unit="rank",
     needs="ranks",
     citation="Hodosh, Young and Hockenmaier, JAIR 47, 2013",
     bounds=(1.0, None),

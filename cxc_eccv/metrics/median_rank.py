@@ -32,6 +32,8 @@ def median_rank(ranks: PositiveRanks) -> FloatArray:
 
 SPEC = Spec(
     function=median_rank,
+    title="median rank",
+    unit="rank",
     needs="ranks",
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
     bounds=(1.0, None),

@@ -37,6 +37,7 @@ def mrr_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
 
 SPEC = Spec(
     function=mrr_at_k,
+    title="MRR@{k}",
     needs="ranks",
     parameters={"k": (10,)},
     citation="Bajaj et al., 2016, arXiv:1611.09268",

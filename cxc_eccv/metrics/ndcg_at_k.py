@@ -66,6 +66,7 @@ def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
 
 SPEC = Spec(
     function=ndcg_at_k,
+    title="nDCG@{k}",
     needs="top_k",
     parameters={"k": (10,)},
     citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",

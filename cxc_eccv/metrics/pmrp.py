@@ -43,6 +43,7 @@ def pmrp(hits: PlausibleHits) -> FloatArray:
 
 SPEC = Spec(
     function=pmrp,
+    title="PMRP",
     needs="plausible_hits",
     citation="Chun et al., CVPR 2021, arXiv:2101.05068",
     looks=tuple((zeta, None) for zeta in ZETAS),

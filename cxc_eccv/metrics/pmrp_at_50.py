@@ -41,6 +41,7 @@ def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
 
 SPEC = Spec(
     function=pmrp_at_50,
+    title="PMRP@50",
     needs="plausible_hits",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     looks=((0, CUT),),

@@ -35,6 +35,7 @@ def r_precision(ranks: PositiveRanks) -> FloatArray:
 
 SPEC = Spec(
     function=r_precision,
+    title="R-Precision",
     needs="ranks",
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

@@ -39,6 +39,7 @@ def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
 
 SPEC = Spec(
     function=recall_at_k,
+    title="R@{k}",
     needs="ranks",
     parameters={"k": (1, 5, 10)},
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",

@@ -44,6 +44,8 @@ def rsum(recalls: FloatArray) -> FloatArray:
 
 SPEC = Spec(
     function=rsum,
+    title="RSUM",
+    unit="number",
     needs="scores",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     bounds=(0.0, 600.0),

@@ -41,6 +41,8 @@ def spearman_all_pairs(pairs: RatedPairs, similarities: FloatArray) -> FloatArra
 
 SPEC = Spec(
     function=spearman_all_pairs,
+    title="spearman all pairs",
+    unit="correlation",
     needs="rated_pairs",
     citation="Spearman, American Journal of Psychology 15, 1904",
     bounds=(-1.0, 1.0),

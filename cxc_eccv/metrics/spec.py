@@ -6,9 +6,10 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
@@ -16,6 +17,8 @@ __all__ = ["Spec"]
 
 NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores")
 AGGREGATES = ("mean", "median", "sum")
+UNITS = {"percent": 100, "correlation": 100, "rank": 1, "number": 1}
+"""What a value is to a reader, and what it is multiplied by to be shown: fractions and correlations in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,9 @@ class Spec:
         looks: what a metric with ``needs="plausible_hits"`` must have counted.
         gains: what the gains are that a metric with ``needs="top_k"`` takes: ``ratings`` or ``labels`` of 0 and 1.
         binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
+        title: its name on paper, with places for its parameters: ``R@{k}``. The label in words where none is given.
+        long_title: the same where there is room for more; as ``title`` where none is given.
+        unit: how values are shown: ``percent`` or ``correlation`` (both times 100), ``rank`` or ``number`` (as is).
     """
 
     function: Callable[..., FloatArray]
@@ -49,6 +55,9 @@ class Spec:
     looks: tuple[Look, ...] = ()
     gains: str = "ratings"
     binary: bool = False
+    title: str = ""
+    long_title: str = ""
+    unit: str = "percent"
 
     def __post_init__(self) -> None:
         if self.needs not in NEEDS or self.aggregate not in AGGREGATES:
@@ -56,6 +65,22 @@ class Spec:
                 f"metric {self.name}: needs {self.needs!r} must be one of {NEEDS}, "
                 f"aggregate {self.aggregate!r} one of {AGGREGATES}"
             )
+        if self.unit not in UNITS:
+            raise UnknownName(f"unit of metric {self.name}", self.unit, UNITS)
+        if self.scale != 1 and (self.bounds[1] is None or self.bounds[1] > 1):
+            raise InvalidOption(
+                f"metric {self.name}: unit {self.unit!r} is for values of at most 1, its bounds are {self.bounds}; "
+                "declare unit='rank' or unit='number'"
+            )
+        places = {name: f"{{{name}}}" for name in self.parameters}
+        object.__setattr__(self, "title", self.title or self.label(**places).replace("_", " "))
+        object.__setattr__(self, "long_title", self.long_title or self.title)
+        for title in (self.title, self.long_title):
+            if {place for _, place, _, _ in Formatter().parse(title) if place is not None} != set(places):
+                raise InvalidOption(
+                    f"metric {self.name}: its title {title!r} must have a place for each of its parameters and no "
+                    f"other: {', '.join(places.values()) or 'none'}"
+                )
 
     @property
     def name(self) -> str:
@@ -66,6 +91,17 @@ class Spec:
     def description(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""
+
+    @property
+    def scale(self) -> int:
+        """What a value is multiplied by to be shown.
+
+        Example:
+            >>> from cxc_eccv.metrics.map_at_r import SPEC
+            >>> SPEC.scale
+            100
+        """
+        return UNITS[self.unit]
 
     def label(self, **parameters: Any) -> str:  # noqa: ANN401 - parameter values of any type
         """The name in report keys: a trailing parameter is replaced by its value.

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.evaluation.report_files import PER_QUERY_SCHEMA
-from cxc_eccv.report.examples import SCHEMA, no_examples, shown_files, thumbnails
+from cxc_eccv.report.examples import LEAST_SCHEMA, no_examples, shown_files, thumbnails, with_every_source
 from cxc_eccv.report.page import page_of
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.runs.parquet import read_parquet
@@ -108,7 +108,7 @@ def _read_folder(folder: Path) -> tuple[Report, pa.Table]:
     except DataError as error:
         raise DataError(f"{folder / REPORT}: {error}") from None
     values = _read_table(folder / PER_QUERY, PER_QUERY_SCHEMA, digest)
-    examples = _read_table(folder / EXAMPLES, SCHEMA, digest)
+    examples = with_every_source(_read_table(folder / EXAMPLES, LEAST_SCHEMA, digest))
     return Report(bare.results, bare.skipped, bare.provenance, values if values.num_rows else None), examples
 
 

@@ -34,9 +34,6 @@ DIRECTIONS = {
     "": "all directions",
 }
 
-METRICS = {"bootstrap_spearman": "Spearman, bootstrap", "bootstrap_spearman_std": "Spearman, std over samples"}
-"""Names where a table has room for more than a comparison's."""
-
 
 def direction_name(direction: str) -> str:
     """What is the query, and what is ranked.
@@ -55,7 +52,7 @@ def metric_name(label: str) -> str:
         >>> metric_name("recall_at_1"), metric_name("bootstrap_spearman_std")
         ('R@1', 'Spearman, std over samples')
     """
-    return METRICS.get(label, short_metric_name(label))
+    return short_metric_name(label, in_full=True)
 
 
 def upper_first(text: str) -> str:

@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="co_captions",
+    title="co-captions",
     description=(
         "Text-text retrieval on all captions of a COCO Karpathy split with the original links alone: positive are the "
         "other captions of the query's image, and the query is left out of its gallery. The row MS-COCO of the "
@@ -23,5 +24,6 @@ TASK = Task(
     citation="Parekh et al., EACL 2021, arXiv:2004.15020; Lin et al., ECCV 2014, arXiv:1405.0312",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy",),
+    label_sources=("coco",),
     config="captions",
 )

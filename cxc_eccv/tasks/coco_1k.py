@@ -50,6 +50,7 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
 
 TASK = Task(
     name="coco_1k",
+    title="COCO 1K",
     description=(
         "Image-text retrieval on five folds of 1,000 images and 5,000 captions of a COCO Karpathy split, cut in file "
         "order; the gallery of a query is its own fold, and the five results are averaged. The same links as COCO 5K."
@@ -61,6 +62,7 @@ TASK = Task(
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy", "eccv_caption"),
+    label_sources=("coco",),
     config="captions",
     whole=("rsum",),
 )

@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="coco_5k",
+    title="COCO 5K",
     description=(
         "Image-text retrieval on all images and captions of a COCO Karpathy split. "
         "A caption is positive for the image it was written for, and for no other."
@@ -22,6 +23,7 @@ TASK = Task(
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Lin et al., ECCV 2014, arXiv:1405.0312",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy",),
+    label_sources=("coco",),
     config="captions",
     whole=("rsum",),
 )

@@ -14,6 +14,7 @@ DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 
 TASK = Task(
     name="cxc",
+    title="CxC",
     description=(
         "Retrieval with the positives of the Crisscrossed Captions paper: the original COCO links together with the "
         "pairs that annotators rated similar (caption pairs and image-caption pairs from 3, image pairs from 2.5 of "
@@ -28,6 +29,7 @@ TASK = Task(
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
     licence="free use for any purpose; acknowledgement of Google LLC is appreciated",
     sources=("karpathy", "cxc"),
+    label_sources=("coco", "cxc"),
     config="retrieval",
     graded={direction: partial(cxc_ratings, direction=direction) for direction in DIRECTIONS},
     rated={kind: partial(rated_pairs, kind=kind) for kind in ("sts", "sis", "sits")},

@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="cxc_rated",
+    title="CxC rated",
     description=(
         "Image-text retrieval with the pairs rated 3 or higher in Crisscrossed Captions as the only positives, as the "
         "eccv_caption package computes its CxC recall. An original COCO link rated under 3 is not positive; a caption "
@@ -23,5 +24,6 @@ TASK = Task(
     citation="Chun et al., ECCV 2022, arXiv:2204.03359; Parekh et al., EACL 2021, arXiv:2004.15020",
     licence="free use for any purpose; acknowledgement of Google LLC is appreciated",
     sources=("karpathy", "cxc"),
+    label_sources=("cxc",),
     config="sits",
 )

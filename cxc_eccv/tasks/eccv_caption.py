@@ -20,6 +20,7 @@ def _text_to_image(library: Library, split: str) -> Judgments:
 
 TASK = Task(
     name="eccv_caption",
+    title="ECCV Caption",
     description=(
         "Image-text retrieval with the positives of ECCV Caption: the images and captions of the COCO test split that "
         "it judges are queries, and rank all captions and all images of the split. Each direction has its own "
@@ -32,5 +33,6 @@ TASK = Task(
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="MIT (NAVER Corp.)",
     sources=("karpathy", "eccv_caption"),
+    label_sources=("eccv",),
     config="eccv_caption",
 )

@@ -9,6 +9,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="entailment",
+    title="entailment",
     description=(
         "Image-to-text retrieval on all images and captions of a COCO Karpathy split, scored by how many of the top "
         "captions are ground truth or entailed by the image with its captions. A file of entailment labels decides on "
@@ -23,6 +24,7 @@ TASK = Task(
     citation="Yan et al., 2022, arXiv:2208.10126",
     licence="that of the labels: CxC free use, ECCV Caption MIT (NAVER Corp.), entailment labels the user's own",
     sources=("karpathy", "cxc", "eccv_caption"),
+    label_sources=("coco", "cxc", "eccv", "entailment"),
     config="entailment",
     serves="top_k",
     gains="labels",

@@ -12,6 +12,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="flickr30k",
+    title="Flickr30k",
     description=(
         "Image-text retrieval on all images and captions of a Flickr30k Karpathy split. Images are named by Flickr's "
         "photo number, captions by their sentid. A caption is positive for the image it was written for, and for no "

@@ -12,6 +12,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="flickr8k",
+    title="Flickr8k",
     description=(
         "Image-text retrieval on a Flickr8k split, whose images have five captions each. "
         "Images are named by Flickr's photo number, captions by ten times that number plus their place (0 to 4). A "

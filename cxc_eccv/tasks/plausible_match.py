@@ -11,6 +11,7 @@ __all__ = ["TASK"]
 
 TASK = Task(
     name="plausible_match",
+    title="plausible match",
     description=(
         "Image-text retrieval with plausible matches as positives: the sets of the 80 COCO categories that two images "
         "show differ in at most zeta categories, and a caption has its image's set. The query's own image or captions "

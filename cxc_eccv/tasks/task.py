@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.collection import COCO, Collection
@@ -52,6 +53,9 @@ class Task:
         gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
+        label_sources: where its positives come from, as in :func:`cxc_eccv.judgments.evidence.label_sources`; a
+            report's examples show what these say.
+        title: its name on paper; the name in words where none is given.
         facts: what a report's provenance says of the labels, for a library and a split.
     """
 
@@ -71,6 +75,8 @@ class Task:
     gains: str = "ratings"
     rated: Mapping[str, RatedOf] = field(default_factory=dict)
     collection: Collection = COCO
+    label_sources: tuple[str, ...] = ()
+    title: str = ""
     facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
 
     def __post_init__(self) -> None:
@@ -80,6 +86,10 @@ class Task:
         for kind in self.rated:
             if kind not in RATED_DIRECTIONS:
                 raise UnknownName("kind of rated pairs", kind, RATED_DIRECTIONS)
+        for source in self.label_sources:
+            if source not in label_sources():
+                raise UnknownName("source of labels", source, label_sources())
+        object.__setattr__(self, "title", self.title or self.name.replace("_", " "))
 
     @property
     def parts(self) -> tuple[str, ...]:

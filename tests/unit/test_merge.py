@@ -5,7 +5,8 @@ import pytest
 from tiny_world import TinyWorld, caption
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, co_captions, match_hypotheses
+from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
+from cxc_eccv.judgments.evidence.coco import co_captions
 from cxc_eccv.judgments.merge import POLICIES, merge
 from cxc_eccv.judgments.plausible import category_distances
 from cxc_eccv.judgments.qrels import eccv_caption, merged_qrels

@@ -4,13 +4,15 @@ import importlib
 import re
 import sys
 import types
+from dataclasses import replace
 
 import pytest
 
-from cxc_eccv import registry
-from cxc_eccv.errors import UnknownName
+from cxc_eccv import discovery, registry
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.mrr import mrr
 from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.tasks.task import Task
 
 
 def test_the_declared_tasks_and_metrics_are_there():
@@ -57,9 +59,59 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
     module = types.ModuleType("cxc_eccv.metrics.wrong")
     module.SPEC = Spec(function=mrr, needs="ranks", citation="x")
     monkeypatch.setitem(sys.modules, "cxc_eccv.metrics.wrong", module)
-    monkeypatch.setattr(registry.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
-    with pytest.raises(ImportError, match="its SPEC is named 'mrr'"):
-        registry._declared(sys.modules["cxc_eccv.metrics"], "SPEC")
+    monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
+    with pytest.raises(ImportError, match="its SPEC is named 'mrr', not as its file"):
+        discovery.declared(sys.modules["cxc_eccv.metrics"], "SPEC", Spec)
+    with pytest.raises(ImportError, match="its SPEC is no Task, but Spec"):
+        discovery.declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
+
+
+def test_a_label_leads_back_to_its_metric():
+    for spec in registry.metrics().values():
+        for parameters in spec.variants():
+            assert registry.metric_labelled(spec.label(**parameters)) == (spec, parameters)
+    for label in ("recall_at_k", "recal_at_5", "recall_at_5_std"):
+        with pytest.raises(UnknownName):
+            registry.metric_labelled(label)
+
+
+def test_every_declaration_has_a_title_and_a_unit_of_its_own():
+    """Two rows of one table never have the same name; only shares and correlations are shown times 100."""
+    titles = [
+        spec.long_title.format(**parameters) for spec in registry.metrics().values() for parameters in spec.variants()
+    ]
+    assert len(set(titles)) == len(titles)
+    assert len({task.title for task in registry.tasks().values()}) == len(registry.tasks())
+    assert {name for name, spec in registry.metrics().items() if spec.scale == 1} == {
+        "mean_rank",
+        "median_rank",
+        "rsum",
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "words"),
+    [
+        ({"unit": "ranks"}, UnknownName, "did you mean 'rank'"),
+        ({"bounds": (1.0, None)}, InvalidOption, "unit 'percent' is for values of at most 1"),
+        ({"bounds": (0.0, 600.0), "unit": "correlation"}, InvalidOption, "declare unit='rank' or unit='number'"),
+        ({"parameters": {"k": (1, 5)}, "title": "MRR"}, InvalidOption, "a place for each of its parameters"),
+        ({"title": "MRR@{k}"}, InvalidOption, "a place for each of its parameters and no other: none"),
+    ],
+)
+def test_a_spec_that_would_be_shown_wrongly_is_refused(said, error, words):
+    with pytest.raises(error, match=words):
+        Spec(function=mrr, needs="ranks", citation="x", **said)
+
+
+def test_a_task_takes_its_labels_from_declared_sources():
+    with pytest.raises(UnknownName, match="did you mean 'eccv'"):
+        replace(registry.task("cxc"), label_sources=("eccv_",))
+
+
+def test_a_title_that_is_not_given_is_the_name_in_words():
+    assert Spec(function=mrr, needs="ranks", citation="x", parameters={"k": (1,)}).title == "mrr {k}"
+    assert replace(registry.task("cxc_rated"), title="").title == "cxc rated"
 
 
 @pytest.mark.parametrize("name", [name for name in registry.tasks() if name != "coco_1k"])

@@ -6,6 +6,7 @@ import pytest
 from report_samples import near_run, sample_report
 
 from cxc_eccv.report.examples.examples import collect_examples
+from cxc_eccv.report.examples.pair_provenance import reads_categories, sources_of
 from cxc_eccv.report.examples.table import SCHEMA, reason_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
@@ -189,6 +190,15 @@ def test_no_examples_where_nothing_ranks_the_whole_gallery(sample_library):
     table = collect_examples(run, report, sample_library)
     assert table.num_rows == 0
     assert "whole galleries" in reason_of(table)
+
+
+def test_labels_that_a_task_takes_from_several_sources_are_all_shown(sample_library):
+    """Entailment takes what CxC rated and ECCV Caption verified for entailed; its examples say so."""
+    run, report = sample_report(sample_library, tasks=["coco_5k", "entailment"])
+    assert sources_of(report) == ("coco", "cxc", "eccv", "entailment")
+    rows = collect_examples(run, report, sample_library).to_pylist()
+    assert any(row["cxc_rating"] is not None for row in rows)
+    assert not reads_categories(report)
 
 
 def test_labels_of_tasks_that_were_not_run_are_not_read(sample_library):

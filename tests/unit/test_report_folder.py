@@ -102,6 +102,18 @@ def test_a_table_without_a_column_is_refused(folder):
         rebuild_pages(folder)
 
 
+def test_a_report_of_before_a_source_of_labels_was_declared_can_still_be_read(folder):
+    """Its pages show what the other sources say."""
+    path, page = folder / "examples.parquet", folder / "report.md"
+    before = page.read_text().partition("## Queries and what they retrieve")[2]
+    assert "ECCV positive" in before
+    pq.write_table(pq.read_table(path).drop_columns("eccv"), path)
+    rebuild_pages(folder)
+    after = page.read_text().partition("## Queries and what they retrieve")[2]
+    assert "ECCV positive" not in after
+    assert after.count("COCO link") == before.count("COCO link") > 0
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": 2}'])
 def test_a_report_json_that_is_none_is_refused(folder, text):
     (folder / "report.json").write_text(text)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 import cxc_eccv.baselines.untrained
+from cxc_eccv.discovery import declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
@@ -81,15 +79,7 @@ def baselines() -> Mapping[str, Baseline]:
         >>> list(baselines())
         ['bow', 'image_features', 'random', 'word_vectors']
     """
-    found = {}
-    package = cxc_eccv.baselines.untrained
-    for name in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
-        one = getattr(importlib.import_module(f"{package.__name__}.{name}"), "BASELINE", None)
-        if one is not None and one.name != name:
-            raise ImportError(f"{package.__name__}.{name}: its BASELINE is named {one.name!r}")
-        if one is not None:
-            found[name] = one
-    return MappingProxyType(found)
+    return declared(cxc_eccv.baselines.untrained, "BASELINE", Baseline)
 
 
 def baseline_named(name: str) -> Baseline:

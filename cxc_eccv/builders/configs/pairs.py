@@ -8,7 +8,7 @@ from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, nested, subset_lists
-from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.evidence import Thresholds, label_sources
 from cxc_eccv.judgments.merge import merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
@@ -77,7 +77,7 @@ CONFIG = DatasetConfig(
     },
     splits=("train", "restval", "validation", "test"),
     rows=rows,
-    sources=("karpathy", "cxc", "eccv_caption", "entailment"),
+    sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),
     defects=("Only validation and test were re-annotated; training on them spoils every published comparison.",),
     example='print(dataset[0]["caption"], len(dataset[0]["weak_positives"]))',
 )

@@ -8,7 +8,7 @@ from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, nested, nullable, subset_lists
-from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.evidence import Thresholds, label_sources
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS
@@ -115,7 +115,7 @@ CONFIG = DatasetConfig(
     },
     splits=("train", "restval", "validation", "test"),
     rows=rows,
-    sources=("karpathy", "cxc", "eccv_caption", "entailment"),
+    sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),
     defects=(
         "Unjudged pairs are not negatives: most matches of a caption were never shown to anyone.",
         "29 original links of test and 38 of validation are rated below 3 and marked as conflicts.",

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import kendalltau
 
+from cxc_eccv.comparison.labels import scale_of
 from cxc_eccv.comparison.published.eccv_caption import HEADLINES, eccv_caption_table
 from cxc_eccv.comparison.published.table import PublishedTable, both_directions
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.types import FloatArray, Report
 
@@ -25,10 +27,6 @@ __all__ = [
     "standings",
 ]
 
-LESS_IS_MORE = ("median_rank",)
-"""The only published metric whose smaller values are better."""
-
-UNROUNDED = ("median_rank", "rsum")
 SPLIT = "test"
 
 
@@ -125,7 +123,7 @@ def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) ->
         value = _scores(report, table.decimals).get(key)
         if value is not None:
             ranked.append(Standing(name, value, False))
-    sign = 1 if key.rpartition("/")[2] in LESS_IS_MORE else -1
+    sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
     return sorted(ranked, key=lambda one: sign * one.value)
 
 
@@ -159,8 +157,10 @@ def check_placeable(name: str, report: Report) -> None:
 
 
 def _scores(report: Report, decimals: int) -> dict[str, float]:
-    """The report's scores as a paper would print them, and those over both directions."""
-    rounded = {row.key: row.value if row.metric in UNROUNDED else round(row.value, decimals) for row in report.results}
+    """The report's scores as a paper would print them (ranks and sums in full), and those over both directions."""
+    rounded = {
+        row.key: row.value if scale_of(row.metric) == 1 else round(row.value, decimals) for row in report.results
+    }
     return rounded | both_directions(rounded)
 
 

@@ -3,10 +3,11 @@
 from cxc_eccv.report.examples.cards import QueryCard, example_cards, shown_files, thumbnails
 from cxc_eccv.report.examples.disagreement import COCO, Verdicts, finding, verdicts
 from cxc_eccv.report.examples.examples import collect_examples
-from cxc_eccv.report.examples.table import SCHEMA, no_examples, reason_of
+from cxc_eccv.report.examples.table import LEAST_SCHEMA, SCHEMA, no_examples, reason_of, with_every_source
 
 __all__ = [
     "COCO",
+    "LEAST_SCHEMA",
     "SCHEMA",
     "QueryCard",
     "Verdicts",
@@ -18,4 +19,5 @@ __all__ = [
     "shown_files",
     "thumbnails",
     "verdicts",
+    "with_every_source",
 ]

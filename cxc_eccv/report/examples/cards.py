@@ -14,11 +14,10 @@ from PIL import Image, ImageOps
 
 from cxc_eccv.builders.image_files import ImageFolder
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.report.wording import listed
 
 __all__ = ["Badge", "ItemCard", "QueryCard", "example_cards", "shown_files", "thumbnail", "thumbnails"]
-
-NAMES = {"coco": "COCO", "cxc": "CxC", "eccv": "ECCV", "entailment": "entailment"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +127,22 @@ def _item_card(row: Mapping[str, Any]) -> ItemCard:
 
 
 def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
-    says_yes = [name for source, name in NAMES.items() if row[source]]
+    says_yes = [source.title for name, source in label_sources().items() if row[name]]
     if row["coco"]:
         return "linked", "right under COCO"
     if row["positive"]:
         return "other", f"right under {listed(says_yes)}"
-    judged_against = row["cxc"] is False or row["entailment"] is False
+    judged_against = any(row[name] is False for name, source in label_sources().items() if not source.lists_positives)
     return ("rejected", "judged, no match") if judged_against else ("unjudged", "no label")
 
 
 def _badges(row: Mapping[str, Any]) -> list[Badge]:
     badges = []
-    if row["coco"]:
-        badges.append(Badge("COCO link", "yes"))
-    ratings = [f"{row[name]:.1f}" for name in ("cxc_rating", "cxc_reverse") if row[name] is not None]
-    if ratings:
-        badges.append(Badge(f"CxC {' and '.join(ratings)}", "yes" if row["cxc"] else "no"))
-    if row["eccv"]:
-        badges.append(Badge("ECCV positive", "yes"))
-    if row["entailment"] is not None:
-        badges.append(Badge("entailed" if row["entailment"] else "not entailed", "yes" if row["entailment"] else "no"))
+    ratings = " and ".join(f"{row[name]:.1f}" for name in ("cxc_rating", "cxc_reverse") if row[name] is not None)
+    for name, source in label_sources().items():
+        text = "" if row[name] is None else source.yes if row[name] else source.no
+        if text:
+            badges.append(Badge(text.format(ratings=ratings), "yes" if row[name] else "no"))
     if row["same_categories"]:
         badges.append(Badge("plausible match", "hint"))
     return badges

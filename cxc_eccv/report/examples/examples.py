@@ -15,7 +15,7 @@ from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.report.charts import NOT_FOUND, BestRanks, best_ranks
 from cxc_eccv.report.examples.disagreement import COCO, aligned, directions_judged
-from cxc_eccv.report.examples.pair_provenance import same_categories, sources_of, verdicts_of_pairs
+from cxc_eccv.report.examples.pair_provenance import reads_categories, same_categories, sources_of, verdicts_of_pairs
 from cxc_eccv.report.examples.table import SCHEMA, no_examples
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import sides_of
@@ -63,14 +63,14 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")
     parts, reasons = [], []
     for direction in directions_judged(ranks):
-        merged = merge(library, split, direction, sources=[name for name in sources if name != "categories"])
+        merged = merge(library, split, direction, sources=sources)
         chosen = chosen_queries(ranks, direction)
         try:
             top = _retrieved(run, direction, _positives(merged, direction, chosen), similarity)
         except RunTooShallow as error:
             reasons.append(str(error))
             continue
-        parts.append(_table(merged, direction, chosen, top, library, split, categories="categories" in sources))
+        parts.append(_table(merged, direction, chosen, top, library, split, categories=reads_categories(report)))
     if not parts:
         return no_examples("; ".join(reasons) or "no task ranked the whole galleries of the split")
     return pa.concat_tables(parts)

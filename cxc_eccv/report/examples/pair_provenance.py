@@ -9,33 +9,44 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.judgments.evidence import SOURCES
+from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.merge import MergedPairs
+from cxc_eccv.registry import tasks
 from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Report, positions_of
 
-__all__ = ["PairVerdicts", "same_categories", "sources_of", "verdicts_of_pairs"]
-
-NEEDED_BY = {
-    "coco": ("",),
-    "cxc": ("cxc", "cxc_rated"),
-    "eccv": ("eccv_caption",),
-    "entailment": ("entailment",),
-    "categories": ("plausible_match",),
-}
-"""Kind of label to the tasks that read it; the original links are always at hand."""
+__all__ = ["PairVerdicts", "reads_categories", "same_categories", "sources_of", "verdicts_of_pairs"]
 
 
 def sources_of(report: Report) -> tuple[str, ...]:
-    """Kinds of labels that the report's tasks have read, so that showing them needs no further raw file.
+    """Sources of labels that the report's tasks have read, so that showing them needs no further raw file.
+
+    The original links are always at hand. Tasks of another version read nothing that is known.
 
     Example:
         >>> from cxc_eccv.types import Result
         >>> sources_of(Report((Result("cxc", "t2t", "mrr", 0.5, 2),), {}, {}))
         ('coco', 'cxc')
     """
-    tasks = {"", *(result.task for result in report.results)}
-    return tuple(name for name, users in NEEDED_BY.items() if tasks.intersection(users))
+    read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
+    return tuple(name for name in label_sources() if name in read)
+
+
+def reads_categories(report: Report) -> bool:
+    """Whether one of the report's tasks has read the object categories of images.
+
+    Example:
+        >>> from cxc_eccv.types import Result
+        >>> reads_categories(Report((Result("plausible_match", "i2t", "pmrp", 0.5, 2),), {}, {}))
+        True
+    """
+    return any(task.serves == "plausible_hits" for task in _tasks_of(report))
+
+
+def _tasks_of(report: Report) -> list[Task]:
+    names = dict.fromkeys(result.task for result in report.results)
+    return [tasks()[name] for name in names if name in tasks()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +55,7 @@ class PairVerdicts:
 
     Attributes:
         positive: (P,) whether any source calls the pair positive.
-        columns: ``coco``, ``cxc``, ``eccv``, ``entailment`` (bool), ``cxc_rating`` and ``cxc_reverse`` (float64).
+        columns: each source of labels (bool), ``cxc_rating`` and ``cxc_reverse`` (float64).
     """
 
     positive: NDArray[np.bool_]
@@ -54,8 +65,8 @@ class PairVerdicts:
 def verdicts_of_pairs(merged: MergedPairs, query_ids: IntArray, item_ids: IntArray) -> PairVerdicts:
     """Look pairs up in the merged judgments.
 
-    The original links and ECCV Caption list positives alone: a pair that they do not list is false where they list
-    another one of the query, and null where they do not judge the query.
+    Some sources list positives alone, as the original links and ECCV Caption do: a pair that they do not list is
+    false where they list another one of the query, and null where they do not judge the query.
 
     Args:
         merged: all judged pairs of a direction.
@@ -76,7 +87,7 @@ def verdicts_of_pairs(merged: MergedPairs, query_ids: IntArray, item_ids: IntArr
     judged_keys = merged.queries * size + merged.items  # ascending
     rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
     known = judged_keys[rows] == keys
-    columns = {name: _verdict(merged, name, queries, rows, known) for name in SOURCES}
+    columns = {name: _verdict(merged, name, queries, rows, known) for name in label_sources()}
     for name, ratings in (("cxc_rating", merged.ratings), ("cxc_reverse", merged.reverse)):
         columns[name] = pa.array(ratings[rows], mask=~known | np.isnan(ratings[rows]))
     return PairVerdicts(known & merged.positive[rows], columns)
@@ -90,7 +101,7 @@ def _verdict(
     column = merged.sources.index(source)
     judged = known & merged.judged[rows, column]
     said = judged & merged.said_positive[rows, column]
-    if source in ("coco", "eccv"):
+    if label_sources()[source].lists_positives:
         asked = np.unique(merged.queries[merged.judged[:, column]])
         judged = np.isin(queries, asked)
     return pa.array(said, mask=~judged)

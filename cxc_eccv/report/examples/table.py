@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["SCHEMA", "no_examples", "reason_of"]
+from cxc_eccv.judgments.evidence import label_sources
+
+__all__ = ["LEAST_SCHEMA", "SCHEMA", "no_examples", "reason_of", "with_every_source"]
 
 SCHEMA = pa.schema(
     [
@@ -21,16 +23,18 @@ SCHEMA = pa.schema(
         ("item_texts", pa.list_(pa.string())),
         ("score", pa.float64()),  # null where a ranking came without scores
         ("positive", pa.bool_()),  # any source says so
-        ("coco", pa.bool_()),  # null where a source says nothing of the pair, here and below
-        ("cxc", pa.bool_()),
-        ("eccv", pa.bool_()),
-        ("entailment", pa.bool_()),
+        *(
+            (source, pa.bool_()) for source in label_sources()
+        ),  # null where one says nothing of the pair, here and below
         ("cxc_rating", pa.float64()),
         ("cxc_reverse", pa.float64()),  # image pairs: the rating given in the other order
         ("same_categories", pa.bool_()),  # plausible match at zeta 0
     ]
 )
 """One row per shown query and retrieved item."""
+
+LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in label_sources()])
+"""What a table has that was written before the latest source of labels was declared."""
 
 REASON = b"reason"
 
@@ -43,6 +47,20 @@ def no_examples(reason: str) -> pa.Table:
         {b'reason': b'the report was made from ranks alone'}
     """
     return SCHEMA.with_metadata({REASON: reason}).empty_table()
+
+
+def with_every_source(table: pa.Table) -> pa.Table:
+    """A table that is written with fewer sources of labels: the others say nothing of its pairs.
+
+    Example:
+        >>> older = no_examples("none").drop_columns("entailment")
+        >>> with_every_source(older).column_names == SCHEMA.names
+        True
+    """
+    absent = [name for name in SCHEMA.names if name not in table.column_names]
+    for name in absent:
+        table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
+    return table.select(SCHEMA.names)
 
 
 def reason_of(table: pa.Table) -> str:

@@ -1,0 +1,52 @@
+"""The one discovery: what the modules of a package declare about themselves, each in one constant."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+from typing import Protocol, TypeVar
+
+__all__ = ["declared"]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Declaration = TypeVar("Declaration", bound=_Named)
+
+
+def declared(package: ModuleType, constant: str, kind: type[Declaration]) -> Mapping[str, Declaration]:
+    """The constant of every module of a package that has one, by name, in alphabetical order.
+
+    Modules are found by their place, on every folder of the package's ``__path__``; nothing lists them.
+
+    Args:
+        package: whose modules declare something.
+        constant: its name, for example ``TASK``.
+        kind: class of what is declared; its ``name`` must be its file's.
+
+    Raises:
+        ImportError: a constant of another class, or with another name than its file's.
+
+    Example:
+        >>> import cxc_eccv.metrics
+        >>> from cxc_eccv.metrics.spec import Spec
+        >>> next(iter(declared(cxc_eccv.metrics, "SPEC", Spec)))
+        'bootstrap_spearman'
+    """
+    found = {}
+    for name in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
+        module = importlib.import_module(f"{package.__name__}.{name}")
+        entry = getattr(module, constant, None)
+        if entry is None:
+            continue
+        if not isinstance(entry, kind):
+            raise ImportError(f"{module.__name__}: its {constant} is no {kind.__name__}, but {type(entry).__name__}")
+        if entry.name != name:
+            raise ImportError(f"{module.__name__}: its {constant} is named {entry.name!r}, not as its file")
+        found[name] = entry
+    return MappingProxyType(found)

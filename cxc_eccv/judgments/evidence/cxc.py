@@ -1,0 +1,55 @@
+"""Crisscrossed Captions: pairs that annotators rated from 0 to 5."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.judgments.evidence.source import KIND, Evidence, Source, Thresholds
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["SOURCE"]
+
+
+def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
+    """All rated pairs of the direction; positive from its threshold."""
+    if split not in ("validation", "test"):
+        return None
+    table = library.cxc(KIND[direction], split)
+    left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
+    threshold = thresholds.of_direction(direction)
+    if direction == "i2t":  # SITS rows are (caption, image)
+        return Evidence.of(right, left, ratings >= threshold, ratings)
+    if direction == "t2i":
+        return Evidence.of(left, right, ratings >= threshold, ratings)
+    return _both_orders(left, right, ratings, threshold)
+
+
+def rule(direction: str, thresholds: Thresholds) -> str:
+    """What makes it say positive."""
+    return f"{KIND[direction]} >= {thresholds.of_direction(direction):g}"
+
+
+def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
+    """An unordered pair judges both of its orders; positive if either rating reaches the threshold."""
+    ids = np.unique(np.concatenate([left, right]))
+    forward_key = np.searchsorted(ids, left) * ids.size + np.searchsorted(ids, right)
+    reverse_key = np.searchsorted(ids, right) * ids.size + np.searchsorted(ids, left)
+    keys = np.unique(np.concatenate([forward_key, reverse_key]))
+    forward, reverse = np.full(keys.size, np.nan), np.full(keys.size, np.nan)
+    forward[np.searchsorted(keys, forward_key)] = ratings
+    reverse[np.searchsorted(keys, reverse_key)] = ratings
+    positive = np.fmax(forward, reverse) >= threshold
+    return Evidence.of(ids[keys // ids.size], ids[keys % ids.size], positive, forward, reverse)
+
+
+SOURCE = Source(
+    name="cxc",
+    title="CxC",
+    order=20,
+    rule=rule,
+    evidence=evidence,
+    groups=("cxc",),
+    yes="CxC {ratings}",
+    no="CxC {ratings}",
+)

@@ -1,0 +1,88 @@
+"""Entailment labels: a user's file of (image, caption) pairs that are entailed or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
+from cxc_eccv.types import IntArray
+
+__all__ = ["SOURCE", "Matched", "match_hypotheses"]
+
+
+def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
+    """The labels of the user's file, where there is one."""
+    if direction not in ("i2t", "t2i"):
+        return None
+    pairs = library.entailment(split)
+    if pairs is None:
+        return None
+    matched = match_hypotheses(library.karpathy(split), pairs)
+    images, captions = matched.image_ids, matched.caption_ids
+    labels = np.asarray(pairs.table["label"])[matched.rows] == 1
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    return Evidence.of(queries, items, labels, left_out=matched.left_out)
+
+
+UNKNOWN = "entailment pairs whose image or hypothesis is not in the split"
+REPEATED = "entailment labels of an (image, caption) pair that an earlier row labelled"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Entailment pairs as (image, caption) pairs.
+
+    Attributes:
+        image_ids, caption_ids: (P,) every pair once.
+        rows: (P,) the row of the raw table that labels the pair.
+        left_out: rule to the number of labels it left out.
+    """
+
+    image_ids: IntArray
+    caption_ids: IntArray
+    rows: IntArray
+    left_out: dict[str, int]
+
+
+def match_hypotheses(content: KarpathySplit, pairs: EntailmentPairs) -> Matched:
+    """Find the ids of every labelled pair.
+
+    A row without ``image_id`` is matched by file name; one without ``hypothesis_id`` by the hypothesis' text, to
+    every caption of that text (entailment depends on the text alone).
+    """
+    image_ids = content.image_ids.tolist()
+    by_name = dict(zip(content.images["file_name"].to_pylist(), image_ids, strict=True))
+    by_text: dict[str, list[int]] = {}
+    for caption_id, text in zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True):
+        by_text.setdefault(text.strip(), []).append(caption_id)
+    images, captions = set(image_ids), set(content.caption_ids.tolist())
+    left_out = Counter(pairs.left_out)
+    rows: dict[tuple[int, int], int] = {}
+    for row, pair in enumerate(pairs.table.to_pylist()):
+        image = by_name.get(Path(pair["image"]).name, -1) if pair["image_id"] is None else pair["image_id"]
+        given = pair["hypothesis_id"]
+        named = by_text.get(pair["hypothesis"].strip(), []) if given is None else [given]
+        found = [caption for caption in named if caption in captions and image in images]
+        left_out[UNKNOWN] += not found
+        for caption in found:
+            left_out[REPEATED] += rows.setdefault((image, caption), row) != row
+    columns = np.array([(*pair, row) for pair, row in rows.items()], dtype=np.int64).reshape(-1, 3)
+    return Matched(columns[:, 0], columns[:, 1], columns[:, 2], {rule: n for rule, n in left_out.items() if n})
+
+
+SOURCE = Source(
+    name="entailment",
+    title="entailment",
+    order=40,
+    rule=lambda _direction, _thresholds: "label 1",
+    evidence=evidence,
+    groups=("entailment",),
+    yes="entailed",
+    no="not entailed",
+)

@@ -1,0 +1,134 @@
+"""Source: the declaration of who labels pairs; and Evidence, what it says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
+
+__all__ = ["KIND", "Evidence", "Source", "Thresholds", "item_ids"]
+
+KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
+"""Direction to the CxC ratings that judge it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Lowest CxC rating that makes a pair positive; the paper's values.
+
+    Raises:
+        InvalidOption: a threshold outside (0, 5].
+    """
+
+    sts: float = 3.0
+    sis: float = 2.5
+    sits: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name in ("sts", "sis", "sits"):
+            if not 0 < getattr(self, name) <= 5:
+                raise InvalidOption(
+                    f"threshold {name}={getattr(self, name)}: ratings run from 0 to 5, choose in (0, 5]"
+                )
+
+    def of_direction(self, direction: str) -> float:
+        """The threshold of the ratings that judge a direction.
+
+        Example:
+            >>> Thresholds().of_direction("i2i")
+            2.5
+        """
+        return float(getattr(self, KIND[direction]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What one source says of ordered pairs.
+
+    Attributes:
+        queries, items: (P,) ids.
+        positive: (P,) bool, the source's verdict.
+        ratings: (P,) float64, or NaN where the source does not grade.
+        reverse: (P,) the rating of the same pair given in the other order (SIS), or NaN.
+        left_out: rule to the number of raw judgments that it left out.
+        source: name of who says so; :func:`cxc_eccv.judgments.evidence.gather` fills it in.
+    """
+
+    queries: IntArray
+    items: IntArray
+    positive: NDArray[np.bool_]
+    ratings: FloatArray
+    reverse: FloatArray
+    left_out: Mapping[str, int]
+    source: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        queries: IntArray,
+        items: IntArray,
+        positive: NDArray[np.bool_] | None = None,
+        ratings: FloatArray | None = None,
+        reverse: FloatArray | None = None,
+        left_out: Mapping[str, int] | None = None,
+    ) -> Evidence:
+        """Evidence of which not everything is given: all pairs positive, none rated, none left out.
+
+        Example:
+            >>> Evidence.of(np.array([1, 1]), np.array([11, 12])).positive.tolist()
+            [True, True]
+        """
+        none = np.full(queries.size, np.nan)
+        return cls(
+            queries,
+            items,
+            np.ones(queries.size, dtype=bool) if positive is None else positive,
+            none if ratings is None else ratings,
+            none if reverse is None else reverse,
+            left_out or {},
+        )
+
+
+EvidenceOf = Callable[[Library, str, str, Thresholds], Evidence | None]
+RuleOf = Callable[[str, Thresholds], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source of labels. A new one is one file in ``judgments/evidence`` that defines ``SOURCE``.
+
+    Attributes:
+        name: as in provenance; equal to the file's name.
+        title: its name on paper.
+        order: place among the sources, the oldest and most general first; under ``override`` the last one decides.
+        rule: (direction, thresholds) to what makes it say positive, in words.
+        evidence: (library, split, direction, thresholds) to all that it says, or None where it judges nothing.
+        groups: groups of raw files, as in the catalog, that it reads, for licences and citations.
+        lists_positives: it names positives alone, so that what it does not list is no match of a query it knows.
+        yes, no: what a shown example says of a pair, with a place for CxC's ``{ratings}``; nothing where empty.
+    """
+
+    name: str
+    title: str
+    order: int
+    rule: RuleOf
+    evidence: EvidenceOf
+    groups: tuple[str, ...]
+    lists_positives: bool = False
+    yes: str = ""
+    no: str = ""
+
+
+def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, IntArray]:
+    """Query ids and gallery ids of a direction, in Karpathy order."""
+    if direction not in DIRECTIONS:
+        raise UnknownName("direction", direction, DIRECTIONS)
+    content = library.karpathy(split)
+    ids = {"i": content.image_ids, "t": content.caption_ids}
+    return ids[direction[0]], ids[direction[2]]
