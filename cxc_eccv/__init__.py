@@ -32,7 +32,7 @@ __all__ = [
 HOMES = {
     "Library": "cxc_eccv.sources.library",
     "attach_images": "cxc_eccv.builders.images",
-    "build_folder": "cxc_eccv.builders.writing.folder",
+    "build_folder": "cxc_eccv.builders.writing",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_rankings": "cxc_eccv.evaluation",
@@ -47,7 +47,7 @@ HOMES = {
 if TYPE_CHECKING:
     from cxc_eccv.builders.images import attach_images
     from cxc_eccv.builders.packaged import load
-    from cxc_eccv.builders.writing.folder import build_folder
+    from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings

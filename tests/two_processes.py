@@ -11,7 +11,7 @@ from torch import distributed
 
 from cxc_eccv.baselines.dual_encoder.gathering import gathered
 from cxc_eccv.encoding import encode
-from cxc_eccv.encoding.work import sides
+from cxc_eccv.encoding.towers import sides
 from cxc_eccv.errors import InvalidOption
 
 CAPTIONS = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.karpathy import KarpathySplit
+from cxc_eccv.sources.readers import KarpathySplit
 
 __all__ = ["CaptionGroup", "caption_groups", "part_images"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cxc_eccv.baselines.bag_of_words import TfIdf, words
-from cxc_eccv.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
+from cxc_eccv.baselines.untrained import AveragedVectors, read_word_vectors
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts

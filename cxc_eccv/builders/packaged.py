@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.images import attach_images
-from cxc_eccv.builders.writing.manifest import open_library
-from cxc_eccv.builders.writing.shards import conform, row_groups
+from cxc_eccv.builders.writing import conform, open_library, row_groups
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download.fetch import catalog_of, locate, sha256_of
+from cxc_eccv.sources.download import catalog_of, locate, sha256_of
 from cxc_eccv.sources.library import Library
 
 __all__ = ["CxcEccv", "CxcEccvConfig", "cache_key", "load", "modified_at_hand"]

@@ -40,7 +40,7 @@ def baseline(
       cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
-    from cxc_eccv.baselines.untrained.declared import Inputs, baseline_named
+    from cxc_eccv.baselines.untrained import Inputs, baseline_named
     from cxc_eccv.cli.output import check_output, deliver
     from cxc_eccv.sources.library import Library
 

@@ -39,7 +39,7 @@ def build(
       cxc-eccv build --output DIR --images val2014 --configs captions,sits --splits test
     """
     from cxc_eccv.builders.config import BuildOptions
-    from cxc_eccv.builders.writing.folder import build_folder
+    from cxc_eccv.builders.writing import build_folder
 
     summary = build_folder(
         output,

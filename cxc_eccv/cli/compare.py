@@ -57,7 +57,7 @@ def compare(
     from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
     from cxc_eccv.comparison.comparison_json import comparison_to_json
     from cxc_eccv.comparison.console import render_comparison, render_placements
-    from cxc_eccv.comparison.published.rank_chart import require_matplotlib
+    from cxc_eccv.comparison.published import require_matplotlib
     from cxc_eccv.errors import InvalidOption
 
     if len(reports) == 1 and not published:
@@ -97,8 +97,7 @@ def _write(text: str, models: dict[str, Report] | None, output: Path) -> list[Pa
 
 
 def _draw(models: dict[str, Report], folder: Path) -> Sequence[str]:
-    from cxc_eccv.comparison.published import eccv_caption_table
-    from cxc_eccv.comparison.published.rank_chart import draw_rank_chart
+    from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table
     from cxc_eccv.errors import InvalidOption
 
     try:

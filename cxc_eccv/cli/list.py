@@ -19,7 +19,7 @@ def list_all(data_dir: DataDir = None) -> None:
     from cxc_eccv.builders.config import dataset_configs
     from cxc_eccv.registry import metrics as metrics_by_name
     from cxc_eccv.registry import tasks as tasks_by_name
-    from cxc_eccv.sources.download.fetch import catalog_of, state
+    from cxc_eccv.sources.download import catalog_of, state
     from cxc_eccv.terminal import Sheet, print_shown
 
     catalog = catalog_of(data_dir)

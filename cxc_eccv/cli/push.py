@@ -36,8 +36,8 @@ def push(
       cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
       cxc-eccv push metrics/map_at_r org/map_at_r --type space --yes
     """
-    from cxc_eccv.hub.client.access import Access
-    from cxc_eccv.hub.upload.push import planned_push
+    from cxc_eccv.hub.client import Access
+    from cxc_eccv.hub.upload import planned_push
 
     push = planned_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
     say(str(push.plan))

@@ -38,8 +38,8 @@ def submit(
       cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
       cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv --notes zero-shot --yes
     """
-    from cxc_eccv.hub.client.access import Access
-    from cxc_eccv.hub.submit.plan import SubmitOptions, planned_submission
+    from cxc_eccv.hub.client import Access
+    from cxc_eccv.hub.submit import SubmitOptions, planned_submission
 
     options = SubmitOptions(dataset, date, notes, source, model_index)
     access = Access(timeout=timeout)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.sources.readers.reading import read_csv, shown
+from cxc_eccv.sources.reading import read_csv, shown
 
 __all__ = ["policy", "read_captions"]
 

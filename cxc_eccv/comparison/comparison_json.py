@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cxc_eccv.comparison.paired.paired import Comparison
-from cxc_eccv.comparison.published import PublishedTable
-from cxc_eccv.comparison.published.placement import Agreement, Placement
+from cxc_eccv.comparison.paired import Comparison
+from cxc_eccv.comparison.published import Agreement, Placement, PublishedTable
 
 __all__ = ["comparison_to_json"]
 

@@ -8,9 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, shown_value, task_name
-from cxc_eccv.comparison.paired.paired import Comparison, Difference
-from cxc_eccv.comparison.published import PublishedTable
-from cxc_eccv.comparison.published.placement import Placement
+from cxc_eccv.comparison.paired import Comparison, Difference
+from cxc_eccv.comparison.published import Placement, PublishedTable
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet
 

@@ -1,10 +1,9 @@
 """A Hugging Face model becomes embeddings, scores or rankings: batched, on several processes, resumable."""
 
-from cxc_eccv.encoding.models.loading import LoadedModel, load_model
-from cxc_eccv.encoding.pairs.cross_encoding import rerank, score_pairs
+from cxc_eccv.encoding.models import LoadedModel, load_model
+from cxc_eccv.encoding.pairs import rerank, score_pairs
 from cxc_eccv.encoding.sharded_ranks import sharded_ranks, split_ranks
-from cxc_eccv.encoding.towers.ten_crops import TenCrops
-from cxc_eccv.encoding.towers.text_encoder import TextEncoder, text_encoder
+from cxc_eccv.encoding.towers import TenCrops, TextEncoder, text_encoder
 from cxc_eccv.encoding.whole_run import encode
 
 __all__ = [

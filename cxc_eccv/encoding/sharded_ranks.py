@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cxc_eccv.encoding.processes import Processes, joined
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
-from cxc_eccv.ranking.scores.vectors import similarity_of
+from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks

@@ -8,16 +8,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.models.loading import LoadedModel, load_model, model_key
+from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import Processes, joined
-from cxc_eccv.encoding.towers.image_encoder import ImageEncoder
-from cxc_eccv.encoding.towers.ten_crops import TenCropInput, TenCrops
-from cxc_eccv.encoding.towers.text_encoder import encoder_of_texts
-from cxc_eccv.encoding.work.items import caption_items, image_items
-from cxc_eccv.encoding.work.output_path import checked_output, held, parts_folder
-from cxc_eccv.encoding.work.passes import encoded, warn_of, write_whole
-from cxc_eccv.encoding.work.shards import FolderStore, MemoryStore, Notes
-from cxc_eccv.encoding.work.sides import CaptionSide, ImageSide, Side
+from cxc_eccv.encoding.towers import (
+    CaptionSide,
+    ImageEncoder,
+    ImageSide,
+    TenCropInput,
+    TenCrops,
+    encoder_of_texts,
+)
+from cxc_eccv.encoding.work import (
+    FolderStore,
+    MemoryStore,
+    Notes,
+    Side,
+    caption_items,
+    checked_output,
+    encoded,
+    held,
+    image_items,
+    parts_folder,
+    warn_of,
+    write_whole,
+)
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings

@@ -17,7 +17,6 @@ __all__ = [
     "PlausibleHits",
     "category_distances",
     "category_matches",
-    "plausible_matches",
     "with_categories",
 ]
 
@@ -116,29 +115,6 @@ def category_matches(library: Library, split: str, direction: str) -> CategoryMa
     captions = content.caption_ids[taking_part], present[places[taking_part]]
     queries, gallery = ((image_ids, present), captions)[:: 1 if direction == "i2t" else -1]
     return CategoryMatches.of(*queries, *gallery)
-
-
-def plausible_matches(library: Library, split: str, direction: str, zeta: int) -> Judgments:
-    """Positives at ``zeta``, every pair listed; 12 million at zeta 2 on a COCO split.
-
-    Args:
-        library: the raw sources.
-        split: any split whose images have annotations.
-        direction: ``i2t`` or ``t2i``.
-        zeta: most categories in which two images may differ, 0 or more.
-
-    Raises:
-        InvalidOption: a negative zeta.
-
-    Example:
-        >>> library = Library("sample")
-        >>> loose, exact = (plausible_matches(library, "test", "i2t", zeta) for zeta in (2, 0))
-        >>> bool((loose.n_positives >= exact.n_positives).all())
-        True
-    """
-    if zeta < 0:
-        raise InvalidOption(f"zeta={zeta}: the number of categories that may differ is 0 or more")
-    return category_matches(library, split, direction).judgments(zeta)
 
 
 Look = tuple[int, int | None]

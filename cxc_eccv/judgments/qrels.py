@@ -10,7 +10,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, item_ids
 from cxc_eccv.judgments.merge import merge
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.karpathy import KarpathySplit
+from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import Judgments, positions_of
 
 __all__ = ["coco_links", "cxc_rated", "eccv_caption", "flickr8k_links", "flickr30k_links", "merged_qrels"]

@@ -8,13 +8,17 @@ from typing import Any
 from cxc_eccv.errors import MissingIds
 from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.readers.reader import RowReader
-from cxc_eccv.ranking.readers.row_pairs import CountRows, RowPairs, count_rows
+from cxc_eccv.ranking.readers import CountRows, RowPairs, RowReader, count_rows
 from cxc_eccv.ranking.scan import Options, Scores, scan
-from cxc_eccv.ranking.scores.device import device_product
-from cxc_eccv.ranking.scores.matrix import GivenScores, ScoreRows
-from cxc_eccv.ranking.scores.product import Layout, Product
-from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
+from cxc_eccv.ranking.scores import (
+    GivenScores,
+    Layout,
+    Product,
+    ScoreRows,
+    device_product,
+    prepare_side,
+    refuse_extremes,
+)
 from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.run import sides_of

@@ -15,8 +15,8 @@ from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
 from cxc_eccv.ranking.scan import Options, scan, workers
-from cxc_eccv.ranking.scores.product import ALIGNMENT
-from cxc_eccv.ranking.scores.vectors import (
+from cxc_eccv.ranking.scores import (
+    ALIGNMENT,
     SIMILARITIES,
     first_twins,
     prepare,

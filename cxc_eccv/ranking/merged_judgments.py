@@ -14,7 +14,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.types import IntArray, Judgments, positions_of
 
 if TYPE_CHECKING:
-    from cxc_eccv.ranking.readers.reader import RowReader
+    from cxc_eccv.ranking.readers import RowReader
 
 __all__ = ["MergedJudgments", "Share"]
 

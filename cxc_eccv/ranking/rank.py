@@ -15,13 +15,10 @@ from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.lists.depth import GivenRanks
 from cxc_eccv.ranking.lists.rank_lists import ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.readers.reader import RowReader
-from cxc_eccv.ranking.readers.top_columns import can_read_columns
-from cxc_eccv.ranking.readers.top_rows import TopRows
+from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scan import Options
-from cxc_eccv.ranking.scores.vectors import places_of, refuse_embedding_options, similarity_of
-from cxc_eccv.ranking.shared_product.cross_modal import count_both
-from cxc_eccv.ranking.shared_product.within import count_within
+from cxc_eccv.ranking.scores import places_of, refuse_embedding_options, similarity_of
+from cxc_eccv.ranking.shared_product import count_both, count_within
 from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.runs.run import sides_of

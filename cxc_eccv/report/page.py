@@ -9,11 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.report.charts.line_chart import CurvePanel, curve_panels
-from cxc_eccv.report.charts.rank_bins import RankBins, best_ranks, rank_bins
-from cxc_eccv.report.examples.cards import QueryCard, example_cards
-from cxc_eccv.report.examples.disagreement import COCO, Verdicts, verdicts
-from cxc_eccv.report.examples.table import reason_of
+from cxc_eccv.report.charts import CurvePanel, RankBins, best_ranks, curve_panels, rank_bins
+from cxc_eccv.report.examples import COCO, QueryCard, Verdicts, example_cards, reason_of, verdicts
 from cxc_eccv.report.score_tables import TaskScores, first_ranks, task_scores
 from cxc_eccv.report.wording import metric_name
 from cxc_eccv.shown import visible

@@ -12,11 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cxc_eccv.report import wording
-from cxc_eccv.report.charts.bars import Segment, Span, segments, span
-from cxc_eccv.report.charts.line_chart import line_chart, table_depths
-from cxc_eccv.report.charts.rank_bins import LABELS, RankBins
-from cxc_eccv.report.examples.cards import shown_files
-from cxc_eccv.report.examples.disagreement import COCO, Verdicts
+from cxc_eccv.report.charts import LABELS, RankBins, Segment, Span, line_chart, segments, span, table_depths
+from cxc_eccv.report.examples import COCO, Verdicts, finding, shown_files
 from cxc_eccv.report.page import ExampleGroup, Page
 from cxc_eccv.report.wording import task_name
 from cxc_eccv.shown import code_span, markdown_text
@@ -153,7 +150,7 @@ def _markdown_environment() -> Environment:
 
 FILTERS = {
     "direction_name": wording.direction_name,
-    "finding": wording.finding,
+    "finding": finding,
     "interval": wording.interval_text,
     "rank_text": wording.rank_text,
     "task_name": wording.task_name,

@@ -7,13 +7,11 @@ from typing import Any
 
 from cxc_eccv.comparison.labels import metric_name as short_metric_name
 from cxc_eccv.comparison.labels import shown_value, task_name
-from cxc_eccv.report.examples.disagreement import COCO, Verdicts
 from cxc_eccv.types import Result
 
 __all__ = [
     "count",
     "direction_name",
-    "finding",
     "interval_text",
     "listed",
     "metric_name",
@@ -136,25 +134,6 @@ def listed(names: list[str]) -> str:
         'COCO, CxC and ECCV'
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def finding(row: Verdicts) -> str:
-    """What the other labels say of the errors under COCO, in a sentence.
-
-    Example:
-        >>> finding(Verdicts("i2t", 1, {"coco_5k": 6, "cxc": 1}, 3, {}))
-        'COCO calls the first item wrong for 4 of 10 queries; CxC calls it right for 1 of these (25.0 %).'
-    """
-    others = [task_name(task) for task in row.added if task != COCO]
-    errors = row.errors
-    if not errors:
-        return f"COCO calls the first item right for all {count(row.total, 'query')}."
-    excused = errors - row.wrong
-    says = f"{' or '.join(others)} {'call' if len(others) > 1 else 'calls'}"
-    return (
-        f"COCO calls the first item wrong for {errors:,} of {count(row.total, 'query')}; {says} it right for "
-        f"{excused:,} of these ({share(excused, errors)})."
-    )
 
 
 def stated(parameters: Mapping[str, Any]) -> str:

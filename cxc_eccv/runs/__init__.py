@@ -3,7 +3,7 @@
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.embeddings_file import load_embeddings, save_embeddings
 from cxc_eccv.runs.load import load_run
-from cxc_eccv.runs.rankings.rankings import RankingsRun
+from cxc_eccv.runs.rankings import RankingsRun
 from cxc_eccv.runs.run import Run
 from cxc_eccv.runs.scores import ScoresRun
 

@@ -10,11 +10,7 @@ from cxc_eccv.runs.checks import refuse_unreadable, sha256_of
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.embeddings_file import embeddings_of_arrays, load_embeddings
 from cxc_eccv.runs.npz import read_npz
-from cxc_eccv.runs.rankings.json_file import read_rankings_json
-from cxc_eccv.runs.rankings.parquet_file import read_rankings_parquet
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
-from cxc_eccv.runs.rankings.rankings import RankingsRun
-from cxc_eccv.runs.rankings.trec_file import read_trec
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun, read_rankings_json, read_rankings_parquet, read_trec
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
 
 __all__ = ["load_run"]

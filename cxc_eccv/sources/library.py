@@ -13,14 +13,26 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources.catalog import Catalog
-from cxc_eccv.sources.download.fetch import catalog_of, fetch, locate, sha256_of, where_from
-from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
-from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
-from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
-from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
-from cxc_eccv.sources.readers.flickr import read_flickr8k, read_flickr30k, split_flickr8k
-from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_karpathy
-from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, where_from
+from cxc_eccv.sources.readers import (
+    KINDS,
+    UNREACHABLE_CAPTIONS,
+    CategorySets,
+    EntailmentPairs,
+    KarpathySplit,
+    fold_restval,
+    invalid_items,
+    read_annotators,
+    read_category_sets,
+    read_entailment,
+    read_flickr8k,
+    read_flickr30k,
+    read_karpathy,
+    read_positives,
+    read_ratings,
+    split_flickr8k,
+)
+from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["Library"]

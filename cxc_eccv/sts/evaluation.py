@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.sentence_pairs import SentencePairs
+from cxc_eccv.sources.readers import SentencePairs
 from cxc_eccv.sts.correlation import correlate, cosines
 from cxc_eccv.sts.relatedness import GradeClassifier, pair_features
 from cxc_eccv.sts.results import Row, StsReport

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 
 __all__ = ["SPLITS", "SUBTASKS", "TASKS", "joined", "subtask_pairs", "supervised_pairs", "task_names", "task_texts"]
 

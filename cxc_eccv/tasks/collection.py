@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.karpathy import KarpathySplit
+from cxc_eccv.sources.readers import KarpathySplit
 
 __all__ = ["COCO", "FLICKR8K", "FLICKR30K", "Collection"]
 

@@ -16,7 +16,7 @@ from cxc_eccv.baselines.char_gru.data import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.model import CharGruModel  # noqa: E402
 from cxc_eccv.baselines.char_gru.scoring import StsCorrelations  # noqa: E402
 from cxc_eccv.cli import app  # noqa: E402
-from cxc_eccv.encoding.towers.text_encoder import text_encoder  # noqa: E402
+from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 from cxc_eccv.sts import evaluate_sts  # noqa: E402

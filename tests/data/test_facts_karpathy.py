@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cxc_eccv.judgments.graded import entailed_pairs
-from cxc_eccv.judgments.plausible import plausible_matches
-from cxc_eccv.sources.download.fetch import fetch
-from cxc_eccv.sources.pcme import read_id_list
-from cxc_eccv.sources.readers.coco_instances import read_category_sets, read_instances
+from cxc_eccv.judgments.plausible import category_matches
+from cxc_eccv.sources.download.access import fetch
+from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.entailment import read_entailment
+from cxc_eccv.sources.reading import read_ids, read_json
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
@@ -48,7 +48,7 @@ def test_identical_captions_of_different_images(real_library):
     [("train", 413_915), ("restval", 152_520), ("dev", 25_000), ("test", 25_000)],
 )
 def test_pcme_id_lists(real_library, name, size):
-    ids = np.asarray(read_id_list(fetch(f"pcme_coco_{name}_ids"))["caption_id"])
+    ids = np.asarray(read_ids(fetch(f"pcme_coco_{name}_ids")))
     assert ids.size == size
     if name in ("dev", "test"):
         split = "validation" if name == "dev" else "test"
@@ -65,7 +65,7 @@ def test_images_without_category(real_library, split, without):
 @pytest.mark.parametrize(("direction", "largest"), [("i2t", (560, 4_720, 13_385)), ("t2i", (112, 944, 2_677))])
 def test_plausible_matches(real_library, direction, largest):
     for zeta, expected in enumerate(largest):
-        qrels = plausible_matches(real_library, "test", direction, zeta)
+        qrels = category_matches(real_library, "test", direction).judgments(zeta)
         assert int(qrels.n_positives.max()) == expected
         assert qrels.query_ids.size == (4_952 if direction == "i2t" else 4_952 * 5)
 
@@ -81,7 +81,7 @@ def test_plausible_matches_equal_a_slow_loop(real_library):
         )
     )
     for zeta in (0, 1, 2, 3):
-        qrels = plausible_matches(real_library, "test", "i2t", zeta)
+        qrels = category_matches(real_library, "test", "i2t").judgments(zeta)
         for row in (0, 17, 4_951):
             query = int(qrels.query_ids[row])
             expected = [c for c in owner if vectors[owner[c]] and len(vectors[owner[c]] ^ vectors[query]) <= zeta]
@@ -91,11 +91,9 @@ def test_plausible_matches_equal_a_slow_loop(real_library):
 
 def test_full_annotations_agree_with_the_category_sets(real_library):
     path = fetch("instances_subset")
-    instances = read_instances(path)
-    assert (instances.num_rows, len(set(instances["image_id"].to_pylist()))) == (
-        582,
-        62,
-    )  # one of its 63 images shows no instance
+    instances = read_json(path)["annotations"]
+    # One of its 63 images shows no instance.
+    assert (len(instances), len({instance["image_id"] for instance in instances})) == (582, 62)
     full = read_category_sets(path)
     for split in ("validation", "test"):
         derived = real_library.categories(split)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pages import DOCS, ROOT
 
-from cxc_eccv.judgments.plausible import plausible_matches
+from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import cxc_rated, eccv_caption, merged_qrels
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items
 
@@ -75,10 +75,8 @@ def test_links_rated_below_three(real_library):
 
 
 def test_plausible_matches(real_library):
-    largest = [
-        [f"{plausible_matches(real_library, 'test', direction, zeta).n_positives.max():,}" for zeta in (0, 1, 2)]
-        for direction in ("i2t", "t2i")
-    ]
+    matches = [category_matches(real_library, "test", direction) for direction in ("i2t", "t2i")]
+    largest = [[f"{found.judgments(zeta).n_positives.max():,}" for zeta in (0, 1, 2)] for found in matches]
     says("it reaches {} at zeta 0, {} at zeta 1 and {} at zeta 2".format(*largest[0]))
     says("{}, {} and {}".format(*largest[1]))
     without = [int((~real_library.categories(split).present.any(axis=1)).sum()) for split in ("test", "validation")]

@@ -58,7 +58,7 @@ for side in ("images", "captions"):
 
 @pytest.mark.slow
 def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
-    from cxc_eccv.encoding.work import sides
+    from cxc_eccv.encoding.towers import sides
 
     for side in (sides.CaptionSide, sides.ImageSide):
         monkeypatch.setattr(side, "shard_size", 4)

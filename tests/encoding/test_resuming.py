@@ -14,8 +14,8 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.encoding import encode, load_model  # noqa: E402 - after the skip
+from cxc_eccv.encoding.towers import sides  # noqa: E402 - after the skip
 from cxc_eccv.encoding.towers.image_encoder import ImageEncoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.work import sides  # noqa: E402 - after the skip
 from cxc_eccv.encoding.work.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
 
 CAPTIONS = [(number, tiny_models.TEXTS[number % 5] + " dog" * (number % 7)) for number in range(100, 160)]

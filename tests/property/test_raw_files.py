@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.coco_instances import read_category_sets, read_instances
+from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.cxc import read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import read_positives
 from cxc_eccv.sources.readers.entailment import read_entailment
 from cxc_eccv.sources.readers.flickr import read_flickr8k
 from cxc_eccv.sources.readers.karpathy import read_karpathy
-from cxc_eccv.sources.readers.reading import read_ids
 from cxc_eccv.sources.readers.sentence_pairs import read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.reading import read_ids
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,6 @@ def read_categories(path):
     sets = read_category_sets(path)
     rows = zip(sets.image_ids.tolist(), sets.present, strict=True)
     return {number: {sets.category_names[place] for place in np.flatnonzero(row)} for number, row in rows}
-
-
-def instances(data):
-    return [
-        (whole(one["id"]), whole(one["image_id"]), whole(one["category_id"]), one["bbox"], one["area"], one["iscrowd"])
-        for one in json_value(data)["annotations"]
-    ]
 
 
 def positives(data):
@@ -254,12 +247,6 @@ FORMATS = {
     ),
     "karpathy": Format("dataset_coco.json", json.dumps(KARPATHY).encode(), read_karpathy_rows, karpathy),
     "category sets": Format("instances.json", json.dumps(INSTANCES).encode(), read_categories, category_sets),
-    "instances": Format(
-        "instances.json",
-        json.dumps(INSTANCES).encode(),
-        values(read_instances, "annotation_id", "image_id", "category_id", "bbox", "area", "iscrowd"),
-        instances,
-    ),
     "positives": Format(
         "eccv.json", b'{"5": [2, 1], "14": [12]}', values(read_positives, "query_id", "item_id"), positives
     ),
@@ -373,7 +360,7 @@ def replaced(value, path, new):
     return copy
 
 
-@pytest.mark.parametrize("name", ["karpathy", "category sets", "instances", "positives"])
+@pytest.mark.parametrize("name", ["karpathy", "category sets", "positives"])
 @pytest.mark.parametrize("new", WEIRD, ids=lambda value: f"{value!r:.12}")
 def test_another_value_anywhere(name, new, tmp_path):
     form = FORMATS[name]

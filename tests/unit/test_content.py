@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
-from cxc_eccv.sources.download import content
-from cxc_eccv.sources.download.content import Expected, fingerprint, read_bytes, sha256_of, verify
+from cxc_eccv.sources import content
+from cxc_eccv.sources.content import Expected, fingerprint, read_bytes, sha256_of, verify
 
 
 @given(st.binary(max_size=200))

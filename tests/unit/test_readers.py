@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import MalformedSource, UnknownName
-from cxc_eccv.sources.readers.coco_instances import read_category_sets, read_instances
+from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.cxc import read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import read_positives
 from cxc_eccv.sources.readers.entailment import read_entailment
 from cxc_eccv.sources.readers.karpathy import fold_restval, read_karpathy
-from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.reading import read_ids
 
 HEADER = "caption1,caption2,agg_score,sampling_method\n"
 ROW = "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3.5,c2c_isim\n"
@@ -290,12 +290,6 @@ class TestInstances:
         assert sets.category_names == ("cat", "brush")
         assert sets.of(np.array([3, 7])).present.tolist() == [[False, True], [False, False]]
 
-    def test_full_annotations(self, tmp_path):
-        full = {"bbox": [1, 2, 3, 4], "area": 6.0, "iscrowd": 1}
-        data = INSTANCES | {"annotations": [INSTANCES["annotations"][0] | full]}
-        table = read_instances(written(tmp_path, "i.json", json.dumps(data)))
-        assert table.to_pylist() == [{"annotation_id": 1, "image_id": 3, "category_id": 90, **full, "iscrowd": True}]
-
     @pytest.mark.parametrize(
         ("change", "parts"),
         [
@@ -314,19 +308,6 @@ class TestInstances:
     )
     def test_bad_files(self, tmp_path, change, parts):
         refused(read_category_sets, written(tmp_path, "i.json", json.dumps(INSTANCES | change)), *parts)
-
-    @pytest.mark.parametrize(
-        "change",
-        [{"bbox": [1, 2, 3]}, {"bbox": [1, 2, 3, None]}, {"bbox": 1}, {"area": "6"}, {"area": True}, {"iscrowd": [0]}],
-        ids=str,
-    )
-    def test_bad_full_annotations(self, tmp_path, change):
-        full = {"id": 1, "image_id": 3, "category_id": 90, "bbox": [1, 2, 3, 4], "area": 6.0, "iscrowd": 1} | change
-        path = written(tmp_path, "i.json", json.dumps(INSTANCES | {"annotations": [full]}))
-        refused(read_instances, path, "annotations[0]")
-
-    def test_category_sets_are_no_full_annotations(self, tmp_path):
-        refused(read_instances, written(tmp_path, "i.json", json.dumps(INSTANCES)), "annotations[0]", "bbox")
 
 
 class TestEntailment:

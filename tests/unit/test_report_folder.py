@@ -13,8 +13,8 @@ from report_samples import report_of_ranks, sample_report
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate, report_from_json
-from cxc_eccv.report.charts.line_chart import curve_panels, line_chart
-from cxc_eccv.report.charts.rank_bins import best_ranks
+from cxc_eccv.report.charts.bins import best_ranks
+from cxc_eccv.report.charts.lines import curve_panels, line_chart
 from cxc_eccv.report.examples.cards import LONGEST_SIDE, thumbnail
 from cxc_eccv.report.examples.examples import collect_examples
 from cxc_eccv.report.examples.table import reason_of

@@ -21,7 +21,7 @@ from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.runs.rankings.ranked_lists import RankedLists
 from cxc_eccv.runs.safetensors import write_safetensors
-from cxc_eccv.sources.readers.reading import read_ids
+from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types.npy import array_of_npy
 
 IDS, VECTORS = np.array([21, 22, 23]), np.arange(1, 7, dtype=np.float32).reshape(3, 2)

@@ -12,7 +12,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.graded import cxc_ratings, entailed_pairs
 from cxc_eccv.judgments.merge import merge
-from cxc_eccv.judgments.plausible import CategoryMatches, plausible_matches
+from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
@@ -148,9 +148,7 @@ def test_zeta_counts_differing_categories_up_to_and_including_itself(sample_libr
     sets = np.array([[True, False, False], [True, True, False], [True, True, True]])
     matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([7, 8, 9]), sets)
     assert [matches.judgments(zeta).n_positives.tolist() for zeta in (0, 1, 2)] == [[1], [2], [3]]
-    assert plausible_matches(sample_library, "test", "i2t", 0).query_ids.size
-    with pytest.raises(InvalidOption, match="zeta=-1: the number of categories that may differ is 0 or more"):
-        plausible_matches(sample_library, "test", "i2t", -1)
+    assert category_matches(sample_library, "test", "i2t").judgments(0).query_ids.size
 
 
 def test_the_top_of_a_gallery_that_holds_the_query_is_one_item_shorter():

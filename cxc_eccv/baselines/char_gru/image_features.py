@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cxc_eccv.baselines.caption_groups import CaptionGroup
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
-from cxc_eccv.sources.readers.reading import first_duplicate
+from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.types import Embeddings, IntArray, positions_of
 
 __all__ = ["ImageFeatures"]

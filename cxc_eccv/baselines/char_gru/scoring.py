@@ -12,7 +12,7 @@ from cxc_eccv.baselines.caption_groups import CaptionGroup
 from cxc_eccv.baselines.char_gru.ensemble import SELECTION
 from cxc_eccv.baselines.char_gru.image_features import ImageFeatures
 from cxc_eccv.baselines.dual_encoder.processing import token_ids
-from cxc_eccv.encoding.towers.text_encoder import text_encoder
+from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun

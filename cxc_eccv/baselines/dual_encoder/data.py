@@ -15,10 +15,10 @@ from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
 from cxc_eccv.builders.image_files import ImageFolder
 from cxc_eccv.encoding.processes import Processes
-from cxc_eccv.encoding.towers.pictures import picture_mode
+from cxc_eccv.encoding.towers import picture_mode
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.reading import read_lines
+from cxc_eccv.sources.reading import read_lines
 
 __all__ = ["image_paths", "pairs_from_file", "training_pairs", "warn_of_conversion"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from cxc_eccv.baselines.dual_encoder.gathering import process_rank
-from cxc_eccv.encoding.towers.pictures import open_picture
+from cxc_eccv.encoding.towers import open_picture
 from cxc_eccv.errors import TowerMissing
 
 __all__ = ["PairCollator", "image_processor_of", "token_ids", "tokenizer_of"]

@@ -26,7 +26,7 @@ from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.scoring import HeldOutScorer, SplitScorer
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.baselines.script_arguments import read_arguments
-from cxc_eccv.encoding.towers.text_input import padded_length
+from cxc_eccv.encoding.models import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.sources.library import Library

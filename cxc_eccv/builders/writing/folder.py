@@ -7,8 +7,9 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from cxc_eccv.builders.cards.folder_card import folder_card
+from cxc_eccv.builders.cards import folder_card
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
 from cxc_eccv.builders.writing.manifest import open_library, provenance_of, require_replaceable, write_manifest
 from cxc_eccv.builders.writing.splits import (
     Outcome,
@@ -20,7 +21,6 @@ from cxc_eccv.builders.writing.splits import (
     require_rows,
     run_jobs,
 )
-from cxc_eccv.builders.writing.summary import BuildSummary, NotBuilt, SplitSummary
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.writing import replaced_folder
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
@@ -13,12 +12,12 @@ from typing import Any
 
 import cxc_eccv
 from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.summary import Provenance
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 
 __all__ = [
     "MANIFEST_NAME",
-    "Provenance",
     "open_library",
     "provenance_of",
     "require_replaceable",
@@ -114,27 +113,6 @@ def _built_files(target: Path) -> set[str]:
         return {MANIFEST_NAME, *manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """What something was built from.
-
-    Attributes:
-        edition: edition of the data: ``official``, ``sample``, or the name of a mirror folder's own catalog.
-        data_version: version of that edition's catalog.
-        package_version: version of this package.
-        fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
-        sources: catalog name to sha256 of every raw file read.
-        modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
-    """
-
-    edition: str
-    data_version: str
-    package_version: str
-    fingerprint: str
-    sources: Mapping[str, str]
-    modified: Mapping[str, Mapping[str, str]]
 
 
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,11 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cxc_eccv.builders.summary import Shards
 from cxc_eccv.builders.writing.manifest import sha256_of_file
 from cxc_eccv.errors import DataError
 
-__all__ = ["ROW_GROUP_BYTES", "SHARD_BYTES", "Shards", "conform", "portable_schema", "row_groups", "write_shards"]
+__all__ = ["ROW_GROUP_BYTES", "SHARD_BYTES", "conform", "portable_schema", "row_groups", "write_shards"]
 
 SHARD_BYTES = 300_000_000
 """A file is closed before it would hold more than this, uncompressed."""
@@ -24,25 +24,6 @@ ROW_GROUP_BYTES = 16_000_000
 """A reader that streams holds one row group in memory."""
 
 ROW_GROUP_ROWS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Shards:
-    """What was written for one config and split.
-
-    Attributes:
-        files: file names, in order.
-        num_rows: rows in all files.
-        num_bytes: size in memory, uncompressed.
-        file_bytes: size of the files.
-        sha256: of each file.
-    """
-
-    files: tuple[str, ...]
-    num_rows: int
-    num_bytes: int
-    file_bytes: int
-    sha256: tuple[str, ...]
 
 
 def portable_schema(features: datasets.Features) -> pa.Schema:

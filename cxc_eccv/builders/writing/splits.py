@@ -14,11 +14,11 @@ import datasets
 import pyarrow as pa
 from tqdm import tqdm
 
-from cxc_eccv.builders.cards.statistics import split_statistics
+from cxc_eccv.builders.cards import split_statistics
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig
 from cxc_eccv.builders.image_files import ImageFolder, embed_images
+from cxc_eccv.builders.summary import NotBuilt, SplitSummary
 from cxc_eccv.builders.writing.shards import conform, portable_schema, row_groups, write_shards
-from cxc_eccv.builders.writing.summary import NotBuilt, SplitSummary
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library

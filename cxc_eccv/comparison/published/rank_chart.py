@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from cxc_eccv.comparison.labels import metric_name, task_name
-from cxc_eccv.comparison.published import HEADLINES, PublishedTable
+from cxc_eccv.comparison.published.eccv_caption import HEADLINES
 from cxc_eccv.comparison.published.placement import Standing, check_placeable, standings
+from cxc_eccv.comparison.published.table import PublishedTable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report
 

@@ -84,17 +84,6 @@ class PublishedTable:
             raise UnknownName(f"metric of the {self.title} table", key, self.keys)
         return found
 
-    def group_of(self, model: str) -> str:
-        """The kind of a model, empty where the paper names none.
-
-        Raises:
-            UnknownName: no such model.
-        """
-        for score in self.scores:
-            if score.model == model:
-                return score.group
-        raise UnknownName(f"model of the {self.title} table", model, self.models)
-
 
 def packaged_rows(file_name: str) -> list[dict[str, str]]:
     """Rows of a packaged CSV file, the figures as printed.

@@ -12,11 +12,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.encoding.models.checkpoints import Processors, from_checkpoint
+from cxc_eccv.encoding.models.text_input import in_lower_case, never_saw_capitals
 from cxc_eccv.encoding.processes import local_rank
-from cxc_eccv.encoding.towers.text_input import in_lower_case, never_saw_capitals
-from cxc_eccv.encoding.work.shards import fingerprint, processor_state, weights_fingerprint
+from cxc_eccv.encoding.work import fingerprint, processor_state, weights_fingerprint
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.ranking.scores.device import torch_on
+from cxc_eccv.ranking.scores import torch_on
 from cxc_eccv.runs.embeddings import SIMILARITIES
 
 __all__ = ["model_key"]

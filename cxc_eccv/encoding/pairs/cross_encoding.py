@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.encoding.pairs.work import PairWork, Scored
-from cxc_eccv.encoding.work.output_path import checked_output
+from cxc_eccv.encoding.work import checked_output
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.ranking.scores.vectors import refuse_zero_vectors, similarity_of
+from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.npz import write_npz
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
 from cxc_eccv.writing import replaced_file
 

@@ -11,13 +11,17 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.models.loading import CROSS_ENCODERS, LoadedModel
-from cxc_eccv.encoding.towers.features import checked_batch_size
-from cxc_eccv.encoding.towers.image_encoder import ImageInput, Inputs, Prepared, prepared_image, ready_for
-from cxc_eccv.encoding.towers.text_input import TextInput
-from cxc_eccv.encoding.work.items import ImageItem
-from cxc_eccv.encoding.work.shards import Notes, Shard, image_identity
-from cxc_eccv.encoding.work.sides import done_ahead
+from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, TextInput
+from cxc_eccv.encoding.towers import (
+    ImageInput,
+    Inputs,
+    Prepared,
+    checked_batch_size,
+    done_ahead,
+    prepared_image,
+    ready_for,
+)
+from cxc_eccv.encoding.work import ImageItem, Notes, Shard, image_identity
 from cxc_eccv.errors import ModelError
 from cxc_eccv.types import IntArray
 

@@ -10,13 +10,22 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.encoding.models.loading import LoadedModel, load_model, model_key
+from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.pairs.scorer import PairScorer, PairSide
 from cxc_eccv.encoding.processes import joined
-from cxc_eccv.encoding.work.items import ImageItem, caption_items, image_items
-from cxc_eccv.encoding.work.output_path import held, parts_folder
-from cxc_eccv.encoding.work.passes import encoded, warn_of, write_whole
-from cxc_eccv.encoding.work.shards import FolderStore, MemoryStore, Notes
+from cxc_eccv.encoding.work import (
+    FolderStore,
+    ImageItem,
+    MemoryStore,
+    Notes,
+    caption_items,
+    encoded,
+    held,
+    image_items,
+    parts_folder,
+    warn_of,
+    write_whole,
+)
 from cxc_eccv.types import IntArray
 
 __all__ = ["PairWork", "Scored"]

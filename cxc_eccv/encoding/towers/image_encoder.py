@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.models.loading import LoadedModel
+from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.encoding.towers.features import checked_batch_size, image_features
 from cxc_eccv.encoding.towers.pictures import open_picture
-from cxc_eccv.encoding.work.items import ImageItem
+from cxc_eccv.encoding.work import ImageItem
 from cxc_eccv.errors import DataError, InvalidOption, ModelError, TowerMissing
 
 __all__ = ["ImageEncoder", "ImageInput", "Inputs", "Prepared", "cropped", "prepared_image", "ready_for"]

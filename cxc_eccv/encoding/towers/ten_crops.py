@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image, ImageOps
 
-from cxc_eccv.encoding.models.loading import LoadedModel
+from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.encoding.towers.image_encoder import Inputs
 from cxc_eccv.errors import InvalidOption
 

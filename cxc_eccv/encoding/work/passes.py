@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from tqdm import tqdm
@@ -16,12 +16,25 @@ from tqdm import tqdm
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.encoding.work.output_path import parts_folder
 from cxc_eccv.encoding.work.shards import FolderStore, MemoryStore, Notes, Shard, Store, fingerprint
-from cxc_eccv.encoding.work.sides import Side
 from cxc_eccv.errors import DataError
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["encoded", "record_path", "remarks", "warn_of", "write_whole"]
+__all__ = ["Side", "encoded", "record_path", "remarks", "warn_of", "write_whole"]
+
+
+class Side(Protocol):
+    """Images or captions."""
+
+    name: str
+    shard_size: int
+    ids: IntArray
+
+    def identity(self, part: slice) -> list[Any]:
+        """What makes these items others than items of the same ids."""
+
+    def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
+        """Encode slices, in their order."""
 
 
 def encoded(side: Side, store: Store, processes: Processes, *, key: str, progress: bool) -> tuple[Embeddings, Notes]:

@@ -13,8 +13,7 @@ from huggingface_hub import EvalResultEntry
 import cxc_eccv
 from cxc_eccv.errors import HubError, InvalidOption, ReportRefused
 from cxc_eccv.hub import front_matter
-from cxc_eccv.hub.client.access import Access
-from cxc_eccv.hub.client.repository import Repository
+from cxc_eccv.hub.client import Access, Repository
 from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks
 from cxc_eccv.hub.submit import eval_results
 from cxc_eccv.hub.submit.checked_report import check_values, checked_data, read_report

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cxc_eccv.builders.writing.manifest import MANIFEST_NAME
+from cxc_eccv.builders.writing import MANIFEST_NAME
 from cxc_eccv.errors import HubError, ReportRefused
 from cxc_eccv.hub import leaderboard
-from cxc_eccv.hub.client.repository import Repository
+from cxc_eccv.hub.client import Repository
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 
 __all__ = ["ReleasedData", "released_data"]

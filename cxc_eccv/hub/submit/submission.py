@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from huggingface_hub import CommitOperationAdd
 
 from cxc_eccv.errors import HubConflict, HubUnavailable
-from cxc_eccv.hub.client.answers import TRIES, wait_before_next
-from cxc_eccv.hub.client.repository import Repository
+from cxc_eccv.hub.client import TRIES, Repository, wait_before_next
 from cxc_eccv.hub.submit import eval_results
-from cxc_eccv.hub.upload.plan import text_diff
+from cxc_eccv.hub.upload import text_diff
 
 __all__ = ["Submission"]
 

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cxc_eccv.builders.writing.manifest import FORMAT, MANIFEST_NAME
+from cxc_eccv.builders.writing import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["LEFT_OUT", "LocalFile", "checked_manifest", "folder_files", "local_file", "local_text"]

@@ -12,10 +12,10 @@ from typing import Literal
 
 from huggingface_hub.constants import SPACES_SDK_TYPES
 
-from cxc_eccv.builders.writing.manifest import MANIFEST_NAME
+from cxc_eccv.builders.writing import MANIFEST_NAME
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hub import front_matter, leaderboard
-from cxc_eccv.hub.client.repository import RemoteFile, Repository
+from cxc_eccv.hub.client import RemoteFile, Repository
 from cxc_eccv.hub.upload.card_merge import is_marked, merged_card
 from cxc_eccv.hub.upload.local_file import LocalFile, checked_manifest, folder_files, local_text
 

@@ -10,9 +10,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
 import cxc_eccv
 from cxc_eccv.errors import HubConflict, HubError, HubUnavailable, InvalidOption
-from cxc_eccv.hub.client.access import Access
-from cxc_eccv.hub.client.answers import TRIES, wait_before_next
-from cxc_eccv.hub.client.repository import Repository
+from cxc_eccv.hub.client import TRIES, Access, Repository, wait_before_next
 from cxc_eccv.hub.leaderboard import FRAMEWORK
 from cxc_eccv.hub.upload.plan import Change, UploadContent, UploadPlan, dataset_content, space_content, upload_plan
 

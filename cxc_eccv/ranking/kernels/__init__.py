@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.kernels import numpy_kernels
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached, SegmentCounter
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -18,7 +18,7 @@ try:
 except ImportError:
     COMPILED = False
 
-__all__ = ["COMPILED", "column_counts", "pair_products", "row_counts"]
+__all__ = ["COMPILED", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
 
 
 def row_counts(

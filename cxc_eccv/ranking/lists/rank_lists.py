@@ -17,8 +17,7 @@ from cxc_eccv.ranking.lists.depth import GivenRanks
 from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.scores.product import Layout
 from cxc_eccv.ranking.tie_rule import positives_last
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
-from cxc_eccv.runs.rankings.rankings import RankingsRun
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 from cxc_eccv.types.ids import DENSE_SPAN
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
-from cxc_eccv.ranking.kernels.numpy_kernels import SegmentCounter
+from cxc_eccv.ranking.kernels import SegmentCounter
 from cxc_eccv.ranking.readers.reader import OwnRows, refuse_shallow
 from cxc_eccv.ranking.readers.thresholds import best_candidates, scores_at_depths
 from cxc_eccv.ranking.tie_rule import count_pushed_out

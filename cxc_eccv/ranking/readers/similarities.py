@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.kernels import pair_products
-from cxc_eccv.ranking.scores.vectors import places_of, refuse_embedding_options, refuse_zero_vectors, similarity_of
+from cxc_eccv.ranking.scores import places_of, refuse_embedding_options, refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs

@@ -13,13 +13,9 @@ from numpy.typing import NDArray
 from cxc_eccv.ranking.by_row import count_by_row
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
-from cxc_eccv.ranking.readers.reader import RowReader
-from cxc_eccv.ranking.readers.row_pairs import RowPairs
-from cxc_eccv.ranking.readers.top_columns import ColumnReaders
+from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowPairs, RowReader, brackets
 from cxc_eccv.ranking.scan import Options, scan
-from cxc_eccv.ranking.scores.product import Layout, Product
-from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
+from cxc_eccv.ranking.scores import Layout, Product, prepare_side, refuse_extremes
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.run import sides_of
 from cxc_eccv.types import IntArray, positions_of

@@ -11,12 +11,9 @@ from cxc_eccv.ranking.by_row import count_by_row
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
 from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
-from cxc_eccv.ranking.readers.reader import RowReader
+from cxc_eccv.ranking.readers import ColumnPairs, RowReader, brackets
 from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
-from cxc_eccv.ranking.scores.half_product import HalfProduct, left_edge
-from cxc_eccv.ranking.scores.product import Layout
-from cxc_eccv.ranking.scores.vectors import prepare_side, refuse_extremes
+from cxc_eccv.ranking.scores import HalfProduct, Layout, left_edge, prepare_side, refuse_extremes
 from cxc_eccv.ranking.shared_product.cross_modal import with_segments
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.runs.run import sides_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cxc_eccv.report.charts.rank_bins import BestRanks
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
-__all__ = ["COCO", "LABEL_TASKS", "Verdicts", "aligned", "directions_judged", "verdicts"]
+__all__ = ["COCO", "LABEL_TASKS", "Verdicts", "aligned", "directions_judged", "finding", "verdicts"]
 
 COCO = "coco_5k"
 LABEL_TASKS = (COCO, "cxc", "cxc_rated", "eccv_caption")
@@ -106,3 +106,22 @@ def _at(k: int, direction: str, queries: IntArray, by_task: Mapping[str, FloatAr
         right = now
     judged = {task: int(np.count_nonzero(~np.isnan(best))) for task, best in by_task.items()}
     return Verdicts(direction, k, added, int(np.count_nonzero(~right)), judged)
+
+
+def finding(row: Verdicts) -> str:
+    """What the other labels say of the errors under COCO, in a sentence.
+
+    Example:
+        >>> finding(Verdicts("i2t", 1, {"coco_5k": 6, "cxc": 1}, 3, {}))
+        'COCO calls the first item wrong for 4 of 10 queries; CxC calls it right for 1 of these (25.0 %).'
+    """
+    others = [task_name(task) for task in row.added if task != COCO]
+    errors = row.errors
+    if not errors:
+        return f"COCO calls the first item right for all {count(row.total, 'query')}."
+    excused = errors - row.wrong
+    says = f"{' or '.join(others)} {'call' if len(others) > 1 else 'calls'}"
+    return (
+        f"COCO calls the first item wrong for {errors:,} of {count(row.total, 'query')}; {says} it right for "
+        f"{excused:,} of these ({share(excused, errors)})."
+    )

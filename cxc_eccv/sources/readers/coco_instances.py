@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pycocotools.coco import COCO
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, text
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["CategorySets", "read_category_sets", "read_instances"]
+__all__ = ["CategorySets", "read_category_sets"]
 
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
@@ -58,46 +57,6 @@ class CategorySets:
         if not known.all():
             raise KeyError(int(image_ids[~known][0]))
         return CategorySets(np.asarray(image_ids), self.category_ids, self.category_names, self.present[rows])
-
-
-def read_instances(path: Path) -> pa.Table:
-    """Read full annotations.
-
-    Returns:
-        ``annotation_id``, ``image_id``, ``category_id`` int64, ``bbox`` (x, y, width, height in pixels),
-        ``area`` (square pixels) float64, ``iscrowd`` bool.
-
-    Raises:
-        MalformedSource: not a COCO annotation file, or annotations without boxes (category sets only).
-    """
-    records = _load(path).dataset["annotations"]
-    for number, record in enumerate(records):
-        _check_full(path, f"annotations[{number}]", record)
-    columns = {
-        "annotation_id": pa.array([r["id"] for r in records], pa.int64()),
-        "image_id": pa.array([r["image_id"] for r in records], pa.int64()),
-        "category_id": pa.array([r["category_id"] for r in records], pa.int64()),
-        "bbox": pa.array([r["bbox"] for r in records], pa.list_(pa.float64())),
-        "area": pa.array([r["area"] for r in records], pa.float64()),
-        "iscrowd": pa.array([bool(r["iscrowd"]) for r in records], pa.bool_()),
-    }
-    return pa.table(columns)
-
-
-def _check_full(path: Path, place: str, record: dict[str, Any]) -> None:
-    missing = {"bbox", "area", "iscrowd"} - record.keys()
-    if missing:
-        raise MalformedSource(path, place, f"no {sorted(missing)}", "a full annotation")
-    box = record["bbox"]
-    if not isinstance(box, list) or len(box) != 4 or not all(map(_is_length, [*box, record["area"]])):
-        found = f"bbox {shown(box)}, area {shown(record['area'])}"
-        raise MalformedSource(path, place, found, "four numbers and a number")
-    if record["iscrowd"] not in (0, 1):
-        raise MalformedSource(path, f"{place}.iscrowd", shown(record["iscrowd"]), "0 or 1")
-
-
-def _is_length(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
 def read_category_sets(path: Path) -> CategorySets:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource, UnknownName
-from cxc_eccv.sources.readers.reading import first_duplicate, parse_ids, read_csv, shown
+from cxc_eccv.sources.reading import first_duplicate, parse_ids, read_csv, shown
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["KINDS", "read_annotators", "read_ratings"]

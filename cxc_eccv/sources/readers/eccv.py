@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.reading import integer, read_json, shown
+from cxc_eccv.sources.reading import integer, read_json, shown
 
 __all__ = ["UNREACHABLE_CAPTIONS", "invalid_items", "read_positives"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.reading import integer, parse_json, read_csv, read_lines, shown
+from cxc_eccv.sources.reading import integer, parse_json, read_csv, read_lines, shown
 
 __all__ = ["SCHEMA", "EntailmentPairs", "read_entailment"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA, IMAGE_SCHEMA, KarpathySplit, read_karpathy
-from cxc_eccv.sources.readers.reading import first_duplicate, read_lines, shown
+from cxc_eccv.sources.reading import first_duplicate, read_lines, shown
 from cxc_eccv.types import IntArray
 
 __all__ = ["FLICKR8K_NAME", "read_flickr8k", "read_flickr30k", "split_flickr8k"]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray
 
 __all__ = ["CAPTIONS_PER_IMAGE", "SPLITS", "KarpathySplit", "fold_restval", "read_karpathy"]

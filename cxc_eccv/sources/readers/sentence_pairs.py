@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.reading import read_lines, shown
+from cxc_eccv.sources.reading import read_lines, shown
 from cxc_eccv.types import FloatArray
 
 __all__ = ["SentencePairs", "read_semeval", "read_sick", "read_stsb"]

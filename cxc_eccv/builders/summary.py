@@ -10,10 +10,48 @@ from typing import Any
 import datasets
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
-from cxc_eccv.builders.writing.manifest import Provenance
-from cxc_eccv.builders.writing.shards import Shards
 
-__all__ = ["BuildSummary", "NotBuilt", "SplitSummary"]
+__all__ = ["BuildSummary", "NotBuilt", "Provenance", "Shards", "SplitSummary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What something was built from.
+
+    Attributes:
+        edition: edition of the data: ``official``, ``sample``, or the name of a mirror folder's own catalog.
+        data_version: version of that edition's catalog.
+        package_version: version of this package.
+        fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
+        sources: catalog name to sha256 of every raw file read.
+        modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
+    """
+
+    edition: str
+    data_version: str
+    package_version: str
+    fingerprint: str
+    sources: Mapping[str, str]
+    modified: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """What was written for one config and split.
+
+    Attributes:
+        files: file names, in order.
+        num_rows: rows in all files.
+        num_bytes: size in memory, uncompressed.
+        file_bytes: size of the files.
+        sha256: of each file.
+    """
+
+    files: tuple[str, ...]
+    num_rows: int
+    num_bytes: int
+    file_bytes: int
+    sha256: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

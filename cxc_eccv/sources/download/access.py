@@ -14,10 +14,10 @@ from typing import Literal
 
 from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
-from cxc_eccv.sources.download.content import Expected, read_bytes, sha256_of, verify
+from cxc_eccv.sources.content import Expected, read_bytes, sha256_of, verify
 from cxc_eccv.sources.download.location import cache_folder, mirror_folder, offline_reason
 from cxc_eccv.sources.download.own_file import open_own
-from cxc_eccv.sources.readers.reading import shown
+from cxc_eccv.sources.reading import shown
 
 __all__ = [
     "State",

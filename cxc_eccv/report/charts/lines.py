@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.report.charts.rank_bins import BestRanks
+from cxc_eccv.report.charts.bins import BestRanks
 from cxc_eccv.report.wording import direction_name, listed, task_name
 from cxc_eccv.types import FloatArray, IntArray, Report
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.download.content import read_bytes
+from cxc_eccv.sources.content import read_bytes
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.npy import array_of_npy
 

@@ -7,35 +7,20 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cxc_eccv.encoding.towers.image_encoder import ImageEncoder, Prepared, prepared_image
-from cxc_eccv.encoding.towers.text_encoder import TextEncoder
-from cxc_eccv.encoding.work.items import ImageItem
-from cxc_eccv.encoding.work.shards import Notes, Shard, image_identity
+from cxc_eccv.encoding.towers.texts import TextEncoder
+from cxc_eccv.encoding.work import ImageItem, Notes, Shard, image_identity
 from cxc_eccv.types import IntArray
 
-__all__ = ["CaptionSide", "ImageSide", "Side", "done_ahead"]
+__all__ = ["CaptionSide", "ImageSide", "done_ahead"]
 
 BATCHES_AHEAD = 3
 SHARD_SIZE = 1024
 """Items of a shard: what a kill costs at most, and what processes share."""
-
-
-class Side(Protocol):
-    """Images or captions."""
-
-    name: str
-    shard_size: int
-    ids: IntArray
-
-    def identity(self, part: slice) -> list[Any]:
-        """What makes these items others than items of the same ids."""
-
-    def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """Encode slices, in their order."""
 
 
 class CaptionSide:
@@ -52,7 +37,7 @@ class CaptionSide:
         return list(self._texts[part])
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """See :class:`Side`."""
+        """See :class:`~cxc_eccv.encoding.work.Side`."""
         for part in parts:
             before = self._encoder.truncated
             vectors = self._encoder(self._texts[part])
@@ -80,7 +65,7 @@ class ImageSide:
         return [self._skip_bad, *(image_identity(source) for _, source in self._items[part])]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """See :class:`Side`; threads open and prepare the images ahead, over the ends of shards."""
+        """See :class:`~cxc_eccv.encoding.work.Side`; threads open and prepare images ahead, over the ends of shards."""
         items = (item for part in parts for item in self._items[part])
         prepared = done_ahead(self._prepared, items, BATCHES_AHEAD * self._encoder.batch_size)
         for part in parts:

@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.models.loading import LoadedModel, load_model
+from cxc_eccv.encoding.models import LoadedModel, TextInput, load_model
 from cxc_eccv.encoding.towers.features import checked_batch_size, text_features
-from cxc_eccv.encoding.towers.text_input import TextInput
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]

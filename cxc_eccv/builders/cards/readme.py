@@ -9,7 +9,7 @@ from huggingface_hub import DatasetCard
 from cxc_eccv.builders.cards.card import ConfigMetadata, card_metadata, render_card
 from cxc_eccv.builders.cards.markdown import code, table, text
 from cxc_eccv.builders.cards.sections import citations, config_sections, licences, sources_of
-from cxc_eccv.builders.writing.summary import BuildSummary, SplitSummary
+from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
 __all__ = ["folder_card"]
