@@ -13,8 +13,8 @@ from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
 from cxc_eccv.adapters.rankings import DIRECTION, gallery_sizes, judgments_of, run_of
 from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.metrics.top_gains import TopGains, check_depth
-from cxc_eccv.ranking.lists.rank_lists import read_rankings
-from cxc_eccv.ranking.readers.top_rows import TopRows
+from cxc_eccv.ranking.lists import read_rankings
+from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import FloatArray, IntArray
 

@@ -13,8 +13,8 @@ from cxc_eccv.adapters.module import MetricModule, results_of
 from cxc_eccv.adapters.rankings import DIRECTION, judgments_of, run_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.ranking.lists.rank_lists import read_rankings
-from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.lists import read_rankings
+from cxc_eccv.ranking.readers import PlausibleRows
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.types import IntArray

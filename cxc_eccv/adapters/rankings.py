@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.ranking.lists.depth import GivenRanks
-from cxc_eccv.ranking.lists.rank_lists import ranks_from_rankings
+from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.runs.checks import whole_ids
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
-from cxc_eccv.runs.rankings.rankings import RankingsRun
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import IntArray, Judgments
 
 __all__ = ["DIRECTION", "find_positives", "gallery_sizes", "judgments_of", "run_of"]

@@ -13,7 +13,7 @@ from cxc_eccv.adapters.module import MetricModule, aggregated, label, results_of
 from cxc_eccv.adapters.rankings import find_positives
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists.depth import values_at_known_depth
+from cxc_eccv.ranking.lists import values_at_known_depth
 from cxc_eccv.types import RatedPairs
 
 __all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]

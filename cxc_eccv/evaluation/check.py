@@ -11,12 +11,12 @@ import numpy as np
 from cxc_eccv.errors import CxcEccvError, MissingIds, RunTooShallow, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.needs import Need
 from cxc_eccv.evaluation.select import Part
-from cxc_eccv.ranking.lists.rank_lists import rows_of
-from cxc_eccv.ranking.scores.vectors import places_of
+from cxc_eccv.ranking.lists import rows_of
+from cxc_eccv.ranking.scores import places_of
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import SIDES, other_side, sides_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS
+from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.collection import Collection
 from cxc_eccv.types import IntArray, positions_of
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.readers.reader import RowReader
+from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.runs import Run
 
 __all__ = ["measure"]

@@ -19,12 +19,8 @@ from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.metrics.top_gains import TopGains
-from cxc_eccv.ranking.lists.depth import FAR, GivenRanks, needed_depth, values_at_known_depth
-from cxc_eccv.ranking.lists.rank_lists import depths_alone, rows_of
-from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.reader import RowReader, too_shallow
-from cxc_eccv.ranking.readers.similarities import similarities_of_run
-from cxc_eccv.ranking.readers.top_rows import TopRows
+from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
+from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, similarities_of_run, too_shallow
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.by_row import count_by_row, ranks_from_scores
 from cxc_eccv.ranking.counts import Counts
-from cxc_eccv.ranking.lists.depth import GivenRanks
-from cxc_eccv.ranking.lists.rank_lists import ranks_from_rankings, read_rankings
+from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scan import Options

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.evaluation.report_files import PER_QUERY_SCHEMA
-from cxc_eccv.report.examples.cards import shown_files, thumbnails
-from cxc_eccv.report.examples.table import LEAST_SCHEMA, no_examples, with_every_source
+from cxc_eccv.report.examples import LEAST_SCHEMA, no_examples, shown_files, thumbnails, with_every_source
 from cxc_eccv.report.page import page_of
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.runs.parquet import read_parquet

@@ -5,8 +5,8 @@ import pytest
 from report_samples import report_of_ranks, sample_report
 
 from cxc_eccv.report.charts.bars import segments
-from cxc_eccv.report.charts.line_chart import CurvePanel, curve_panels, line_chart
-from cxc_eccv.report.charts.rank_bins import best_ranks, rank_bins
+from cxc_eccv.report.charts.bins import best_ranks, rank_bins
+from cxc_eccv.report.charts.lines import CurvePanel, curve_panels, line_chart
 from cxc_eccv.report.examples.disagreement import verdicts
 from cxc_eccv.report.examples.examples import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.report.score_tables import task_scores

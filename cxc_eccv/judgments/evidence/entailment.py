@@ -10,8 +10,7 @@ import numpy as np
 
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.entailment import EntailmentPairs
-from cxc_eccv.sources.readers.karpathy import KarpathySplit
+from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
 from cxc_eccv.types import IntArray
 
 __all__ = ["SOURCE", "Matched", "match_hypotheses"]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MissingIds
 from cxc_eccv.ranking.lists.depth import GivenRanks
-from cxc_eccv.ranking.readers.reader import RowReader
-from cxc_eccv.ranking.scores.product import Layout
+from cxc_eccv.ranking.readers import RowReader
+from cxc_eccv.ranking.scores import Layout
 from cxc_eccv.ranking.tie_rule import positives_last
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.report.charts.rank_bins import BestRanks
+from cxc_eccv.report.charts import BestRanks
+from cxc_eccv.report.wording import count, share, task_name
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 __all__ = ["COCO", "LABEL_TASKS", "Verdicts", "aligned", "directions_judged", "finding", "verdicts"]

@@ -13,7 +13,7 @@ from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, images_
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.report.charts.rank_bins import BestRanks, best_ranks
+from cxc_eccv.report.charts import BestRanks, best_ranks
 from cxc_eccv.report.examples.disagreement import COCO, aligned, directions_judged
 from cxc_eccv.report.examples.pair_provenance import reads_categories, same_categories, sources_of, verdicts_of_pairs
 from cxc_eccv.report.examples.table import SCHEMA, no_examples
