@@ -5,7 +5,7 @@ import json
 from cxc_eccv import __version__
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.hub.leaderboard import eval_yaml
-from cxc_eccv.hub.submit.checked_report import fingerprint_of
+from cxc_eccv.hub.submit.report_checks import fingerprint_of
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report, Result
 

@@ -11,8 +11,8 @@ from cxc_eccv import registry
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks
-from cxc_eccv.hub.submit.checked_report import fingerprint_of
-from cxc_eccv.hub.submit.plan import checked_report
+from cxc_eccv.hub.submit import checked_report
+from cxc_eccv.hub.submit.report_checks import fingerprint_of
 
 FILE = """
 from functools import partial

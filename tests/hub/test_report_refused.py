@@ -8,8 +8,8 @@ from official import FILES, SCORES, edited, official_report, result
 
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
-from cxc_eccv.hub.submit.checked_report import check_values, fingerprint_of
-from cxc_eccv.hub.submit.plan import checked_report
+from cxc_eccv.hub.submit import checked_report
+from cxc_eccv.hub.submit.report_checks import check_values, fingerprint_of
 from cxc_eccv.sources.download.location import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report

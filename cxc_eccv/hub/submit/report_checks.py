@@ -24,7 +24,27 @@ from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.sources.catalog import OFFICIAL, Entry, load_catalog
 from cxc_eccv.types import Report, Result
 
-__all__ = ["check_values", "checked_data", "fingerprint_of", "read_report"]
+__all__ = ["check_data", "check_values", "checked_report", "fingerprint_of", "read_report"]
+
+
+def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
+    """Check whether a report may be submitted; give it and the raw files it was computed from; needs no network.
+
+    Raises:
+        InvalidOption: the file cannot be read.
+        ReportRefused: malformed, edited, or not of the official data; says what and where.
+
+    Example:
+        >>> checked_report("no/report.json")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: cannot read no/report.json: No such file or directory
+    """
+    report = read_report(path)
+    try:
+        check_values(report)
+        return report, check_data(report)
+    except ReportRefused as error:
+        raise ReportRefused(f"{path}: {error}") from None
 
 
 def _is_number(value: object) -> bool:
@@ -50,7 +70,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read_report(path: str | Path) -> Report:
-    """The report in a ``report.json``, after strict checks of its form.
+    """Read a ``report.json``, with strict checks of its form.
 
     Raises:
         InvalidOption: the file cannot be read.
@@ -68,7 +88,7 @@ def read_report(path: str | Path) -> Report:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-        content = json.loads(text, object_pairs_hook=_once_each, parse_constant=_refused_constant)
+        content = json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
         report = report_from_json(text)
         for row, result in zip(content["results"], report.results, strict=True):
             _check_row(row, result)
@@ -83,7 +103,7 @@ def read_report(path: str | Path) -> Report:
     return report
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -92,7 +112,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refused_constant(constant: str) -> float:
+def _refuse_constant(constant: str) -> float:
     raise ReportRefused(f"it holds {constant}, which no metric gives")
 
 
@@ -149,22 +169,22 @@ def fingerprint_of(files: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def checked_data(report: Report) -> Mapping[str, str]:
-    """The raw files that a report was computed from, catalog name to sha256, all of them official.
+def check_data(report: Report) -> Mapping[str, str]:
+    """Give the raw files that a report was computed from, catalog name to sha256; raise unless all are official.
 
     The official catalog is meant, whatever a mirror folder's own one says. Files whose authors publish no hash are
-    accepted; :func:`cxc_eccv.hub.submit.released_data.released_data` compares them with those of the released dataset.
+    accepted; :func:`cxc_eccv.hub.leaderboard.check_benchmark` compares them with those of the released dataset.
 
     Raises:
         ReportRefused: another edition, version, package or split; a modified file, a file of the user's own, or none
             at all; says which.
 
     Example:
-        >>> checked_data(Report((), {}, {}))  # doctest: +ELLIPSIS
+        >>> check_data(Report((), {}, {}))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         cxc_eccv.errors.ReportRefused: its provenance does not name this package and its data. Evaluate again with ...
     """
-    facts = _facts(report.provenance)
+    facts = _read_facts(report.provenance)
     catalog = load_catalog()
     if facts["edition"] != OFFICIAL:
         raise ReportRefused(f"it was computed from the edition {facts['edition']!r}, not the official data. {EVALUATE}")
@@ -185,7 +205,7 @@ def checked_data(report: Report) -> Mapping[str, str]:
     return dict(facts["files"])
 
 
-def _facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def _read_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """``edition``, ``version``, ``fingerprint`` and ``files``, after a look at the package and the split."""
     package, data = provenance.get("package"), provenance.get("data")
     if not isinstance(package, dict) or package.get("name") != "cxc_eccv" or not isinstance(data, dict):
@@ -246,7 +266,7 @@ def check_values(report: Report) -> None:
     """
     by_place: dict[tuple[str, str], dict[str, Result]] = {}
     for result in report.results:
-        spec = _spec(result)
+        spec = _find_spec(result)
         _check_parameters(result, spec)
         _check_bounds(result, spec)
         by_place.setdefault((result.key.rpartition("/")[0], spec.needs), {})[result.metric] = result
@@ -254,10 +274,10 @@ def check_values(report: Report) -> None:
         _check_place(place, results)
     for result in report.results:
         if not result.direction:
-            _check_whole(result, _spec(result), report)
+            _check_whole(result, _find_spec(result), report)
 
 
-def _spec(result: Result) -> Spec:
+def _find_spec(result: Result) -> Spec:
     try:
         declared = task(result.task)
         spec, _ = metric_variants(result.metric.removesuffix(SPREAD))
