@@ -13,6 +13,7 @@ from cxc_eccv.comparison.published import PublishedTable
 from cxc_eccv.comparison.published.placement import Placement
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet
+from cxc_eccv.types import group_by_reason
 
 __all__ = ["render_comparison", "render_placements"]
 
@@ -139,11 +140,9 @@ def _placement_cells(one: Placement | None, decimals: int) -> list[str]:
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[Text]:
-    by_reason: dict[str, list[str]] = {}
-    for key, reason in reasons.items():
-        by_reason.setdefault(reason, []).append(key)
     return [
-        Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim") for reason, keys in by_reason.items()
+        Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim")
+        for reason, keys in group_by_reason(reasons).items()
     ]
 
 

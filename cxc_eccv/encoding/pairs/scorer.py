@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.models.loading import CROSS_ENCODERS, LoadedModel
-from cxc_eccv.encoding.towers.features import checked_batch_size
 from cxc_eccv.encoding.towers.image_encoder import ImageInput, Inputs, Prepared, prepared_image, ready_for
 from cxc_eccv.encoding.towers.text_input import TextInput
 from cxc_eccv.encoding.work.items import ImageItem
 from cxc_eccv.encoding.work.shards import Notes, Shard, image_identity
 from cxc_eccv.encoding.work.sides import done_ahead
 from cxc_eccv.errors import ModelError
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, check_whole
 
 __all__ = ["PairScorer", "PairSide"]
 
@@ -44,7 +43,8 @@ class PairScorer:
                 f"{loaded.name} ({type(loaded.model).__name__}) does not score pairs; give one of "
                 f"{', '.join(CROSS_ENCODERS)}, or use encode for its embeddings"
             )
-        self._model, self._loaded, self.batch_size = loaded.model, loaded, checked_batch_size(batch_size)
+        check_whole("batch_size", batch_size)
+        self._model, self._loaded, self.batch_size = loaded.model, loaded, batch_size
         self._texts = TextInput(loaded.tokenizer, loaded.model)
         self.prepare = ImageInput(loaded)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import inspect
 import json
 import math
@@ -21,10 +20,10 @@ from cxc_eccv.evaluation import report_from_json
 from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
-from cxc_eccv.sources.catalog import OFFICIAL, Entry, load_catalog
+from cxc_eccv.sources.catalog import OFFICIAL, Entry, fingerprint_files, load_catalog
 from cxc_eccv.types import Report, Result
 
-__all__ = ["check_data", "check_values", "checked_report", "fingerprint_of", "read_report"]
+__all__ = ["check_data", "check_values", "checked_report", "read_report"]
 
 
 def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
@@ -155,20 +154,6 @@ def _check_kinds(report: Report) -> None:
 EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
 
 
-def fingerprint_of(files: Mapping[str, str]) -> str:
-    """Hex sha256 over names and hashes of raw files, as :meth:`Library.fingerprint` gives it.
-
-    Example:
-        >>> from cxc_eccv.sources.library import Library
-        >>> library = Library("sample")
-        >>> _ = library.splits
-        >>> fingerprint_of(library.files_used()) == library.fingerprint()
-        True
-    """
-    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
 def check_data(report: Report) -> Mapping[str, str]:
     """Give the raw files that a report was computed from, catalog name to sha256; raise unless all are official.
 
@@ -193,7 +178,7 @@ def check_data(report: Report) -> Mapping[str, str]:
         raise ReportRefused(f"it was computed from version {found} of the data; this package knows {ours}. {EVALUATE}")
     for name, digest in facts["files"].items():
         _check_file(name, digest, catalog.entries.get(name))
-    if facts["fingerprint"] != fingerprint_of(facts["files"]):
+    if facts["fingerprint"] != fingerprint_files(facts["files"]):
         raise ReportRefused(f"its data fingerprint is not that of the files it lists; it was edited. {EVALUATE}")
     groups = {catalog.entry(name).group for name in facts["files"]}
     for name in dict.fromkeys(result.task for result in report.results):
