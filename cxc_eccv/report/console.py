@@ -9,7 +9,7 @@ from cxc_eccv.comparison.labels import metric_name, shown_value
 from cxc_eccv.report.page import modified
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet, print_shown
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Report, Result, group_by_reason
 
 __all__ = ["print_report", "render"]
 
@@ -94,7 +94,7 @@ def _modified(report: Report) -> list[Text]:
 
 
 def _skipped(report: Report) -> list[Text]:
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in report.skipped.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [Text(visible(f"skipped {', '.join(names)}: {reason}"), style="dim") for reason, names in by_reason.items()]
+    return [
+        Text(visible(f"skipped {', '.join(names)}: {reason}"), style="dim")
+        for reason, names in group_by_reason(report.skipped).items()
+    ]

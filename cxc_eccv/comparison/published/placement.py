@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from cxc_eccv.comparison.labels import scale_of
-from cxc_eccv.comparison.published import HEADLINES, PublishedTable, eccv_caption_table
-from cxc_eccv.comparison.published.table import both_directions
+from cxc_eccv.comparison.published.eccv_caption import HEADLINES, eccv_caption_table
+from cxc_eccv.comparison.published.table import PublishedTable, both_directions
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import checked_ids, shortened, whole_ids
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.types.ids import DENSE_SPAN
+from cxc_eccv.types.ids import measure_span
 
 __all__ = ["RankedLists", "distinct_ids", "first_repeat", "narrowed"]
 
@@ -165,8 +165,8 @@ def distinct_ids(ids: NDArray[Any]) -> IntArray:
         >>> distinct_ids(np.array([30, 10, 30])).tolist()
         [10, 30]
     """
-    low, span = _span(ids)
-    if span > DENSE_SPAN * ids.size:
+    low, span, is_dense = measure_span(ids)
+    if not is_dense:
         return np.unique(ids).astype(np.int64)
     there = np.zeros(span, dtype=bool)
     there[ids - low] = True
@@ -186,11 +186,10 @@ def first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tup
         >>> first_repeat(lists, np.array([0, 2, 5]), distinct_ids(lists))
         (1, 0, 2)
     """
-    low, span = _span(distinct)
-    dense = span <= DENSE_SPAN * ids.size
+    low, span, is_dense = measure_span(distinct, ids.size)
     for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
         block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]
-        codes = block.astype(np.int64) - low if dense else np.searchsorted(distinct, block)
+        codes = block.astype(np.int64) - low if is_dense else np.searchsorted(distinct, block)
         ordered = np.sort(np.repeat(rows - rows[0], np.diff(indptr)[rows]) * span + codes)
         repeats = ordered[1:][ordered[1:] == ordered[:-1]]
         if repeats.size:
@@ -205,8 +204,3 @@ def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[in
     last[codes] = np.arange(own.size)
     first = int(np.flatnonzero(last[codes] != np.arange(own.size))[0])
     return row, first, first + 1 + int(np.flatnonzero(own[first + 1 :] == own[first])[0])
-
-
-def _span(ids: NDArray[Any]) -> tuple[int, int]:
-    low = int(ids.min())
-    return low, int(ids.max()) - low + 1
