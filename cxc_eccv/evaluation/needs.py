@@ -1,7 +1,8 @@
 """What a metric can need: one class each, with what it asks of a run, what it learns, and the values that come of it.
 
 A :class:`Need` stands for what some metrics of one part of a task are computed from. A new one is a class of this file
-and its line in :data:`NEEDS`, whose keys are those of ``Spec.needs`` and ``Task.offers``; no other stage knows them.
+and its line in :data:`NEEDS`, under a name that :mod:`cxc_eccv.metrics.spec` allows; ``Spec.needs`` and ``Task.offers``
+speak of it by that name, and no other stage of an evaluation does.
 """
 
 from __future__ import annotations

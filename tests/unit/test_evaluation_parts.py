@@ -20,6 +20,7 @@ from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.metrics.spec import NEEDS as DECLARED_NEEDS
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.similarities import pair_similarities
@@ -308,13 +309,17 @@ def new_need(monkeypatch):
     monkeypatch.setattr("cxc_eccv.evaluation.needs.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
     monkeypatch.setattr("cxc_eccv.evaluation.select.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
     monkeypatch.setattr("cxc_eccv.metrics.spec.NEEDS", [*NEEDS, "query_lengths"])
-    spec = Spec(function=squared_length, needs="query_lengths", citation="none", bounds=(0.0, None))
+    spec = Spec(function=squared_length, needs="query_lengths", citation="none", bounds=(0.0, None), unit="number")
     known = registry.metrics(), registry.tasks()
     monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_length": spec})
     task = dataclasses.replace(
         known[1]["coco_5k"], name="lengths", serves="query_lengths", metrics=("squared_length",), whole=()
     )
     monkeypatch.setattr(registry, "tasks", lambda: {**known[1], "lengths": task})
+
+
+def test_every_need_that_a_metric_may_declare_has_its_class():
+    assert tuple(NEEDS) == DECLARED_NEEDS
 
 
 @pytest.mark.usefixtures("new_need")
