@@ -39,10 +39,13 @@ def push(
     from cxc_eccv.hub.client import Access
     from cxc_eccv.hub.upload import plan_push
 
-    push = plan_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
+    access = Access(timeout=timeout)
+    if not yes:
+        say(access.told)  # before the Hub is asked, which may be out of reach
+    push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework)
     say(str(push))
     if not yes:
-        say(f"{push.repository.access.told}\nNothing was sent. Add --yes to upload.")
+        say("Nothing was sent. Add --yes to upload.")
         return
     done = push.carry_out()
     say(f"uploaded to {push.url}" if done.pending or push.pending else f"{push.url} is up to date")

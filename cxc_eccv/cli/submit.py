@@ -43,12 +43,14 @@ def submit(
 
     options = SubmitOptions(dataset, date, notes, source, model_index)
     access = Access(timeout=timeout)
+    if not yes:
+        say(access.told)  # before the Hub is asked, which may be out of reach
     submission = plan_submission(report, model, options, access=access)
     say(str(submission))
     if not submission.pending:
         return
     if not yes:
-        say(f"{access.told}\nNothing was sent. Add --yes to open the pull request.")
+        say("Nothing was sent. Add --yes to open the pull request.")
         return
     url = submission.open_pull_request(lambda: plan_submission(report, model, options, access=access))
     say(f"pull request: {url}")
