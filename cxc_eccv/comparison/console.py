@@ -12,7 +12,7 @@ from cxc_eccv.comparison.paired import Comparison, Difference
 from cxc_eccv.comparison.published import Placement, PublishedTable
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet
-from cxc_eccv.types import group_by_reason
+from cxc_eccv.types.reported import group_by_reason
 
 __all__ = ["render_comparison", "render_placements"]
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, MalformedRun
-from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs
+from cxc_eccv.types.ids import check_whole
 
 __all__ = ["CodedPairs", "centred_ranks", "query_draws"]
 

@@ -9,7 +9,8 @@ from cxc_eccv.comparison.labels import metric_name, shown_value
 from cxc_eccv.report.page import modified
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet, print_shown
-from cxc_eccv.types import Report, Result, group_by_reason
+from cxc_eccv.types import Report, Result
+from cxc_eccv.types.reported import group_by_reason
 
 __all__ = ["print_report", "render"]
 

@@ -14,7 +14,8 @@ from cxc_eccv.report.examples import COCO, QueryCard, Verdicts, example_cards, r
 from cxc_eccv.report.score_tables import TaskScores, first_ranks, task_scores
 from cxc_eccv.report.wording import metric_name
 from cxc_eccv.shown import visible
-from cxc_eccv.types import Report, Result, group_by_reason
+from cxc_eccv.types import Report, Result
+from cxc_eccv.types.reported import group_by_reason
 
 __all__ = [
     "Caveat",

@@ -14,7 +14,8 @@ from cxc_eccv.comparison.paired.resampling import enough_samples, holm, least_p_
 from cxc_eccv.comparison.paired.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.intervals import interval
-from cxc_eccv.types import FloatArray, check_whole
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.ids import check_whole
 
 __all__ = ["Comparison", "Difference", "Settings", "compare"]
 

@@ -22,7 +22,8 @@ from cxc_eccv.encoding.towers import (
 )
 from cxc_eccv.encoding.work import ImageItem, Notes, Shard, image_identity
 from cxc_eccv.errors import ModelError
-from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.types import IntArray
+from cxc_eccv.types.ids import check_whole
 
 __all__ = ["PairScorer", "PairSide"]
 

@@ -16,7 +16,7 @@ from cxc_eccv.encoding.towers.features import image_features
 from cxc_eccv.encoding.towers.pictures import open_picture
 from cxc_eccv.encoding.work import ImageItem
 from cxc_eccv.errors import DataError, InvalidOption, ModelError, TowerMissing
-from cxc_eccv.types import check_whole
+from cxc_eccv.types.ids import check_whole
 
 __all__ = ["ImageEncoder", "ImageInput", "Inputs", "Prepared", "cropped", "prepared_image", "ready_for"]
 

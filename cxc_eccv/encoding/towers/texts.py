@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from cxc_eccv.encoding.models import LoadedModel, TextInput, load_model
 from cxc_eccv.encoding.towers.features import text_features
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.types import check_whole
+from cxc_eccv.types.ids import check_whole
 
 __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
 

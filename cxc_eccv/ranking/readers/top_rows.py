@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from cxc_eccv.ranking.readers.reader import OwnRows, refuse_shallow
 from cxc_eccv.ranking.readers.thresholds import best_candidates, score_at_depth
 from cxc_eccv.ranking.tie_rule import order_of_gains
-from cxc_eccv.types import IntArray, Judgments, TopK, check_whole, positions_of
+from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
+from cxc_eccv.types.ids import check_whole
 
 __all__ = ["TopRows"]
 
