@@ -104,9 +104,13 @@ class _Bundle:
             self.sources[module] = Source(module, file.read_text(encoding="utf-8"))
         return self.sources[module]
 
-    def _dependencies_first(self, source: Source) -> list[str]:
-        ours = [module for module, _ in source.imports.values() if _is_ours(module)]
-        below = [one for module in dict.fromkeys(ours) for one in self._dependencies_first(self._source(module))]
+    def _dependencies_first(self, source: Source, above: tuple[str, ...] = ()) -> list[str]:
+        """Modules in the order in which their definitions can stand; a room's front and its modules know each other."""
+        ours = dict.fromkeys(module for module, _ in source.imports.values() if _is_ours(module))
+        above = (*above, source.name)
+        below = [
+            one for name in ours if name not in above for one in self._dependencies_first(self._source(name), above)
+        ]
         return below if source is self.script else [*below, source.name]
 
     def _note_external(self, local: str, found: Import) -> None:
