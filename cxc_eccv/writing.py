@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cxc_eccv.errors import InvalidOption, WriteFailed
+from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
-__all__ = ["locked", "refuse_unwritable", "remedy_of", "replaced_file", "replaced_folder"]
+__all__ = ["explained", "locked", "refuse_unwritable", "remedy_of", "replaced_file", "replaced_folder"]
 
 PATIENCE = 60.0
 """Seconds to wait for another process that writes the same place, where writing takes a few."""
@@ -32,6 +33,16 @@ REMEDIES = {
     errno.ENOENT: "Check the path.",
     errno.EMFILE: "Close other programs, or raise the limit of open files (ulimit -n).",
 }
+
+
+OF_DISKS = (errno.EIO, errno.EROFS)
+"""Beside a full disk; an error of writing to an open file does not name it."""
+
+RUST = re.compile(r"\(os error (\d+)\)")
+"""How safetensors and tokenizers end the text of an error that the system gave them."""
+
+TORCH = ("PytorchStreamWriter", "unexpected pos", "iostream error")
+"""By which torch is known to have failed at writing; it does not say why, and a full disk is why as a rule."""
 
 
 @contextmanager
@@ -66,7 +77,7 @@ def replaced_folder(target: Path, names: Collection[str] | None = None, *, wait:
     refuse_unwritable(target)
     place = target.resolve()
     building, previous = _neighbour(place, "building"), _neighbour(place, "previous")
-    with locked(target, wait), _explained(target, building):
+    with locked(target, wait), explained(target, building):
         _recover(place, building, previous, names)
         building.mkdir()
         try:
@@ -102,7 +113,7 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
     refuse_unwritable(target, file=True)
     place = target.resolve()
     building = _neighbour(place, "building")
-    with locked(target, wait), _explained(target, building):
+    with locked(target, wait), explained(target, building):
         # What a dead process left is not written into: somebody may have put a link there.
         building.unlink(missing_ok=True)
         try:
@@ -137,7 +148,7 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
     place = target.resolve()
     path = _neighbour(place, "lock")
     lock = FileLock(path)
-    with _explained(target, path):
+    with explained(target, path):
         place.parent.mkdir(parents=True, exist_ok=True)
         path.touch()  # the lock would wait for a place where no file can be made
         try:
@@ -173,7 +184,7 @@ def refuse_unwritable(target: Path, *, file: bool = False) -> None:
 a folder in it, for example report
     """
     place = target.resolve()
-    with _explained(target, place):
+    with explained(target, place):
         if target.is_dir() if file else target.exists() and not target.is_dir():
             raise InvalidOption(f"{target} is a {'folder. Name a file.' if file else 'file. Name a folder.'}")
         if not file and place in (Path.cwd(), *Path.cwd().parents):
@@ -186,6 +197,52 @@ a folder in it, for example report
         for path in (nearest, place) if place.exists() else (nearest,):
             if not os.access(path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+@contextmanager
+def explained(target: Path, own: Path | None = None) -> Iterator[None]:
+    """Turn what goes wrong while ``target`` is written into one error that names it, with what to do.
+
+    Args:
+        target: a file or folder, as the user knows it.
+        own: where it is written meanwhile; None for ``target`` itself.
+
+    Raises:
+        WriteFailed: an error of the system about ``own``, or of a disk and about no file at all; or one of a library
+            that tells of a full disk in words of its own.
+
+    Example:
+        >>> with explained(Path("model")):
+        ...     raise RuntimeError("I/O error: No space left on device (os error 28)")
+        Traceback (most recent call last):
+        cxc_eccv.errors.WriteFailed: cannot write model: No space left on device. Free some space there, or choose \
+another place.
+    """
+    own = target.absolute() if own is None else own
+    try:
+        yield
+    except WriteFailed as error:
+        # What is written within ``own`` is known to the user as a part of ``target``.
+        raise WriteFailed(str(error).replace(f"{own}{os.sep}", f"{target}{os.sep}")) from None
+    except CxcEccvError:
+        raise
+    except Exception as error:
+        found = _of_system(error)
+        if found is None or not _is_about(found, own, target):
+            raise
+        raise WriteFailed(f"cannot write {target}: {found.strerror}. {remedy_of(found)}".rstrip()) from None
+
+
+def _of_system(error: Exception) -> OSError | None:
+    """The system's error that this one is, or by which a library tells of a full disk."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    cause, number = error.__cause__, RUST.search(str(error))
+    if number is not None:
+        cause = OSError(int(number[1]), os.strerror(int(number[1])))
+    elif isinstance(error, RuntimeError) and any(sign in str(error) for sign in TORCH):
+        cause = OSError(errno.ENOSPC, "torch could not write a file to its end")
+    return cause if isinstance(cause, OSError) and remedy_of(cause) == FULL else None
 
 
 def remedy_of(error: OSError) -> str:
@@ -206,17 +263,12 @@ def _neighbour(target: Path, role: str) -> Path:
     return target.with_name(f".{target.name}.{role}")
 
 
-@contextmanager
-def _explained(target: Path, own: Path) -> Iterator[None]:
-    """Turn errors of the system about ``own``, or about no file at all, into one that names ``target``."""
-    try:
-        yield
-    except OSError as error:
-        # An error without a number is another library's; one about another file is not about writing the target.
-        named = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
-        if error.errno is None or (named and not any(_concerns(name, own, target) for name in named)):
-            raise
-        raise WriteFailed(f"cannot write {target}: {error.strerror}. {remedy_of(error)}".rstrip()) from None
+def _is_about(error: OSError, own: Path, target: Path) -> bool:
+    """Whether it names a file of the target, or none and is of a disk, not of a connection."""
+    named = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    if not named:
+        return remedy_of(error) == FULL or error.errno in OF_DISKS
+    return any(_concerns(name, own, target) for name in named)
 
 
 def _concerns(file_name: str | bytes, own: Path, target: Path) -> bool:

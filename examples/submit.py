@@ -18,8 +18,8 @@ import cxc_eccv as ce
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.submit.eval_results import PATH, merged_results
-from cxc_eccv.hub.submit.plan import SubmitOptions, checked_report, planned_submission
+from cxc_eccv.hub.submit import SubmitOptions, checked_report, plan_submission
+from cxc_eccv.hub.submit.eval_results import PATH, merge_results
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
@@ -40,7 +40,7 @@ def main() -> None:
         print(f"refused: {refused}\n\nAccepted, {PATH} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
         return
     if options.model:
-        print(planned_submission(path, options.model, SubmitOptions(options.dataset)).diff)
+        print(plan_submission(path, options.model, SubmitOptions(options.dataset)).diff)
     else:
         print(f"{PATH} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
 
@@ -49,7 +49,7 @@ def proposed(path: Path, dataset: str) -> str:
     """The results file, made without a look at the Hub."""
     scores = report_from_json(path.read_text(encoding="utf-8")).scores
     tasks = [task for task in leaderboard_tasks().values() if task.key in scores]
-    return merged_results(None, [EvalResultEntry(dataset, task.task_id, scores[task.key]) for task in tasks])
+    return merge_results(None, [EvalResultEntry(dataset, task.task_id, scores[task.key]) for task in tasks])
 
 
 def sample_report(path: Path) -> Path:

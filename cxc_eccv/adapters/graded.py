@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.inputs import Column, id_lists, number_lists
 from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
-from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
-from cxc_eccv.metrics.top_gains import TopGains
-from cxc_eccv.ranking.lists import GivenRanks, given_ranks
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK
+from cxc_eccv.adapters.rankings import DIRECTION, gallery_sizes, judgments_of, run_of
+from cxc_eccv.errors import DataError, RunTooShallow
+from cxc_eccv.metrics.top_gains import TopGains, check_depth
+from cxc_eccv.ranking.lists import read_rankings
+from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.runs import RankingsRun
+from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["GradedRankingModule"]
 
@@ -59,27 +62,42 @@ class GradedRankingModule(MetricModule):
             RunError, DataError, InvalidOption: bad rankings, judgments, options.
         """
         _check_gains(inputs)
-        given = given_ranks(inputs["predictions"], inputs["references"], gallery_size=gallery_size)
+        run = run_of(inputs["predictions"])
+        sizes = gallery_sizes(gallery_size, run)
         results: dict[str, Any] = {}
         for chosen in variants(cls.spec, parameters):
-            name, depths = label(cls.spec, chosen), _depths(given, chosen["k"], cls.spec.name)
-            values, judged = cls._values(inputs, depths, chosen)
+            name, depths = label(cls.spec, chosen), cls._depths(run, sizes, chosen["k"])
+            values, judged = cls._values(inputs, run, depths, chosen)
             results |= results_of(cls.spec, name, values, per_query=per_query)
             results[f"{name}_coverage"] = float(judged.sum() / depths.sum())
         return results | cls._stated(parameters)
 
     @classmethod
+    def _depths(cls, run: RankingsRun, sizes: IntArray | None, k: int) -> IntArray:
+        """(Q,) items that the metric looks at; galleries smaller than K are ranked whole."""
+        check_depth(k, cls.spec.name)
+        held = run.depths(DIRECTION)
+        depths = np.full_like(held, k) if sizes is None else np.minimum(k, sizes)
+        if (short := np.flatnonzero(held < depths)).size:
+            raise RunTooShallow(
+                f"{cls.spec.name}(k={k}) of query {short[0]} looks at the top {k}, but its ranking ends at rank "
+                f"{held[short[0]]}. Rank at least {k} items, or the whole gallery and state its size."
+            )
+        return depths
+
+    @classmethod
     def _values(
-        cls, inputs: Mapping[str, list[Any]], depths: IntArray, chosen: Mapping[str, Any]
+        cls, inputs: Mapping[str, list[Any]], run: RankingsRun, depths: IntArray, chosen: Mapping[str, Any]
     ) -> tuple[FloatArray, IntArray]:
-        """(Q,) values and (Q,) numbers of judged items; galleries smaller than K are ranked whole."""
+        """(Q,) values and (Q,) numbers of judged items; queries of equal depth are measured together."""
         values, judged = np.empty(depths.size), np.empty(depths.size, dtype=np.int64)
         for depth in np.unique(depths).tolist():
             rows = np.flatnonzero(depths == depth)
-            top = TopK(rows, np.array([inputs["predictions"][row][:depth] for row in rows]))
-            judgments = _judgments(inputs, rows, top)
-            values[rows] = cls.spec.function(top, judgments, **{**chosen, "k": depth})
-            judged[rows] = TopGains.of(top, judgments, depth, cls.spec.name).judged.sum(axis=1)
+            judgments = judgments_of(inputs, run, rows)
+            reader = TopRows(judgments, depth)
+            read_rankings(run, DIRECTION, [reader])
+            values[rows] = cls.spec.function(reader.result, judgments, **{**chosen, "k": depth})
+            judged[rows] = TopGains.of(reader.result, judgments, depth, cls.spec.name).judged.sum(axis=1)
         return values, judged
 
     @classmethod
@@ -93,27 +111,3 @@ def _check_gains(inputs: Mapping[str, list[Any]]) -> None:
     for row, (items, gains) in enumerate(zip(inputs["references"], inputs["gains"], strict=True)):
         if len(items) != len(gains):
             raise DataError(f"query {row} has {len(gains)} gains for {len(items)} references; give one for each")
-
-
-def _depths(given: GivenRanks, k: int, metric: str) -> IntArray:
-    """(Q,) items that the metric looks at."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidOption(f"{metric}: k is {k!r}, expected a whole number of at least 1")
-    short = np.flatnonzero((given.depths < k) & ~given.complete)
-    if short.size:
-        raise RunTooShallow(
-            f"{metric}(k={k}) of query {short[0]} looks at the top {k}, but its ranking ends at rank "
-            f"{given.depths[short[0]]}. Rank at least {k} items, or the whole gallery and state its size."
-        )
-    return np.minimum(given.depths, k)
-
-
-def _judgments(inputs: Mapping[str, list[Any]], rows: IntArray, top: TopK) -> Judgments:
-    items = np.concatenate([inputs["references"][row] for row in rows])
-    gains = np.concatenate([inputs["gains"][row] for row in rows])
-    sizes = [len(inputs["references"][row]) for row in rows]
-    gallery, places = np.unique(np.concatenate([top.ids.ravel(), items]), return_inverse=True)
-    columns, owners = places[top.ids.size :], np.repeat(np.arange(rows.size), sizes)
-    order = np.lexsort((columns, owners))
-    indptr = np.append(0, np.cumsum(sizes))
-    return Judgments(rows, gallery, indptr, columns[order], np.zeros_like(rows), gains=gains[order])

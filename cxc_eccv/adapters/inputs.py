@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.ranking.lists import id_array
+from cxc_eccv.runs.checks import whole_ids
 
 __all__ = ["Column", "checked_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
 
@@ -36,7 +36,7 @@ def checked_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> di
         {'predictions': [[3, 1]], 'item_ids': [1]}
         >>> checked_batch({"predictions": id_lists}, {"predictions": [["a", "b"]]})
         Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: predictions, row 0 is ['a', 'b']; need a flat list of whole-number ids
+        cxc_eccv.errors.MalformedRun: predictions, row 0 is ['a', 'b']; need a list of whole-number ids
     """
     for name in batch:
         if name not in columns:
@@ -70,7 +70,7 @@ def id_lists(name: str, values: Any) -> list[list[int]]:  # noqa: ANN401 - lists
         >>> id_lists("predictions", np.array([[3, 1], [2, 3]]))
         [[3, 1], [2, 3]]
     """
-    return [id_array(row, f"{name}, row {place}").tolist() for place, row in enumerate(values)]
+    return [whole_ids(row, f"{name}, row {place}").tolist() for place, row in enumerate(values)]
 
 
 def ids(name: str, values: ArrayLike) -> list[int]:
@@ -83,7 +83,7 @@ def ids(name: str, values: ArrayLike) -> list[int]:
         >>> ids("item_ids", (7, 8))
         [7, 8]
     """
-    checked: list[int] = id_array(values, name).tolist()
+    checked: list[int] = whole_ids(values, name).tolist()
     return checked
 
 

@@ -10,10 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.adapters.inputs import Column, id_lists
 from cxc_eccv.adapters.module import MetricModule, results_of
-from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownIds
-from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
-from cxc_eccv.ranking.lists import given_ranks, id_array
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.adapters.rankings import DIRECTION, judgments_of, run_of
+from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
+from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.ranking.lists import read_rankings
+from cxc_eccv.ranking.readers import PlausibleRows
+from cxc_eccv.runs import RankingsRun
+from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.types import IntArray
 
 __all__ = ["PlausibleMatchModule"]
 
@@ -60,22 +64,24 @@ class PlausibleMatchModule(MetricModule):
             DataError: a query whose items have no categories, or not the same.
             RunError, InvalidOption: bad rankings, categories, options.
         """
-        given_ranks(inputs["predictions"], inputs["references"])
-        sets = _sets(categories)
+        run, sets = run_of(inputs["predictions"]), _sets(categories)
+        rows = np.arange(len(inputs["references"]))
+        judgments_of(inputs, run, rows)  # refuses references that are missing or repeated
+        _refuse_unknown(sets, run)
         shown = np.array([item for item, own in sets.items() if own.size], dtype=np.int64)
         queries = [_query_set(sets, row, own) for row, own in enumerate(inputs["references"])]
         present = _vectors([*queries, *(sets[item] for item in shown.tolist())])
-        rows = np.arange(len(queries))
         matches = CategoryMatches.of(rows, present[: rows.size], shown, present[rows.size :])
-        ranked = [_known(sets, row, ids, shown) for row, ids in enumerate(inputs["predictions"])]
-        values = cls.spec.function(_hits(matches, ranked, cls.spec.looks, cls.spec.name), **parameters)
+        reader = PlausibleRows(matches, cls.spec.looks)
+        read_rankings(run, DIRECTION, [reader])
+        values = cls.spec.function(reader.result, **parameters)
         return results_of(cls.spec, cls.spec.name, values, per_query=per_query)
 
 
 def _sets(categories: Mapping[Any, ArrayLike] | None) -> Sets:
     if not isinstance(categories, Mapping) or not categories:
         raise InvalidOption(f"categories is {categories!r}; give a dict of every gallery id to its category ids")
-    return {_item_id(item): np.unique(id_array(own, f"categories of item {item}")) for item, own in categories.items()}
+    return {_item_id(item): np.unique(whole_ids(own, f"categories of item {item}")) for item, own in categories.items()}
 
 
 def _item_id(key: object) -> int:
@@ -106,29 +112,11 @@ def _vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
     return vectors
 
 
-def _known(sets: Sets, row: int, ranking: Sequence[int], shown: IntArray) -> IntArray:
-    """Positions in the gallery of the ranked items that show a category."""
-    unknown = [item for item in ranking if item not in sets]
-    if unknown:
-        raise UnknownIds(f"the ranking of query {row} holds item {unknown[0]}, which is not in categories")
-    places, kept = positions_of(ranking, shown)
-    return places[kept]
-
-
-def _hits(matches: CategoryMatches, ranked: Sequence[IntArray], looks: tuple[Look, ...], metric: str) -> PlausibleHits:
-    sizes = np.bincount(matches.gallery_classes, minlength=len(matches.distances))
-    n_matches = np.array([(matches.distances <= zeta) @ sizes for zeta, _ in looks])[:, matches.query_classes].T
-    cuts = np.array([np.iinfo(np.int64).max if cut is None else cut for _, cut in looks])
-    depths = np.minimum(n_matches, cuts)
-    hits = np.zeros_like(depths)
-    for row, places in enumerate(ranked):
-        if places.size < depths[row].max():
-            raise RunTooShallow(
-                f"{metric} of query {row} looks at the top {depths[row].max()}, but its ranking ends at rank "
-                f"{places.size} (items without categories left out). Rank at least {depths.max()} items, or the whole "
-                "gallery."
-            )
-        distances = matches.distances[matches.query_classes[row], matches.gallery_classes[places]]
-        for look, (zeta, _) in enumerate(looks):
-            hits[row, look] = np.count_nonzero(distances[: depths[row, look]] <= zeta)
-    return PlausibleHits(matches.query_ids, looks, n_matches, hits, np.zeros(len(ranked), dtype=np.int64))
+def _refuse_unknown(sets: Sets, run: RankingsRun) -> None:
+    lists = run.lists[DIRECTION]
+    unknown = np.flatnonzero(np.isin(lists.items, np.setdiff1d(lists.item_ids, list(sets))))
+    if unknown.size:
+        query = np.searchsorted(lists.indptr, unknown[0], side="right") - 1
+        raise UnknownIds(
+            f"the ranking of query {query} holds item {lists.items[unknown[0]]}, which is not in categories"
+        )

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.inputs import Column, finite_numbers, id_lists, ids, names
 from cxc_eccv.adapters.module import MetricModule, aggregated, label, results_of, variants
+from cxc_eccv.adapters.rankings import find_positives
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists import given_ranks, values_at_known_depth
+from cxc_eccv.ranking.lists import values_at_known_depth
 from cxc_eccv.types import RatedPairs
 
 __all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]
@@ -52,7 +53,7 @@ class RankingModule(MetricModule):
             RunTooShallow: a ranking ends before the metric can be computed.
             RunError, DataError, InvalidOption: bad rankings, positives, options.
         """
-        given = given_ranks(inputs["predictions"], inputs["references"], gallery_size=gallery_size)
+        given = find_positives(inputs, gallery_size)
         results: dict[str, Any] = {}
         for chosen in variants(cls.spec, parameters):
             values = values_at_known_depth(cls.spec.function, given, **chosen)
@@ -102,7 +103,7 @@ class BothDirectionsModule(MetricModule):
         if set(inputs["directions"]) != {"i2t", "t2i"}:
             found = ", ".join(sorted(set(inputs["directions"])))
             raise MalformedRun(f"directions are {found}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
-        given = given_ranks(inputs["predictions"], inputs["references"], gallery_size=gallery_size)
+        given = find_positives(inputs, gallery_size)
         values = [
             aggregated(spec, values_at_known_depth(spec.function, given, **chosen)[directions == direction])
             for direction in ("i2t", "t2i")

@@ -73,4 +73,6 @@ def _encoded(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:
     captions = [caption for row in test["captions"] for caption in row]
     images = Embeddings(np.array(test["image_id"]), model.encode_images(list(test["image"])))
     texts = model.encode_captions([caption["text"] for caption in captions])
-    return EmbeddingsRun(images, Embeddings(np.array([caption["id"] for caption in captions]), texts))
+    return EmbeddingsRun(
+        images, Embeddings(np.array([caption["id"] for caption in captions]), texts), similarity="cosine"
+    )

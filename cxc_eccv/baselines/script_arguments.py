@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Action, ArgumentDefaultsHelpFormatter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -46,6 +47,7 @@ def read_arguments(
         prog=f"cxc-eccv train {name}",
         usage=usage,
         description=about,
+        formatter_class=_DefaultsHelp,
     )
     preset = parser.parse_known_args(list(command))[0].preset if presets else None
     if preset is not None:
@@ -56,3 +58,10 @@ def read_arguments(
     if unknown:
         parser.error(f"unknown: {' '.join(unknown)}; --help lists the options")
     return tuple(found)
+
+
+class _DefaultsHelp(ArgumentDefaultsHelpFormatter):
+    """Tells the defaults that there are: None and an empty list say nothing to a user."""
+
+    def _get_help_string(self, action: Action) -> str | None:
+        return action.help if action.default in (None, []) else super()._get_help_string(action)

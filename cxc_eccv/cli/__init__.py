@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 
 import typer
 
@@ -67,16 +68,20 @@ def options(
     """Honest labels and exact metrics for MS-COCO image-caption retrieval."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
     An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
     any more ends a run when its work is done, with the status that a broken pipe has.
+
+    Args:
+        arguments: of the command; None for those of the program.
     """
     stdout = safe_streams()
     warnings.showwarning = _show_warning
-    COMMAND.set(command_text(sys.argv[1:]))
-    status = _status_of_run()
+    arguments = sys.argv[1:] if arguments is None else [*arguments]
+    COMMAND.set(command_text(arguments))
+    status = _status_of(arguments)
     sys.stdout.flush()
     lost = None if stdout is None else stdout.lost
     if lost is not None and lost.errno == errno.EPIPE:
@@ -87,11 +92,14 @@ def main() -> None:
     sys.exit(status)
 
 
-def _status_of_run() -> int:
+def _status_of(arguments: list[str]) -> int:
     try:
-        app()
+        app(arguments, prog_name="cxc-eccv")
     except SystemExit as ended:
-        return int(ended.code or 0)
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        say(ended.code, err=True)  # what Python does with anything else
+        return 1
     except CxcEccvError as error:
         say(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
         return 2

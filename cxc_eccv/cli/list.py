@@ -44,4 +44,6 @@ def _summary(text: str) -> str:
 
 
 def _size(size: int | None) -> str:
-    return "unknown" if size is None else f"{size / 1e6:.1f} MB"
+    if size is None:
+        return "unknown"
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"

@@ -37,12 +37,12 @@ def push(
       cxc-eccv push metrics/map_at_r org/map_at_r --type space --yes
     """
     from cxc_eccv.hub.client import Access
-    from cxc_eccv.hub.upload import planned_push
+    from cxc_eccv.hub.upload import plan_push
 
-    push = planned_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
-    say(str(push.plan))
+    push = plan_push(folder, repo, repo_type, access=Access(timeout=timeout), private=private, framework=framework)
+    say(str(push))
     if not yes:
-        say(f"{push.plan.repository.access.told}\nNothing was sent. Add --yes to upload.")
+        say(f"{push.repository.access.told}\nNothing was sent. Add --yes to upload.")
         return
     done = push.carry_out()
-    say(f"uploaded to {push.url}" if done.pending or push.plan.pending else f"{push.url} is up to date")
+    say(f"uploaded to {push.url}" if done.pending or push.pending else f"{push.url} is up to date")

@@ -39,16 +39,16 @@ def submit(
       cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv --notes zero-shot --yes
     """
     from cxc_eccv.hub.client import Access
-    from cxc_eccv.hub.submit import SubmitOptions, planned_submission
+    from cxc_eccv.hub.submit import SubmitOptions, plan_submission
 
     options = SubmitOptions(dataset, date, notes, source, model_index)
     access = Access(timeout=timeout)
-    submission = planned_submission(report, model, options, access=access)
+    submission = plan_submission(report, model, options, access=access)
     say(str(submission))
     if not submission.pending:
         return
     if not yes:
         say(f"{access.told}\nNothing was sent. Add --yes to open the pull request.")
         return
-    url = submission.open_pull_request(lambda: planned_submission(report, model, options, access=access))
+    url = submission.open_pull_request(lambda: plan_submission(report, model, options, access=access))
     say(f"pull request: {url}")

@@ -12,6 +12,7 @@ from cxc_eccv.comparison.paired import Comparison, Difference
 from cxc_eccv.comparison.published import Placement, PublishedTable
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet
+from cxc_eccv.types import group_by_reason
 
 __all__ = ["render_comparison", "render_placements"]
 
@@ -138,11 +139,9 @@ def _placement_cells(one: Placement | None, decimals: int) -> list[str]:
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[Text]:
-    by_reason: dict[str, list[str]] = {}
-    for key, reason in reasons.items():
-        by_reason.setdefault(reason, []).append(key)
     return [
-        Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim") for reason, keys in by_reason.items()
+        Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim")
+        for reason, keys in group_by_reason(reasons).items()
     ]
 
 

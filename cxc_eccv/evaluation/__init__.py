@@ -1,4 +1,37 @@
-"""From a run and tasks to a report."""
+"""From a run and tasks to a report: five stages, each with a file of its own, called one after the other.
+
+:func:`~cxc_eccv.evaluation.calls.evaluate` reads from top to bottom as the walk does::
+
+    run, "cxc", metrics, split
+      | select    tasks() and metrics() of the registry -> Part: one direction of one task, its Plan, its Needs
+      | check     errors, all at once: items the run lacks, items nobody knows, rankings that end too early
+      | measure   one pass of ranking.ranks_of_run; every Need learns what its metrics are computed from
+      | score     Need.score: values of queries -> their mean or median; intervals: images drawn again and again
+      | report    numbers over a whole task, reasons, provenance -> Report
+    report.json
+
+- :mod:`~cxc_eccv.evaluation.select` decides what is computed. A :class:`~cxc_eccv.evaluation.select.Plan` holds the
+  metrics of one task, each with its parameters (a :class:`~cxc_eccv.evaluation.needs.Variant`); a
+  :class:`~cxc_eccv.evaluation.select.Part` is what the later stages pass on: one direction, or one kind of rated pairs,
+  with the judgments. What "all" tasks cannot give is skipped with the reason; what was named and cannot be given is an
+  error.
+- :mod:`~cxc_eccv.evaluation.needs` knows what metrics are computed from. Ranks, top items, plausible matches, rated
+  pairs and other scores are one class each: what a run must hold for it, what is ranked or read for it, which rankings
+  are too short for it, and what the metric makes of it. ``Spec.needs`` names it, and nothing else looks at that name.
+- :mod:`~cxc_eccv.evaluation.check` looks before the long pass, so that a user waits for no error.
+- :mod:`~cxc_eccv.evaluation.measure` gathers what the needs ask for, so that one product of embeddings serves all.
+- :mod:`~cxc_eccv.evaluation.score` turns each part into :class:`~cxc_eccv.evaluation.needs.Scored` numbers. The value
+  of every query comes first: intervals, the per-query table and paired comparisons all start there. The draws of
+  :mod:`~cxc_eccv.evaluation.intervals` depend on the seed and the number of images alone, so that samples of one metric
+  may be added to those of another (RSUM) and compared between models.
+- :mod:`~cxc_eccv.evaluation.report` puts the numbers of a task together and records what they were computed from;
+  :mod:`~cxc_eccv.evaluation.report_files` writes and reads report.json and per_query.parquet.
+
+An error of one metric is kept beside its need (``Need.errors``): it is the reason that the report gives for what it
+lacks, or it is raised where the user named that metric. :mod:`~cxc_eccv.evaluation.settings` holds what changes how
+values are shown, not what is measured; :func:`~cxc_eccv.evaluation.calls.report_of_ranks` enters behind ``measure``,
+with ranks from elsewhere.
+"""
 
 from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, report_of_ranks
 from cxc_eccv.evaluation.report_files import report_from_json, report_to_json

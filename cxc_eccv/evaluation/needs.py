@@ -1,7 +1,8 @@
 """What a metric can need: one class each, with what it asks of a run, what it learns, and the values that come of it.
 
 A :class:`Need` stands for what some metrics of one part of a task are computed from. A new one is a class of this file
-and its line in :data:`NEEDS`, whose keys are those of ``Spec.needs`` and ``Task.offers``; no other stage knows them.
+and its line in :data:`NEEDS`, under a name that :mod:`cxc_eccv.metrics.spec` allows; ``Spec.needs`` and ``Task.offers``
+speak of it by that name, and no other stage of an evaluation does.
 """
 
 from __future__ import annotations
@@ -124,13 +125,11 @@ class Need(Generic[Judged]):
     @classmethod
     def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
         """One for all the metrics, or several where they must be told apart in this kind of run."""
-        del run
         return [cls(task, part, judged, variants)]
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
         """Whether what a task offers under this name is what the metric means by it."""
-        del spec, task
         return True
 
     @classmethod
@@ -156,7 +155,6 @@ class Need(Generic[Judged]):
         Args:
             run: with all the queries.
         """
-        del run
         return {}
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
@@ -177,7 +175,7 @@ class Need(Generic[Judged]):
         """
         raise NotImplementedError
 
-    def _aggregate(
+    def aggregate(
         self,
         variant: Variant,
         queries: QueryValues,
@@ -186,6 +184,15 @@ class Need(Generic[Judged]):
         coverage: float | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> list[Scored]:
+        """The one number of a metric that has a value for each query: their mean or median.
+
+        Args:
+            variant: the metric.
+            queries: its values.
+            ties: queries that the tie rule touched.
+            coverage: share of judged among the needed pairs, or None where every pair is judged.
+            parameters: what the metric was called with, where that is more than the variant says.
+        """
         values = queries.values
         row = Result(
             self.task.name,
@@ -222,11 +229,10 @@ class Ranks(Need[Judgments]):
         """In folds all but whole rankings; else what a metric looks at, wherever the positives stand."""
         given = depths_alone(run, self.direction, self.judged)
         folds = self.judged.gallery_folds is not None
-        return self._find_unsettled(given, [one for one in self.variants if folds or _is_limited(one, given)])
+        return self._find_unsettled(given, [own for own in self.variants if folds or _is_limited(own, given)])
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
         """Take its own ranks."""
-        del run, similarity
         self.settle(ranks[self.key])
 
     def settle(self, ranks: AnyRanks) -> None:
@@ -250,11 +256,10 @@ class Ranks(Need[Judgments]):
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number, with the best rank of every query."""
-        del settings
         ranks = self._ranks
         values = variant.spec.function(ranks, **variant.parameters)
         best = np.where(np.diff(ranks.indptr) > 0, ranks.best, 0)
-        return self._aggregate(
+        return self.aggregate(
             variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
         )
 
@@ -344,7 +349,6 @@ class _FromRows(Need[Judged]):
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
         """Find out whether the rankings were long enough."""
-        del run, ranks, similarity
         if self.reader.error is not None:
             self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
 
@@ -370,13 +374,14 @@ class TopItems(_FromRows[Judgments]):
             DataError: no query at all has a labelled pair, with ``leave_out``.
         """
         top, judgments, k = self._rows.result, self.judged, variant.parameters["k"]
-        coverage, ties = judged_share(top, judgments, k), tied_queries(top, judgments, k)
+        found = TopGains.of(top, judgments, k, variant.label)
+        ties, coverage = _count_tied(top, found.gains), float(found.judged.mean())
         parameters = dict(variant.parameters)
         options = variant.spec.accepted({"unjudged": policy_of(settings.unjudged)})
         if options:
             parameters["unjudged"] = policy_name(settings.unjudged)
         if options.get("unjudged") == "leave_out":
-            top, judgments = queries_with_judged(top, judgments, k)
+            top, judgments = _keep_queries(top, judgments, np.flatnonzero(found.judged.any(axis=1)))
             parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
             if not top.query_ids.size:
                 raise DataError(
@@ -384,29 +389,10 @@ class TopItems(_FromRows[Judgments]):
                 )
         values = variant.spec.function(top, judgments, **variant.parameters, **options)
         queries = QueryValues(top.query_ids, values)
-        return self._aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+        return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
 
 
-def judged_share(top: TopK, judgments: Judgments, k: int) -> float:
-    """Share of the top K items of all queries that are judged.
-
-    Example:
-        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
-        >>> judged_share(TopK(np.array([5]), np.array([[9, 7]])), qrels, 2)
-        0.5
-    """
-    return float(TopGains.of(top, judgments, k, "coverage").judged.mean())
-
-
-def queries_with_judged(top: TopK, judgments: Judgments, k: int) -> tuple[TopK, Judgments]:
-    """The top items and judgments of those queries that have a judged item among their top K.
-
-    Example:
-        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
-        >>> queries_with_judged(TopK(np.array([5]), np.array([[9, 7]])), qrels, 1)[0].query_ids.size
-        0
-    """
-    rows = np.flatnonzero(TopGains.of(top, judgments, k, "coverage").judged.any(axis=1))
+def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
     entries = np.isin(judgments.rows, rows)
     return TopK(top.query_ids[rows], top.ids[rows]), replace(
         judgments,
@@ -418,18 +404,10 @@ def queries_with_judged(top: TopK, judgments: Judgments, k: int) -> tuple[TopK, 
     )
 
 
-def tied_queries(top: TopK, judgments: Judgments, k: int) -> int:
-    """Queries in which the tie rule decided: items of unequal gain tie in the top K, or a tie goes beyond its end.
-
-    Example:
-        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 1], [0], [0], gains=np.array([1.0]))
-        >>> scores = np.array([[0.5, 0.5]], dtype=np.float32)
-        >>> tied_queries(TopK(np.array([5]), np.array([[9, 7]]), scores, np.array([0])), qrels, 2)
-        1
-    """
+def _count_tied(top: TopK, gains: FloatArray) -> int:
+    """Queries in which the tie rule decided: items of unequal gain tie in the top K, or a tie goes beyond its end."""
     if top.scores is None or top.cut is None:
         return 0
-    gains = TopGains.of(top, judgments, k, "ties").gains
     equal = top.scores[:, 1:] == top.scores[:, :-1]
     shown = gains.shape[1]
     within = (equal[:, : shown - 1] & (gains[:, 1:] != gains[:, :-1])).any(axis=1)
@@ -445,15 +423,14 @@ class MatchCounts(_FromRows[CategoryMatches]):
     def __init__(self, task: Task, part: str, judged: CategoryMatches, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
         self._read_with(
-            PlausibleRows(judged, tuple(dict.fromkeys(look for one in variants for look in one.spec.looks)))
+            PlausibleRows(judged, tuple(dict.fromkeys(look for own in variants for look in own.spec.looks)))
         )
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number."""
-        del settings
         hits = self._rows.result
         queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
-        return self._aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
 
 
 class PairSimilarities(Need[RatedPairs]):
@@ -473,7 +450,6 @@ class PairSimilarities(Need[RatedPairs]):
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
         """Multiply the pairs out."""
-        del ranks
         self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
@@ -509,7 +485,6 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number."""
-        del settings
         spec, directions = variant.spec, list(self.judged.values())
         inputs = [row for rows in directions for row in rows if row.variant.label in spec.inputs]
         value = float(spec.function(np.array([row.result.value for row in inputs])))
@@ -525,13 +500,13 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
 
     def _find_lacking(self, spec: Spec) -> list[str]:
         """Directions, or scores of a direction, that are not there."""
-        lacking = []
+        labels = {direction: [row.variant.label for row in rows] for direction, rows in self.judged.items()}
+        lacking: list[str] = []
         for direction in self.task.directions:
-            if direction not in self.judged:
+            if direction in labels:
+                lacking += [f"{direction}/{label}" for label in spec.inputs if label not in labels[direction]]
+            else:
                 lacking.append(direction)
-                continue
-            labels = {row.variant.label for row in self.judged[direction]}
-            lacking += [f"{direction}/{label}" for label in spec.inputs if label not in labels]
         return lacking
 
 

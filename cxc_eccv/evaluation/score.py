@@ -46,25 +46,31 @@ class Scorer:
         return [self._with_interval(row) for row in self._resample(part, rows)]
 
     def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:
-        """Draw the images behind queries; metrics over the same queries are drawn together."""
+        """Find the images behind queries and draw them; metrics over the same queries are drawn together."""
         groups: dict[int, list[tuple[int, QueryValues]]] = {}
         for place, row in enumerate(rows):
             if row.queries is not None:
                 groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
-        found = list(rows)
+        found, direction = list(rows), part.needs[0].direction
         for group in groups.values():
-            images = images_behind(group[0][1].ids, self._library, self._split, part.direction, part.task.collection)
-            bootstrap = None if self._draws is None else ClusterBootstrap(images, self._draws)
-            averaged = [place for place, _ in group if rows[place].variant.spec.aggregate == "mean"]
-            samples: dict[int, FloatArray] = {}
-            if bootstrap and averaged:
-                values = np.stack([queries.values for place, queries in group if place in averaged], axis=1)
-                samples |= zip(averaged, bootstrap.means(values), strict=True)
-            for place, queries in group:
-                if bootstrap and place not in samples:
-                    samples[place] = bootstrap.medians(queries.values)
-                found[place] = replace(rows[place], images=images, samples=samples.get(place))
+            ids = group[0][1].ids
+            images = images_behind(ids, self._library, self._split, direction, part.task.collection)
+            aggregates = [rows[place].variant.spec.aggregate for place, _ in group]
+            samples = self._draw(images, aggregates, [queries.values for _, queries in group])
+            for (place, _), drawn in zip(group, samples, strict=True):
+                found[place] = replace(rows[place], images=images, samples=drawn)
         return found
+
+    def _draw(
+        self, images: IntArray, aggregates: Sequence[str], values: Sequence[FloatArray]
+    ) -> Sequence[FloatArray | None]:
+        """(S,) samples of the mean or the median of each metric's values."""
+        if self._draws is None:
+            return [None] * len(values)
+        bootstrap, named = ClusterBootstrap(images, self._draws), list(zip(aggregates, values, strict=True))
+        averaged = [own for aggregate, own in named if aggregate == "mean"]
+        means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
+        return [next(means) if aggregate == "mean" else bootstrap.medians(own) for aggregate, own in named]
 
     def _with_interval(self, row: Scored) -> Scored:
         level, kind = self._settings.level, self._settings.intervals

@@ -59,11 +59,6 @@ class Part:
         return f"{self.task.name}/{self.name}" if self.name else self.task.name
 
     @property
-    def direction(self) -> str:
-        """From which modality to which."""
-        return RATED_DIRECTIONS.get(self.name, self.name)
-
-    @property
     def needs_of_variants(self) -> list[tuple[Variant, Need[Any]]]:
         """Each metric, in the order of the plan, with what it is computed from."""
         needs = {variant.label: need for need in self.needs for variant in need.variants}
@@ -103,10 +98,9 @@ def select(
             continue
         selected += parts
         skipped |= reasons
-    if metrics is not None and not selected and wanted == "all":
-        raise InvalidOption(
-            f"nothing to compute of the metrics {', '.join(metrics)}: {'; '.join(set(skipped.values()))}"
-        )
+    if metrics is not None and wanted == "all" and not selected and not refused:
+        why = "; ".join(dict.fromkeys(skipped.values()))
+        raise InvalidOption(f"nothing to compute of the metrics {', '.join(metrics)}: {why}")
     return selected, skipped, refused
 
 
@@ -165,16 +159,12 @@ def _find_needs(run: Run, plan: Plan, part: str, library: Library, split: str) -
     variants = plan.parts[part]
     if not variants:
         raise NotApplicable(f"none of the metrics asked for is defined for {plan.task.name}/{part}")
-    groups = {name: [variant for variant in variants if variant.need is need] for name, need in NEEDS.items()}
-    for name, own in groups.items():
-        reason = NEEDS[name].why_not(run, RATED_DIRECTIONS.get(part, part)) if own else None
-        if reason is not None:
-            raise NotApplicable(reason)
     found: list[Need[Any]] = []
-    for name, own in groups.items():
-        if own:
-            judged = plan.task.judged(name, library, split, part)
-            found += NEEDS[name].build(plan.task, part, judged, own, run)
+    for name, need in NEEDS.items():
+        if own := [variant for variant in variants if variant.need is need]:
+            if (reason := need.why_not(run, RATED_DIRECTIONS.get(part, part))) is not None:
+                raise NotApplicable(reason)
+            found += need.build(plan.task, part, plan.task.judged(name, library, split, part), own, run)
     return tuple(found)
 
 

@@ -10,13 +10,13 @@ import yaml
 
 from cxc_eccv.errors import HubError
 
-__all__ = ["joined", "merged", "parsed", "replaced", "split"]
+__all__ = ["join", "merge", "parse", "replace", "split"]
 
 FENCE = "---"
 
 
 def split(card: str) -> tuple[str, str]:
-    r"""Front matter without its fences, and the rest; line ends become plain.
+    r"""Split a card into front matter without its fences, and the rest; line ends become plain.
 
     Example:
         >>> split("---\nlicense: mit\n---\n# Title\n")
@@ -32,19 +32,19 @@ def split(card: str) -> tuple[str, str]:
     return "", text
 
 
-def joined(matter: str, body: str) -> str:
-    r"""A card from its two parts.
+def join(matter: str, body: str) -> str:
+    r"""Make a card from its two parts.
 
     Example:
-        >>> joined("license: mit", "# Title")
+        >>> join("license: mit", "# Title")
         '---\nlicense: mit\n---\n\n# Title\n'
     """
     head = f"{FENCE}\n{matter.strip(chr(10))}\n{FENCE}\n\n" if matter.strip() else ""
     return head + body.strip("\n") + "\n"
 
 
-def parsed(matter: str, where: str) -> dict[str, Any]:
-    """The mapping that front matter holds.
+def parse(matter: str, where: str) -> dict[str, Any]:
+    """Read the mapping that front matter holds.
 
     Args:
         matter: as :func:`split` gives it.
@@ -54,7 +54,7 @@ def parsed(matter: str, where: str) -> dict[str, Any]:
         HubError: not YAML, or not a mapping.
 
     Example:
-        >>> parsed("license: mit", "README.md")
+        >>> parse("license: mit", "README.md")
         {'license': 'mit'}
     """
     try:
@@ -69,8 +69,8 @@ def parsed(matter: str, where: str) -> dict[str, Any]:
 KEY = re.compile(r"^(?P<quote>['\"]?)(?P<key>[^\s#'\"-][^:'\"]*)(?P=quote)\s*:(\s|$)")
 
 
-def merged(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
-    r"""Front matter of the Hub's card with our values of the keys we own, and of those it lacks.
+def merge(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
+    r"""Give front matter of the Hub's card our values of the keys we own, and of those it lacks.
 
     Args:
         ours: generated front matter.
@@ -82,17 +82,17 @@ def merged(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
         HubError: theirs is not a YAML mapping.
 
     Example:
-        >>> merged("license: mit\nconfigs: [b]", "# mine\nlicense: other\nconfigs: [a]", ("configs",), "README.md")
+        >>> merge("license: mit\nconfigs: [b]", "# mine\nlicense: other\nconfigs: [a]", ("configs",), "README.md")
         '# mine\nlicense: other\nconfigs:\n- b'
     """
-    generated, kept = parsed(ours, "the generated card"), parsed(theirs, where)
+    generated, kept = parse(ours, "the generated card"), parse(theirs, where)
     changed = {key: value for key, value in generated.items() if key in owned or key not in kept}
     gone = [key for key in owned if key in kept and key not in generated]
-    return replaced(theirs, changed, where, gone)
+    return replace(theirs, changed, where, gone)
 
 
-def replaced(matter: str, changed: Mapping[str, Any], where: str, gone: list[str] | None = None) -> str:
-    r"""Front matter with other values for some keys; all other lines, comments among them, stay as they are.
+def replace(matter: str, changed: Mapping[str, Any], where: str, gone: list[str] | None = None) -> str:
+    r"""Give front matter other values for some keys; all other lines, comments among them, stay as they are.
 
     Args:
         matter: as :func:`split` gives it.
@@ -104,25 +104,25 @@ def replaced(matter: str, changed: Mapping[str, Any], where: str, gone: list[str
         HubError: it is not a YAML mapping.
 
     Example:
-        >>> print(replaced("a: 1 # mine\nb:\n- 2", {"b": [3], "c": 4}, "README.md"))
+        >>> print(replace("a: 1 # mine\nb:\n- 2", {"b": [3], "c": 4}, "README.md"))
         a: 1 # mine
         b:
         - 3
         c: 4
     """
-    before = parsed(matter, where)
+    before = parse(matter, where)
     after = {key: value for key, value in {**before, **changed}.items() if key not in (gone or ())}
     if after == before:
         return matter
     blocks = _blocks(matter)
     for key, value in changed.items():
         if key not in before or before[key] != value:
-            blocks[key] = "\n".join([_dumped({key: value}), *_comments_below(blocks.get(key, ""))])
+            blocks[key] = "\n".join([_dump({key: value}), *_comments_below(blocks.get(key, ""))])
     for key in gone or ():
         blocks.pop(key, None)
     text = "\n".join(block for block in blocks.values() if block)
     # Anchors, tags or a flow mapping that spans keys cannot be cut into lines: then everything is written anew.
-    return text if _reads_as(text, after) else _dumped(after)
+    return text if _reads_as(text, after) else _dump(after)
 
 
 def _blocks(matter: str) -> dict[str, str]:
@@ -142,7 +142,7 @@ def _comments_below(block: str) -> list[str]:
     return [line for line in block.split("\n") if line.startswith("#")]
 
 
-def _dumped(metadata: Mapping[str, Any]) -> str:
+def _dump(metadata: Mapping[str, Any]) -> str:
     text: str = yaml.safe_dump(dict(metadata), sort_keys=False, allow_unicode=True, width=120)
     return text.rstrip("\n")
 

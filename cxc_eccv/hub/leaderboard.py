@@ -1,20 +1,35 @@
-"""The leaderboard's tasks: one number each, named after the report's key, generated from the registry."""
+"""The leaderboard: its tasks, one number each, generated from the registry; and the dataset that declares them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 import yaml
 
-from cxc_eccv.errors import HubError
+from cxc_eccv.builders.writing import MANIFEST_NAME
+from cxc_eccv.errors import HubError, ReportRefused
+from cxc_eccv.hub.client import Repository
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric, metric_variants, tasks
+from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["FRAMEWORK", "PATH", "SPLIT", "LeaderboardTask", "eval_yaml", "leaderboard_tasks", "task_ids_of"]
+__all__ = [
+    "FRAMEWORK",
+    "NAME",
+    "PATH",
+    "SPLIT",
+    "LeaderboardTask",
+    "check_benchmark",
+    "eval_yaml",
+    "leaderboard_tasks",
+    "task_ids_of",
+]
 
 SPLIT = "test"
 """The only split that is ranked on the Hub."""
@@ -53,11 +68,11 @@ def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
         >>> leaderboard_tasks()["eccv_caption/i2t/map_at_r"].task_id
         'eccv_caption_i2t_map_at_r'
     """
-    board = (one for task in tasks().values() if task.config and SPLIT in task.splits for one in _of_task(task))
-    return MappingProxyType({one.key: one for one in board if one.spec.higher_is_better})
+    entries = (entry for task in tasks().values() if task.config and SPLIT in task.splits for entry in _entries(task))
+    return MappingProxyType({entry.key: entry for entry in entries if entry.spec.higher_is_better})
 
 
-def _of_task(task: Task) -> Iterator[LeaderboardTask]:
+def _entries(task: Task) -> Iterator[LeaderboardTask]:
     metrics = [metric_variants(name) for name in task.metrics]
     for part in task.parts:
         for spec, variants in metrics:
@@ -97,9 +112,9 @@ def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK
         - id: eccv_caption_t2i_recall_at_10
     """
     tasks = [
-        {"id": one.task_id, "config": one.config, "split": SPLIT}
-        for one in leaderboard_tasks().values()
-        if configs is None or one.config in configs
+        {"id": task.task_id, "config": task.config, "split": SPLIT}
+        for task in leaderboard_tasks().values()
+        if configs is None or task.config in configs
     ]
     content = {"name": NAME, "description": DESCRIPTION, "evaluation_framework": framework, "tasks": tasks}
     return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
@@ -123,3 +138,57 @@ def task_ids_of(text: str, where: str) -> frozenset[str]:
         return frozenset(str(task["id"]) for task in yaml.safe_load(text)["tasks"])
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise HubError(f"{where} does not declare tasks: {type(error).__name__}: {error}") from None
+
+
+def check_benchmark(
+    repository: Repository, task_ids: Collection[str], files: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]]:
+    """Raise unless a dataset is the benchmark, and built from the raw files that a report was computed from.
+
+    Args:
+        repository: of the dataset.
+        task_ids: what it must have a task for.
+        files: catalog name to sha256 of the report's raw files.
+
+    Returns:
+        Its commit that was looked at, and catalog name to sha256 of its raw files.
+
+    Raises:
+        HubError: no such repository, or no dataset that ``cxc-eccv push`` uploaded.
+        ReportRefused: it does not hold the official data of this version, lacks a task, or was built from other files.
+    """
+    revision = repository.head()
+    if revision is None:
+        raise HubError(f"there is no {repository}, or it may not be read. Name the released dataset with --dataset.")
+    present = repository.files(revision)
+    for name in (PATH, MANIFEST_NAME):
+        if name not in present:
+            raise HubError(f"{repository} has no {name}, so it is no benchmark that `cxc-eccv push` uploaded")
+    declared = task_ids_of(repository.text(PATH, revision), f"{PATH} of {repository}")
+    manifest = _read_manifest(repository.text(MANIFEST_NAME, revision), f"{MANIFEST_NAME} of {repository}")
+    catalog = load_catalog()
+    found = manifest["edition"], manifest["data_version"]
+    if found != (OFFICIAL, catalog.version):
+        raise ReportRefused(f"{repository} holds edition {found[0]!r} {found[1]}, not {OFFICIAL!r} {catalog.version}")
+    if manifest.get("modified"):
+        names = ", ".join(manifest["modified"])
+        raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is no benchmark")
+    lacking = [task_id for task_id in task_ids if task_id not in declared]
+    if lacking:
+        raise ReportRefused(f"{repository.repo_id} has no task {', '.join(lacking[:3])}. Is it the released dataset?")
+    sources: dict[str, str] = manifest["sources"]
+    for name, digest in files.items():
+        if sources.get(name, digest) != digest:
+            built_from = f"the file {repository.repo_id} was built from: sha256 {digest} there {sources[name]}"
+            raise ReportRefused(f"{name} is not {built_from}")
+    return revision, sources
+
+
+def _read_manifest(text: str, where: str) -> dict[str, Any]:
+    try:
+        manifest = json.loads(text)
+        if {"edition", "data_version"} <= set(manifest) and isinstance(manifest["sources"], dict):
+            return dict(manifest)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise HubError(f"{where} is not one that `cxc-eccv build` wrote")

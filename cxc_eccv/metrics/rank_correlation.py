@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun
-from cxc_eccv.types import FloatArray, IntArray, RatedPairs
+from cxc_eccv.errors import CxcEccvError, DataError, MalformedRun
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 
 __all__ = ["CodedPairs", "centred_ranks", "query_draws"]
 
@@ -162,8 +162,8 @@ def query_draws(pairs: RatedPairs, n_samples: int = 1000, seed: int = 0) -> Iter
         >>> [rows.size for rows in query_draws(pairs, n_samples=3)]
         [2, 2, 2]
     """
-    _check_whole("n_samples", n_samples, FEWEST_SAMPLES)
-    _check_whole("seed", seed, 0)
+    check_whole("n_samples", n_samples, FEWEST_SAMPLES)
+    check_whole("seed", seed, 0)
     n_queries = np.unique(pairs.query_ids).size
     if n_queries < FEWEST_QUERIES:
         raise DataError(f"rated pairs of {n_queries} queries: a bootstrap over half of them needs {FEWEST_QUERIES}")
@@ -179,8 +179,3 @@ def _draws(pairs: RatedPairs, n_samples: int, random: np.random.Generator) -> It
         queries = random.choice(sizes.size, half, replace=False, shuffle=False)
         items = (random.random(half) * sizes.take(queries)).astype(np.int64)
         yield by_query.take(starts.take(queries) + items)
-
-
-def _check_whole(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidOption(f"{name} is {value!r}, expected a whole number of at least {least}")

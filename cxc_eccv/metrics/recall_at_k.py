@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, PositiveRanks
+from cxc_eccv.types import FloatArray, PositiveRanks, check_whole
 
 __all__ = ["SPEC", "recall_at_k"]
 
@@ -32,8 +31,7 @@ def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
         >>> recall_at_k(PositiveRanks.of([[2, 9], [1]]), k=1).tolist()
         [0.0, 1.0]
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidOption(f"recall_at_k: k is {k!r}, expected a whole number of at least 1")
+    check_whole("recall_at_k: k", k)
     return (ranks.best <= k).astype("float64")
 
 

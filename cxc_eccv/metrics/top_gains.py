@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.types import FloatArray, Judgments, TopK, positions_of
 
-__all__ = ["TopGains"]
+__all__ = ["TopGains", "check_depth"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +45,7 @@ class TopGains:
             >>> TopGains.of(TopK(np.array([5]), np.array([[9, 8, 7]])), qrels, 2, "ndcg_at_k").gains.tolist()
             [[0.5, 0.0]]
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InvalidOption(f"{metric}: k is {k!r}, expected a whole number of at least 1")
+        check_depth(k, metric)
         if judgments.gains is None or not np.array_equal(top.query_ids, judgments.query_ids):
             raise DataError(f"{metric}: needs judgments with gains, of the queries that were ranked and in their order")
         if not top.query_ids.size:
@@ -64,3 +63,17 @@ class TopGains:
         places = np.minimum(np.searchsorted(judged_pairs, pairs), judged_pairs.size - 1)
         judged = known & (judged_pairs[places] == pairs)
         return cls(np.where(judged, judgments.gains[places], 0.0), judged)
+
+
+def check_depth(k: int, metric: str) -> None:
+    """Raise unless K is a whole number of at least 1.
+
+    Args:
+        k: items to look at.
+        metric: its name, for the message.
+
+    Raises:
+        InvalidOption: it is not.
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InvalidOption(f"{metric}: k is {k!r}, expected a whole number of at least 1")

@@ -50,7 +50,7 @@ class LargeGallery:
 
     Raises:
         MissingIds: a query or a positive has no vector.
-        MalformedRun: a vector is zero, which has no cosine.
+        MalformedRun: a vector is zero, which has no cosine; or dot products are beyond float32.
         UnknownName: no such similarity.
 
     Example:
@@ -70,8 +70,12 @@ class LargeGallery:
         self._similarity = similarity
         self._merged = MergedJudgments.of({"": judgments})
         items, pair_items = np.unique(self._merged.items, return_inverse=True)
-        self._positives = Positives(self._vectors(positives, self._merged.gallery_ids[items], "positives"))
+        item_ids = self._merged.gallery_ids[items]
+        columns = self._vectors(positives, item_ids, "positives")
         rows = self._vectors(queries, self._merged.query_ids, "queries")
+        if similarity == "dot":
+            refuse_extremes(rows, columns, self._merged.query_ids, item_ids)
+        self._positives = Positives(columns)
         scores = rows @ self._positives.distinct.T
         self._pair_scores = scores[self._merged.queries, self._positives.of_item[pair_items]]
         self._rows, self._scores = rows, scores

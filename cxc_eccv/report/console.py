@@ -9,7 +9,7 @@ from cxc_eccv.comparison.labels import metric_name, shown_value
 from cxc_eccv.report.page import modified
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet, print_shown
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Report, Result, group_by_reason
 
 __all__ = ["print_report", "render"]
 
@@ -64,7 +64,7 @@ def _table(results: list[Result]) -> Sheet:
         rows.append([metric_name(metric), *(_value(result) if result else "" for result in found)])
         styles.append("")
     if any(result.coverage is not None for result in results):
-        rows.append(["judged pairs", *(_coverage(results, direction) for direction in directions)])
+        rows.append(["judged pairs, least", *(_coverage(results, direction) for direction in directions)])
     for label, field in (("queries", "n_queries"), ("ties", "ties")):
         largest = [max(getattr(r, field) for r in results if r.direction == direction) for direction in directions]
         rows.append([label, *(f"{number:,}" for number in largest)])
@@ -94,7 +94,7 @@ def _modified(report: Report) -> list[Text]:
 
 
 def _skipped(report: Report) -> list[Text]:
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in report.skipped.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [Text(visible(f"skipped {', '.join(names)}: {reason}"), style="dim") for reason, names in by_reason.items()]
+    return [
+        Text(visible(f"skipped {', '.join(names)}: {reason}"), style="dim")
+        for reason, names in group_by_reason(report.skipped).items()
+    ]

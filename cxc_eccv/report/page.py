@@ -14,7 +14,7 @@ from cxc_eccv.report.examples import COCO, QueryCard, Verdicts, example_cards, r
 from cxc_eccv.report.score_tables import TaskScores, first_ranks, task_scores
 from cxc_eccv.report.wording import metric_name
 from cxc_eccv.shown import visible
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Report, Result, group_by_reason
 
 __all__ = [
     "Caveat",
@@ -26,7 +26,6 @@ __all__ = [
     "modified",
     "page_of",
     "run_name",
-    "skipped_by_reason",
 ]
 
 GROUPS = {
@@ -132,7 +131,7 @@ def page_of(report: Report, examples: pa.Table) -> Page:
         examples=_groups(example_cards(examples)),
         no_examples=reason_of(examples),
         caveats=caveats(report),
-        skipped=skipped_by_reason(report),
+        skipped=list(group_by_reason(report.skipped).items()),
         facts=facts(report),
         files=files(report),
         modified=modified(report),
@@ -259,16 +258,3 @@ def caveats(report: Report) -> list[Caveat]:
         covered = tuple((metric_name(one.metric), one.coverage) for one in own if one.coverage is not None)
         rows.append(Caveat(*key, max(one.n_queries for one in own), max(one.ties for one in own), covered))
     return rows
-
-
-def skipped_by_reason(report: Report) -> list[tuple[str, list[str]]]:
-    """Reason to the tasks, directions or metrics that were skipped for it.
-
-    Example:
-        >>> skipped_by_reason(Report((), {"cxc/i2t": "no images", "cxc/i2i": "no images"}, {}))
-        [('no images', ['cxc/i2t', 'cxc/i2i'])]
-    """
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in report.skipped.items():
-        by_reason.setdefault(reason, []).append(name)
-    return list(by_reason.items())

@@ -14,17 +14,31 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.types.embedded import faint_rows
 
-__all__ = ["checked_embeddings", "checked_ids", "json_of", "plain_array", "refuse_unreadable", "sha256_of", "text_of"]
+__all__ = [
+    "checked_embeddings",
+    "checked_ids",
+    "json_of",
+    "plain_array",
+    "refuse_unreadable",
+    "sha256_of",
+    "shortened",
+    "text_of",
+    "whole_ids",
+]
 
 
-def plain_array(where: str | Path, name: str, values: ArrayLike) -> NDArray[Any]:
+def plain_array(owner: str, values: ArrayLike) -> NDArray[Any]:
     """The values as an array of whatever type they have.
+
+    Args:
+        owner: what a message says they belong to.
+        values: an array, nested lists, a tensor.
 
     Raises:
         MalformedRun: rows of unequal length, or an object that NumPy cannot read.
 
     Example:
-        >>> plain_array("run", "scores", [[1.0], [2.0, 3.0]])
+        >>> plain_array("run, scores", [[1.0], [2.0, 3.0]])
         Traceback (most recent call last):
         cxc_eccv.errors.MalformedRun: run, scores: no array (rows of unequal length); give a NumPy array, of a tensor \
 tensor.float().cpu().numpy()
@@ -34,7 +48,7 @@ tensor.float().cpu().numpy()
     except (TypeError, ValueError, RuntimeError) as error:
         reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
         raise MalformedRun(
-            f"{where}, {name}: no array ({reason}); give a NumPy array, of a tensor tensor.float().cpu().numpy()"
+            f"{owner}: no array ({reason}); give a NumPy array, of a tensor tensor.float().cpu().numpy()"
         ) from None
 
 
@@ -72,6 +86,38 @@ def checked_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
             "repeated. Keep one row per id."
         )
     return ids
+
+
+def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
+    """(N,) ids of whatever integer type they have, int64 instead of uint64; any of them may repeat.
+
+    Args:
+        values: whole numbers, possibly none; booleans, floats and strings are no ids.
+        owner: what a message says the ids belong to.
+
+    Raises:
+        MalformedRun: anything else.
+
+    Example:
+        >>> whole_ids([3, 1.5], "the ranking of query 7")
+        Traceback (most recent call last):
+        cxc_eccv.errors.MalformedRun: the ranking of query 7 is [3, 1.5]; need a list of whole-number ids
+    """
+    array = plain_array(owner, values)
+    if array.ndim == 1 and not array.size and array.dtype.kind != "O":
+        return np.empty(0, dtype=np.int32)
+    # NumPy takes true among numbers for 1.
+    truths = isinstance(values, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, values))
+    beyond = array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max
+    if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
+        raise MalformedRun(f"{owner} is {shortened(values)}; need a list of whole-number ids")
+    return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
+
+
+def shortened(value: object) -> str:
+    """A value as messages show it, long ones cut."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def checked_embeddings(

@@ -54,8 +54,10 @@ class ScoresRun:
     def __post_init__(self) -> None:
         where = str(self.path or "run")
         for name in ("image_ids", "caption_ids"):
-            object.__setattr__(self, name, checked_ids(where, name, plain_array(where, name, getattr(self, name))))
-        object.__setattr__(self, "scores", plain_array(where, "scores", self.scores))
+            object.__setattr__(
+                self, name, checked_ids(where, name, plain_array(f"{where}, {name}", getattr(self, name)))
+            )
+        object.__setattr__(self, "scores", plain_array(f"{where}, scores", self.scores))
         _refuse_other_shapes(where, self)
         _refuse_non_finite(where, self)
 

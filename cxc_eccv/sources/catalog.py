@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 
-__all__ = ["OFFICIAL", "Archive", "Catalog", "Entry", "Group", "load_catalog", "record_from"]
+__all__ = ["OFFICIAL", "Archive", "Catalog", "Entry", "Group", "fingerprint_files", "load_catalog", "record_from"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,3 +380,17 @@ def _check_known(file: Path, place: str, names: Iterable[str], known: Mapping[st
     for name in names:
         if name not in known:
             raise MalformedSource(file, place, repr(name), f"one of {', '.join(known)}")
+
+
+def fingerprint_files(files: Mapping[str, str]) -> str:
+    """Hex sha256 over the names and hashes of raw files.
+
+    Args:
+        files: catalog name to sha256.
+
+    Example:
+        >>> fingerprint_files({"b": "2", "a": "1"}) == fingerprint_files({"a": "1", "b": "2"})
+        True
+    """
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()

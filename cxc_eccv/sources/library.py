@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
-from cxc_eccv.sources.catalog import Catalog
+from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, where_from
 from cxc_eccv.sources.readers import (
     KINDS,
@@ -237,8 +236,7 @@ class Library:
 
     def fingerprint(self) -> str:
         """Hex sha256 over names and hashes of the raw files read so far."""
-        lines = "".join(f"{name} {digest}\n" for name, digest in sorted(self._files.items()))
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return fingerprint_files(self._files)
 
     def _once(self, key: object, read: Callable[[], Content]) -> Content:
         if key not in self._contents:

@@ -1,10 +1,10 @@
 """Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, reports."""
 
 from cxc_eccv.types.embedded import Embeddings
-from cxc_eccv.types.ids import FloatArray, IntArray, positions_of
+from cxc_eccv.types.ids import FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.judged import DIRECTIONS, Judgments, RatedPairs
 from cxc_eccv.types.ranked import PositiveRanks, TopK
-from cxc_eccv.types.reported import Report, Result
+from cxc_eccv.types.reported import Report, Result, group_by_reason
 
 __all__ = [
     "DIRECTIONS",
@@ -17,5 +17,7 @@ __all__ = [
     "Report",
     "Result",
     "TopK",
+    "check_whole",
+    "group_by_reason",
     "positions_of",
 ]

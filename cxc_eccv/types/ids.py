@@ -1,17 +1,50 @@
-"""Arrays and ids: how they are typed, frozen and looked up."""
+"""Whole numbers, alone, in arrays and as ids: how they are checked, typed, frozen and looked up."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["FloatArray", "IntArray", "all_unique", "frozen_ints", "positions_of"]
+from cxc_eccv.errors import InvalidOption
+
+__all__ = [
+    "DENSE_SPAN",
+    "FloatArray",
+    "IntArray",
+    "all_unique",
+    "check_whole",
+    "frozen_ints",
+    "measure_span",
+    "positions_of",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 DENSE_SPAN = 256
 """Ids that span at most this many times their number are looked up in a table, others by bisection."""
+
+
+def check_whole(name: str, value: object, least: int = 1) -> None:
+    """Raise unless an option is a whole number of Python's, and large enough; true and false are none.
+
+    Args:
+        name: the option, for the message.
+        value: what the caller gave.
+        least: the smallest that is allowed.
+
+    Raises:
+        InvalidOption: it is not.
+
+    Example:
+        >>> check_whole("batch_size", 0)
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: batch_size is 0, expected a whole number of at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidOption(f"{name} is {value!r}, expected a whole number of at least {least}")
 
 
 def frozen_ints(values: ArrayLike) -> IntArray:
@@ -26,6 +59,22 @@ def all_unique(ids: IntArray) -> bool:
     return not np.any(np.diff(np.sort(ids)) == 0)
 
 
+def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:
+    """Lowest id, how many ids lie between the lowest and the highest, and whether a table over them pays.
+
+    Args:
+        ids: at least one, of any integer type.
+        n_looked_up: how many are looked up in the table; None for as many as there are ids.
+
+    Example:
+        >>> measure_span(np.array([30, 10])), measure_span(np.array([10, 10_000]))
+        ((10, 21, True), (10, 9991, False))
+    """
+    low = int(ids.min())
+    span = int(ids.max()) - low + 1
+    return low, span, span <= DENSE_SPAN * (ids.size if n_looked_up is None else n_looked_up)
+
+
 def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
     """Positions of ``wanted`` in ``ids`` (any order, unique) and a mask of those that are there.
 
@@ -37,8 +86,8 @@ def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np
     values = np.asarray(wanted, dtype=np.int64)
     if ids.size == 0:
         return np.zeros(values.shape, dtype=np.int64), np.zeros(values.shape, dtype=bool)
-    low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
-    if span <= DENSE_SPAN * ids.size:
+    low, span, is_dense = measure_span(ids)
+    if is_dense:
         table = np.zeros(span, dtype=np.int64)
         table[ids - low] = np.arange(ids.size)
         places = table[np.clip(values - low, 0, span - 1)]

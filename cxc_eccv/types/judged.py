@@ -77,6 +77,8 @@ class Judgments:
         gallery_ids: ArrayLike,
         pair_queries: ArrayLike,
         pair_items: ArrayLike,
+        *,
+        gains: ArrayLike | None = None,
         **options: Any,  # noqa: ANN401 - the remaining fields, forwarded
     ) -> Judgments:
         """Build from parallel arrays of (query id, positive id) pairs.
@@ -86,6 +88,7 @@ class Judgments:
             gallery_ids: (N,) ids.
             pair_queries: (P,) query id of each positive pair; every one must be in ``query_ids``.
             pair_items: (P,) item id; items outside ``gallery_ids`` are counted as unreachable.
+            gains: (P,) graded relevance of each pair; the pairs are then all judged ones.
             **options: ``without_self``, ``query_folds``, ``gallery_folds``.
 
         Raises:
@@ -100,10 +103,13 @@ class Judgments:
         rows, columns = rows[reachable], columns[reachable]
         order = np.argsort(rows * gallery.size + columns)
         rows, columns = rows[order], columns[order]
-        if np.any((np.diff(rows) == 0) & (np.diff(columns) == 0)):
-            raise DataError("the same (query, positive) pair is given twice")
+        twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(columns) == 0))
+        if twice.size:
+            query, item = queries[rows[twice[0]]], gallery[columns[twice[0]]]
+            raise DataError(f"the pair of query {query} and item {item} is given twice; every item is judged once")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=queries.size))])
-        return cls(queries, gallery, indptr, columns, unreachable, **options)
+        grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
+        return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
 
     @property
     def n_positives(self) -> IntArray:

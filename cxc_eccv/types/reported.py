@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Report", "Result"]
+__all__ = ["Report", "Result", "group_by_reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +70,16 @@ class Report:
     def scores(self) -> dict[str, float]:
         """Key to value, the ``scores`` table of report.json."""
         return {result.key: result.value for result in self.results}
+
+
+def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason to all that it was given for, in their order.
+
+    Example:
+        >>> group_by_reason({"cxc/i2t": "no images", "cxc/i2i": "no images"})
+        {'no images': ['cxc/i2t', 'cxc/i2i']}
+    """
+    grouped: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        grouped.setdefault(reason, []).append(name)
+    return grouped

@@ -169,6 +169,11 @@ def whole_run(tmp_path_factory):
     return folder, command, report
 
 
+def test_the_report_says_the_similarity_that_the_model_is_meant_for(whole_run):
+    provenance = whole_run[2].provenance
+    assert (provenance["similarity"], provenance["similarity_from"]) == ("cosine", "the run")  # --normalize
+
+
 def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_library):
     from cxc_eccv.evaluation import evaluate
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from cxc_eccv.baselines.bag_of_words import TfIdf
 from cxc_eccv.baselines.untrained import declared, image_features
+from cxc_eccv.baselines.untrained.bow import evaluate_bow
 from cxc_eccv.baselines.untrained.declared import Baseline, Inputs, baseline_named, baselines
 from cxc_eccv.baselines.untrained.random import random_run
 from cxc_eccv.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
@@ -45,6 +47,35 @@ def test_random_vectors_are_those_of_their_seed(sample_library):
     report, _ = baseline_named("random")(sample_library, "test", Inputs(seed=1))
     assert report.scores == evaluate(one, data_dir=sample_library).scores
     assert report.provenance["model"] == "random vectors, seed 1"
+
+
+@pytest.mark.filterwarnings("ignore:.*texts hold no word with a vector:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
+def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, tmp_path):
+    words = vectors_file(tmp_path, "red 1 0 0\nblue 0 1 0\na 0 0 1\n")
+    features = [tmp_path / f"{name}.npz" for name in ("plain", "dot")]
+    for path, similarity in zip(features, (None, "dot"), strict=True):
+        save_embeddings(path, EmbeddingsRun(make_run(sample_library).images, None, similarity=similarity))
+    cases = [("random", Inputs(), "cosine"), ("word_vectors", Inputs(vectors=words), "cosine")]
+    cases += [
+        ("image_features", Inputs(features=path), said) for path, said in zip(features, ("cosine", "dot"), strict=True)
+    ]
+    for name, inputs, said in cases:
+        report, run = baseline_named(name)(sample_library, "test", inputs)
+        assert run.similarity == said
+        found = report.provenance["similarity"], report.provenance["similarity_from"]
+        assert found == (said, "the run"), name
+
+
+@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
+def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, monkeypatch):
+    """Cosines of bags of words are not negative: the zero row's 0 is the lowest there is, and ties count against it."""
+    unknown = TfIdf.fit(["qwerty"])
+    monkeypatch.setattr(TfIdf, "fit", lambda texts: unknown)
+    report = evaluate_bow(sample_library)
+    assert report.scores["cxc/t2t/recall_at_10"] == 0
+    gallery = sample_library.captions("test").num_rows - 1
+    assert report.scores["cxc/t2t/median_rank"] > 0.9 * gallery
 
 
 def test_an_input_of_another_baseline_is_refused(sample_library):

@@ -75,21 +75,46 @@ def test_examples_stand_as_they_are_typed(command, helped):
 def test_the_training_scripts_list_their_own_options(name, helped):
     command = name.rpartition(".")[2].replace("_", "-")
     by_module = helped(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True), name)
-    by_command = helped(main, "cxc-eccv", "train", command)
-    for text in (by_module, by_command):
-        assert f"usage: cxc-eccv train {command} [OPTIONS]" in text
-        for option in ("--train_on", "--report_on", "--output_dir", "--data_dir"):
-            assert f"  {option}" in text
-    assert by_command.endswith(by_module)
+    text = helped(main, "cxc-eccv", "train", command)
+    assert f"usage: cxc-eccv train {command} [OPTIONS]" in text
+    for option in ("--train_on", "--report_on", "--output_dir", "--data_dir"):
+        assert f"  {option}" in text
+    assert "(default: " in text
+    assert not re.search(r"\(default:\s+(None|\[\])\)", text)
+    assert by_module == text
 
 
 @pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
-def test_an_unknown_option_of_a_training_script_is_a_usage_error(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["cxc-eccv", "train", "char-gru", "--output_dir", "x", "--epoch_count", "3"])
+def test_an_unknown_option_of_a_training_script_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as ended:
-        main()
+        main(["train", "char-gru", "--output_dir", "x", "--epoch_count", "3"])
     assert ended.value.code == 2
     assert "unknown: --epoch_count 3; --help lists the options" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
+@pytest.mark.parametrize("name", TRAIN)
+def test_a_training_script_under_python_m_is_the_command(name, monkeypatch, capsys, tmp_path):
+    """Its errors are one message."""
+    options = ["--no_pretraining", "--mode", "t2i"] if name.endswith("dual_encoder") else ["--report_on", "t2i"]
+    monkeypatch.setattr(sys, "argv", [name, *options, "--output_dir", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    err = capsys.readouterr().err
+    assert ended.value.code == 2, err
+    assert re.match(r"cxc-eccv: UnknownName: unknown (mode|split) 't2i'", err)
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, 0), (3, 3), (True, 1), ("no such thing", 1), (["a"], 1)])
+def test_a_script_may_end_with_a_message(code, status, monkeypatch, capsys):
+    def end(*arguments, **options):
+        raise SystemExit(code)
+
+    monkeypatch.setattr("cxc_eccv.cli.app", end)
+    with pytest.raises(SystemExit) as ended:
+        main(["list"])
+    assert ended.value.code == status
+    assert capsys.readouterr().err == ("" if code is None or isinstance(code, int) else f"{code}\n")
 
 
 def test_modules_that_run_are_the_known_ones():

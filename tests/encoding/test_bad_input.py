@@ -214,3 +214,44 @@ def test_an_architecture_that_is_none_is_refused(folder, architectures):
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=str(folder)):
         load_model(str(folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def saved_sentence_model(tmp_path_factory):
+    st = pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    folder = tmp_path_factory.mktemp("st")
+    transformer = Transformer(str(tiny_models.save(tiny_models.bert(), folder / "bert")))
+    st.SentenceTransformer(modules=[transformer, Pooling(16)], device="cpu").save(str(folder / "st"))
+    return folder / "st"
+
+
+def broken_weights(folder):
+    next(folder.rglob("model.safetensors")).write_bytes(b"no weights at all")
+
+
+def cut_weights(folder):
+    cut_short(next(folder.rglob("model.safetensors")))
+
+
+def no_weights(folder):
+    next(folder.rglob("model.safetensors")).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        *((text, "modules.json is no list of modules") for text in ("[]", "null", "{}", "[3]", "", '[{"pa')),
+        ('[{"idx": 0}]', ""),
+        (lambda folder: shutil.rmtree(folder / "1_Pooling"), ""),
+        (broken_weights, ""),
+        (cut_weights, ""),
+        (no_weights, ""),
+    ],
+)
+def test_a_damaged_sentence_transformers_folder_is_named(saved_sentence_model, tmp_path, damage, reason):
+    folder = Path(shutil.copytree(saved_sentence_model, tmp_path / "model"))
+    damage(folder) if callable(damage) else (folder / "modules.json").write_text(damage)
+    with pytest.raises(ModelError, match=rf"{folder}: the sentence-transformers model cannot be loaded \(.*{reason}"):
+        text_encoder(str(folder), device="cpu")

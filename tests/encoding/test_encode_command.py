@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 
 import pytest
@@ -130,3 +131,38 @@ def test_what_does_not_fit_is_one_message(words, message, command, model, tmp_pa
     assert status == 2
     assert re.search(message, out.err), out.err
     assert not list(tmp_path.glob("run*"))
+
+
+WAITS = """
+import sys
+from cxc_eccv.cli import main
+from cxc_eccv.encoding.work.shards import FolderStore
+put = FolderStore.put
+def put_when_told(*arguments):
+    print("working", flush=True)
+    sys.stdin.readline()
+    put(*arguments)
+FolderStore.put = put_when_told
+main()
+"""
+
+
+def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path):
+    words = ["--model", model("dual"), "--only", "captions"]
+    assert command(*words, "--output", tmp_path / "alone.npz")[0] == 0
+    output = tmp_path / "run.npz"
+    arguments = ["encode", *words, "--data-dir", "sample", "--output", str(output)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", WAITS, *arguments], **pipes) as first:
+        try:
+            assert first.stdout.readline() == "working\n"
+            status, out = command(*words, "--output", output)
+            assert status == 2
+            assert "WriteFailed: another process is writing" in out.err
+            assert "run.npz" in out.err
+            first.communicate("\n" * 100, timeout=100)
+        finally:
+            first.kill()
+    assert first.returncode == 0
+    assert output.read_bytes() == (tmp_path / "alone.npz").read_bytes()
+    assert sorted(path.name for path in tmp_path.glob("*run*")) == ["run.encoding.json", "run.npz"]

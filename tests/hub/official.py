@@ -5,8 +5,7 @@ import json
 from cxc_eccv import __version__
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.hub.leaderboard import eval_yaml
-from cxc_eccv.hub.submit.checked_report import fingerprint_of
-from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.catalog import fingerprint_files, load_catalog
 from cxc_eccv.types import Report, Result
 
 BENCHMARK, MODEL = "org/cxc_eccv", "me/clip"
@@ -34,7 +33,7 @@ def official_report(scores=None, **provenance):
     """The text of a report.json as `cxc-eccv evaluate` writes it; dates and sizes are made up."""
     rows = tuple(result(key, *entry) for key, entry in (scores or SCORES).items())
     data = {"edition": "official", "version": load_catalog().version, "files": FILES}
-    data["fingerprint"] = fingerprint_of(FILES)
+    data["fingerprint"] = fingerprint_files(FILES)
     facts = {"package": {"name": "cxc_eccv", "version": __version__}, "data": data, "split": "test", "seed": 0}
     return report_to_json(Report(rows, {}, facts | provenance))
 

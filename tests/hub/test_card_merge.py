@@ -7,8 +7,8 @@ from hypothesis import given
 
 from cxc_eccv.errors import HubConflict, HubError
 from cxc_eccv.hub import front_matter
-from cxc_eccv.hub.front_matter import merged
-from cxc_eccv.hub.upload.card_merge import merged_card
+from cxc_eccv.hub.front_matter import merge
+from cxc_eccv.hub.upload.card_merge import merge_card
 
 OWNED = ("configs",)
 words = st.text(st.sampled_from("abc#-: \n<>!"), max_size=60)
@@ -16,13 +16,13 @@ plain = words.filter(lambda text: not text.lstrip().startswith("---"))
 
 
 def card(matter, body):
-    return front_matter.joined(matter, body)
+    return front_matter.join(matter, body)
 
 
 def with_hand_writing(text, before, after):
     """The card on the Hub after somebody wrote above and below the generated part."""
     matter, body = front_matter.split(text)
-    return front_matter.joined(matter, f"{before}\n\n{body}\n\n{after}")
+    return front_matter.join(matter, f"{before}\n\n{body}\n\n{after}")
 
 
 def sections(text):
@@ -35,12 +35,12 @@ def sections(text):
 
 @given(before=plain, after=plain, old=plain, new=plain)
 def test_hand_written_text_outlives_any_push(before, after, old, new):
-    pushed = merged_card(card("configs: [old]", old), None, OWNED)
+    pushed = merge_card(card("configs: [old]", old), None, OWNED)
     edited = with_hand_writing(pushed, before, after)
-    merged = merged_card(card("configs: [new]", new), edited, OWNED)
+    merged = merge_card(card("configs: [new]", new), edited, OWNED)
     assert sections(merged) == (before.strip("\n"), new.strip("\n"), after.strip("\n"))
     assert yaml.safe_load(front_matter.split(merged)[0]) == {"configs": ["new"]}
-    assert merged_card(card("configs: [new]", new), merged, OWNED) == merged
+    assert merge_card(card("configs: [new]", new), merged, OWNED) == merged
 
 
 @given(
@@ -50,16 +50,16 @@ def test_hand_written_text_outlives_any_push(before, after, old, new):
     ours=st.dictionaries(st.sampled_from(["a", "configs", "new"]), st.lists(words) | st.integers(), max_size=3),
 )
 def test_metadata_is_ours_where_it_describes_the_files_and_theirs_elsewhere(theirs, ours):
-    found = merged(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
+    found = merge(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
     expected = {**ours, **theirs} | {key: ours[key] for key in OWNED if key in ours}
     if "configs" not in ours:
         expected.pop("configs", None)
-    assert front_matter.parsed(found, "found") == expected
+    assert front_matter.parse(found, "found") == expected
 
 
 def test_lines_of_other_keys_keep_their_form():
     theirs = "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- old\n# about languages\nlanguage: [en]"
-    found = merged("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
+    found = merge("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
     assert found == (
         "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- x\n# about languages\nlanguage: [en]\nnew: 1"
     )
@@ -71,20 +71,20 @@ def test_lines_of_other_keys_keep_their_form():
     ids=["flow", "anchors", "block-scalar"],
 )
 def test_unusual_yaml_is_merged_by_meaning(theirs):
-    found = front_matter.parsed(merged("configs: [x, z]", theirs, OWNED, "README.md"), "found")
+    found = front_matter.parse(merge("configs: [x, z]", theirs, OWNED, "README.md"), "found")
     assert found == yaml.safe_load(theirs) | {"configs": ["x", "z"]}
 
 
 @pytest.mark.parametrize(("matter", "message"), [("a: [", "not valid YAML"), ("- a", "list, not a mapping")])
 def test_front_matter_that_cannot_be_merged_is_refused(matter, message):
     with pytest.raises(HubError, match=message):
-        merged_card(card("configs: [x]", "# Data"), f"---\n{matter}\n---\n# Ours", OWNED)
+        merge_card(card("configs: [x]", "# Data"), f"---\n{matter}\n---\n# Ours", OWNED)
 
 
 def test_two_generated_parts_are_refused():
-    pushed = merged_card("# Data", None, OWNED)
+    pushed = merge_card("# Data", None, OWNED)
     with pytest.raises(HubConflict, match="are damaged"):
-        merged_card("# Data", pushed + pushed, OWNED)
+        merge_card("# Data", pushed + pushed, OWNED)
 
 
 def test_a_rule_in_the_text_is_no_front_matter():

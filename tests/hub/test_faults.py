@@ -212,9 +212,9 @@ def test_a_silent_hub_is_asked_again(hub, push, repository, request_):
 
 def test_a_hub_that_is_not_there(client, hub, built):
     code = """
-from cxc_eccv.hub.upload.push import planned_push
-from cxc_eccv.hub.client.access import Access
-planned_push(given, "org/data", access=Access(endpoint="http://127.0.0.1:9"))
+from cxc_eccv.hub.upload import plan_push
+from cxc_eccv.hub.client import Access
+plan_push(given, "org/data", access=Access(endpoint="http://127.0.0.1:9"))
 """
     answer = client.code(code, str(built))
     assert answer.error == "HubUnavailable"

@@ -11,8 +11,8 @@ from cxc_eccv import registry
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks
-from cxc_eccv.hub.submit.checked_report import fingerprint_of
-from cxc_eccv.hub.submit.plan import checked_report
+from cxc_eccv.hub.submit import checked_report
+from cxc_eccv.sources.catalog import fingerprint_files
 
 FILE = """
 from functools import partial
@@ -73,7 +73,7 @@ def test_a_submission_must_list_its_raw_files(new_file, tmp_path):
     path.write_text(official_report(SCORES))
     assert checked_report(path)[0].scores == {"uncontested/t2i/recall_at_1": 0.5}
     without = {name: digest for name, digest in FILES.items() if name == "karpathy_test"}
-    data = {"files": without, "fingerprint": fingerprint_of(without)}
+    data = {"files": without, "fingerprint": fingerprint_files(without)}
     path.write_text(edited(official_report(SCORES), lambda content: content["provenance"]["data"].update(data)))
     with pytest.raises(ReportRefused, match="has results of uncontested but lists no file of cxc"):
         checked_report(path)

@@ -8,8 +8,9 @@ from official import FILES, SCORES, edited, official_report, result
 
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
-from cxc_eccv.hub.submit.checked_report import check_values, fingerprint_of
-from cxc_eccv.hub.submit.plan import checked_report
+from cxc_eccv.hub.submit import checked_report
+from cxc_eccv.hub.submit.report_checks import check_values
+from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.download.location import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
@@ -42,7 +43,7 @@ def set_data(**fields):
         data = content["provenance"]["data"]
         data.update(fields)
         if "files" in fields and "fingerprint" not in fields and isinstance(fields["files"], dict):
-            data["fingerprint"] = fingerprint_of({name: str(digest) for name, digest in fields["files"].items()})
+            data["fingerprint"] = fingerprint_files({name: str(digest) for name, digest in fields["files"].items()})
 
     return edit
 

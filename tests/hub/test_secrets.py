@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,9 @@ from hub_faults import Fault
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.hub.client.access import Access
-from cxc_eccv.hub.client.redaction import redacted, redacting
-from cxc_eccv.hub.client.repository import Repository
-from cxc_eccv.hub.upload.local_file import folder_files
+from cxc_eccv.hub.client import Access, Repository
+from cxc_eccv.hub.client.answers import hide_secrets, redact
+from cxc_eccv.hub.upload.content import read_folder
 
 REPO = "org/data"
 
@@ -35,13 +35,13 @@ def test_a_hub_that_repeats_the_token_cannot_make_us_show_it(hub, client, built,
 VERBOSE = """
 import logging, os
 import huggingface_hub
-from cxc_eccv.hub.upload.push import planned_push
+from cxc_eccv.hub.upload import plan_push
 logging.basicConfig(level=logging.DEBUG)
 huggingface_hub.logging.set_verbosity_debug()
 huggingface_hub.logging.enable_propagation()
 huggingface_hub.constants.HF_DEBUG = True
 try:
-    planned_push(given, "org/data").carry_out()
+    plan_push(given, "org/data").carry_out()
 finally:
     huggingface_hub.logging.set_verbosity_warning()
     huggingface_hub.logging.disable_propagation()
@@ -62,10 +62,10 @@ def test_debug_logs_hold_neither_token_nor_signature(hub, client, built):
 ERRORS = """
 import pickle
 from cxc_eccv.errors import HubError
-from cxc_eccv.hub.upload.push import planned_push
-from cxc_eccv.hub.client.access import Access
-push = planned_push(given, "org/data")
-told = [repr(push), str(push), repr(push.plan.repository), str(push.plan)]
+from cxc_eccv.hub.upload import plan_push
+from cxc_eccv.hub.client import Access
+push = plan_push(given, "org/data")
+told = [repr(push), str(push), repr(push.repository), str(push.repository)]
 try:
     push.carry_out()
 except HubError as error:
@@ -103,7 +103,7 @@ def test_a_file_with_the_token_is_not_uploaded(hub, client, tmp_path):
 def test_the_token_is_found_wherever_it_stands(tmp_path, offset):
     (tmp_path / "data.bin").write_bytes(b"x" * offset + WRITER.encode() + b"y" * 10)
     with pytest.raises(InvalidOption, match=r"data\.bin holds your access token"):
-        folder_files(tmp_path, WRITER)
+        read_folder(tmp_path, WRITER)
 
 
 def test_notes_with_the_token_are_not_proposed(hub, client, tmp_path):
@@ -145,18 +145,31 @@ def test_objects_hide_the_token():
     ],
 )
 def test_what_looks_like_a_secret_is_hidden(text, expected):
-    assert redacted(text) == expected
+    assert redact(text) == expected
 
 
-def test_warnings_pass_redacted_and_the_log_factory_is_put_back():
-    factory = logging.getLogRecordFactory()
-    with pytest.warns(UserWarning, match="your token is <hidden>"), redacting("s3cr3t"):
+def test_warnings_pass_redacted():
+    with pytest.warns(UserWarning, match="your token is <hidden>"), hide_secrets("s3cr3t"):
         warnings.warn("your token is s3cr3t", stacklevel=1)
-    assert logging.getLogRecordFactory() is factory
+
+
+@pytest.mark.parametrize("name", [None, "deep.library.child"], ids=["root", "a library's own handler"])
+def test_whichever_handler_shows_a_record_it_is_redacted_and_then_left_alone(name):
+    shown, logger = StringIO(), logging.getLogger("deep.library.child")
+    owner, handler = logging.getLogger(name), logging.StreamHandler(shown)
+    owner.addHandler(handler)
+    try:
+        with hide_secrets("s3cr3t"):
+            logger.warning("sent %s", "s3cr3t")
+        assert not handler.filters
+        logger.warning("afterwards")
+    finally:
+        owner.removeHandler(handler)
+    assert shown.getvalue() == "sent <hidden>\nafterwards\n"
 
 
 def test_a_traceback_in_a_log_record_is_redacted(caplog):
-    with redacting("s3cr3t"):
+    with hide_secrets("s3cr3t"):
         try:
             raise ValueError("sent s3cr3t")
         except ValueError:
@@ -171,19 +184,19 @@ def test_links_are_refused_wherever_they_point(tmp_path):
     (folder / "inside.txt").write_text("x")
     (folder / "deep" / "link").symlink_to(folder / "inside.txt")
     with pytest.raises(InvalidOption, match=r"deep/link is a symbolic link"):
-        folder_files(folder)
+        read_folder(folder)
 
 
 def test_a_folder_reached_through_a_link_is_fine(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("x")
     (tmp_path / "way").symlink_to(tmp_path / "folder")
-    assert [file.path for file in folder_files(tmp_path / "way")[0]] == ["a.txt"]
+    assert [file.path for file in read_folder(tmp_path / "way")[0]] == ["a.txt"]
 
 
 def test_a_file_exchanged_for_a_link_before_the_commit_is_noticed(tmp_path):
     (tmp_path / "a.txt").write_text("x")
-    (file,) = folder_files(tmp_path)[0]
+    (file,) = read_folder(tmp_path)[0]
     file.require_unchanged()
     (tmp_path / "a.txt").unlink()
     (tmp_path / "a.txt").symlink_to("/etc/passwd")
@@ -194,7 +207,7 @@ def test_a_file_exchanged_for_a_link_before_the_commit_is_noticed(tmp_path):
 @pytest.mark.parametrize("change", [lambda path: path.write_text("yy"), lambda path: path.unlink()])
 def test_a_file_that_changes_meanwhile_is_noticed(tmp_path, change):
     (tmp_path / "a.txt").write_text("x")
-    (file,) = folder_files(tmp_path)[0]
+    (file,) = read_folder(tmp_path)[0]
     change(tmp_path / "a.txt")
     with pytest.raises(InvalidOption, match="Run the command again"):
         file.require_unchanged()

@@ -13,7 +13,7 @@ from hub_faults import Fault
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.submit.plan import checked_report
+from cxc_eccv.hub.submit import checked_report
 
 pytestmark = pytest.mark.slow
 

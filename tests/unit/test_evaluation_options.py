@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import binomtest
 
 import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import report_of_ranks
 from cxc_eccv.evaluation.intervals import wilson
 from cxc_eccv.evaluation.settings import Settings
@@ -168,3 +169,17 @@ def test_the_kind_of_intervals_is_recorded(run, sample_library):
 def test_a_text_only_run_has_per_query_values_too(run, sample_library):
     table = ce.evaluate(EmbeddingsRun(None, run.captions), "cxc", data_dir=sample_library, per_query=True).per_query
     assert set(table["direction"].to_pylist()) == {"t2t"}
+
+
+def test_a_metric_that_is_named_twice_is_reported_once(run, sample_library):
+    report = ce.evaluate(
+        run, "coco_5k", data_dir=sample_library, metrics=["rsum", "recall_at_1", "rsum", "recall_at_1"]
+    )
+    keys = [row.key for row in report.results]
+    assert keys == ["coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1", "coco_5k/rsum"]
+
+
+@pytest.mark.parametrize("tasks", ["all", "entailment"])
+def test_a_depth_of_no_items_is_the_one_thing_that_is_told(run, sample_library, tasks):
+    with pytest.raises(InvalidOption, match=r"^the top k of a ranking: k is 0, expected a whole number of at least 1$"):
+        ce.evaluate(run, tasks, data_dir=sample_library, metrics=["entail_at_0"])

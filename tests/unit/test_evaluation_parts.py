@@ -1,5 +1,6 @@
-"""evaluate beyond ranks of positives: correlations, top items, plausible matches, other collections."""
+"""evaluate beyond ranks of positives: correlations, top items, plausible matches, other collections, a new need."""
 
+import dataclasses
 import json
 import re
 
@@ -8,7 +9,9 @@ import pytest
 from row_measures import plausible_hits
 
 import cxc_eccv as ce
+from cxc_eccv import registry
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.evaluation.needs import NEEDS, Need, QueryValues
 from cxc_eccv.judgments.graded import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
@@ -17,11 +20,13 @@ from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
+from cxc_eccv.metrics.spec import NEEDS as DECLARED_NEEDS
+from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.similarities import pair_similarities
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, Judgments, positions_of
 
 DIRECTION_OF = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
 
@@ -273,3 +278,70 @@ def test_flickr8k_ranks_a_thousand_images_with_five_captions_each(real_library):
     assert found["flickr8k/t2i/recall_at_10"] == (5000, 1.0)
     assert {row.task for row in report.results} == {"flickr8k"}
     assert report.skipped["coco_5k"] == "the run holds 0 of the 5,000 images of COCO"
+
+
+class QueryLengths(Need[Judgments]):
+    """How long the vectors of the queries are: a need that the package does not have."""
+
+    def __init__(self, task, part, judged, variants):
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
+
+    @classmethod
+    def why_not(cls, run, direction):
+        return None if isinstance(run, EmbeddingsRun) else f"{run.kind} have no lengths"
+
+    def learn(self, run, ranks, similarity):
+        embeddings = run.images if self.direction.startswith("i") else run.captions
+        self.lengths = np.linalg.norm(embeddings.vectors[positions_of(self.query_ids, embeddings.ids)[0]], axis=1)
+
+    def score(self, variant, settings):
+        return self.aggregate(variant, QueryValues(self.query_ids, variant.spec.function(self.lengths)), ties=0)
+
+
+def squared_length(lengths):
+    return lengths**2
+
+
+@pytest.fixture
+def new_need(monkeypatch):
+    """A metric that needs something new, and a task that offers it."""
+    monkeypatch.setattr("cxc_eccv.evaluation.needs.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
+    monkeypatch.setattr("cxc_eccv.evaluation.select.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
+    monkeypatch.setattr("cxc_eccv.metrics.spec.NEEDS", [*NEEDS, "query_lengths"])
+    spec = Spec(function=squared_length, needs="query_lengths", citation="none", bounds=(0.0, None), unit="number")
+    known = registry.metrics(), registry.tasks()
+    monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_length": spec})
+    task = dataclasses.replace(
+        known[1]["coco_5k"], name="lengths", serves="query_lengths", metrics=("squared_length",), whole=()
+    )
+    monkeypatch.setattr(registry, "tasks", lambda: {**known[1], "lengths": task})
+
+
+def test_every_need_that_a_metric_may_declare_has_its_class():
+    assert tuple(NEEDS) == DECLARED_NEEDS
+
+
+@pytest.mark.usefixtures("new_need")
+def test_a_new_need_is_a_class_and_its_name(run, sample_library):
+    """Selected, checked, measured, scored with an interval, and kept by query, in no other place than its own."""
+    report = ce.evaluate(run, ["lengths", "coco_5k"], data_dir=sample_library, per_query=True)
+    rows = {row.key: row for row in report.results}
+    squares = np.linalg.norm(run.captions.vectors, axis=1) ** 2
+    row = rows["lengths/t2i/squared_length"]
+    assert row.value == pytest.approx(squares.mean(), rel=1e-6)
+    assert row.low < row.value < row.high
+    assert row.n_queries == squares.size
+    kept = report.per_query.to_pandas().query("task == 'lengths' and direction == 't2i'")
+    assert kept["value"].to_numpy() == pytest.approx(squares, rel=1e-6)
+    alone = ce.evaluate(run, "coco_5k", data_dir=sample_library)
+    assert [rows[row.key] for row in alone.results] == list(alone.results)
+    scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors @ run.captions.vectors.T)
+    with pytest.raises(InvalidOption, match="lengths cannot be computed: scores have no lengths"):
+        ce.evaluate(scores, "lengths", data_dir=sample_library)
+    with pytest.raises(MissingIds, match="lacks 1 of 300 captions"):
+        ce.evaluate(
+            EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:])),
+            "lengths",
+            data_dir=sample_library,
+        )

@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv import registry
+from cxc_eccv.adapters.rankings import find_positives
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists.depth import FAR, needed_depth, values_at_known_depth
-from cxc_eccv.ranking.lists.given import given_ranks
+from cxc_eccv.runs import RankingsRun
+from cxc_eccv.types import Judgments
 
 RANK_METRICS = {
     spec.label(**variant): (spec, variant)
@@ -23,6 +26,10 @@ SPARSE = 10**15
 """Ids this far apart do not fit a table."""
 
 
+def given_ranks(rankings, positives, gallery_size=None):
+    return find_positives({"predictions": rankings, "references": positives}, gallery_size)
+
+
 @st.composite
 def rankings(draw, scale=1):
     """Whole rankings of a gallery, positives of each query (some outside the gallery), a depth to cut at."""
@@ -30,7 +37,7 @@ def rankings(draw, scale=1):
     n_queries = draw(st.integers(1, 4))
     ranked = [draw(st.permutations(gallery)) for _ in range(n_queries)]
     known = st.lists(st.sampled_from([*gallery, scale * 77, scale * 78]), min_size=1, max_size=6, unique=True)
-    return ranked, [draw(known) for _ in range(n_queries)], draw(st.integers(0, len(gallery)))
+    return ranked, [draw(known) for _ in range(n_queries)], draw(st.integers(1, len(gallery)))
 
 
 def by_hand(ranked, positives):
@@ -67,7 +74,7 @@ def test_a_value_is_given_where_every_continuation_has_it(label, data):
     """Given where it is known; refused where two continuations differ, or where a cut-off reaches below the ranking."""
     spec, variant = RANK_METRICS[label]
     size = data.draw(st.integers(1, 4))
-    known = data.draw(st.permutations(range(size)))[: data.draw(st.integers(0, size))]
+    known = data.draw(st.permutations(range(size)))[: data.draw(st.integers(1, size))]
     positives = data.draw(st.lists(st.integers(0, size), min_size=1, max_size=3, unique=True))
     possible = {
         float(spec.function(given_ranks([row], [positives], gallery_size=size).ranks, **variant)[0])
@@ -113,12 +120,15 @@ def test_a_cut_off_needs_its_depth_even_when_a_positive_is_found():
 
 
 def test_the_message_names_query_depth_need_and_the_largest_r():
-    known = given_ranks([[1, 2, 3], [4, 5], [6, 7]], [[1, 9, 8], [4, 6, 7], [6, 1, 2, 3, 4]], query_ids=[70, 80, 90])
+    run = RankingsRun.from_dicts({70: [1, 2, 3], 80: [4, 5], 90: [6, 7]})
+    positives = [1, 9, 8, 4, 6, 7, 6, 1, 2, 3, 4]
+    qrels = Judgments.from_pairs([70, 80, 90], range(1, 10), np.repeat([70, 80, 90], [3, 3, 5]), positives)
+    known = ranks_of_run(run, {"": ("i2t", qrels)})[""]
     with pytest.raises(RunTooShallow) as caught:
         values_at_known_depth(registry.metric("map_at_r").function, known)
     assert str(caught.value) == (
         "map_at_r of query 80 (R = 3) looks at the top 3, but its ranking ends at rank 2. Rank at least 5 items (the "
-        "largest R is 5), or the whole gallery and state its size."
+        "largest R is 5), or the whole gallery of 9 items."
     )
 
 
@@ -144,9 +154,17 @@ def test_best_rank_metrics_need_a_positive_or_the_whole_ranking(name):
 
 
 def test_unreachable_positives_count_towards_r():
-    known = given_ranks([[1, 2], [3, 4]], [[1], [3]], unreachable=[1, 0])
+    run = RankingsRun.from_dicts({0: [1, 2], 1: [3, 4]})
+    qrels = Judgments.from_pairs([0, 1], [1, 2, 3, 4], [0, 0, 1], [1, 9, 3])
+    known = ranks_of_run(run, {"": ("i2t", qrels)})[""]
     assert known.ranks.n_positives.tolist() == [2, 1]
     assert values_at_known_depth(registry.metric("r_precision").function, known).tolist() == [0.5, 1.0]
+
+
+def test_gains_stay_with_their_items():
+    qrels = Judgments.from_pairs([5, 6], [30, 20, 10], [6, 5, 5], [20, 10, 30], gains=[1, 2, 3])
+    assert qrels.indices.tolist() == [0, 2, 1]
+    assert qrels.gains.tolist() == [3.0, 2.0, 1.0]
 
 
 def test_galleries_may_differ_in_size():
@@ -156,30 +174,29 @@ def test_galleries_may_differ_in_size():
 
 
 @pytest.mark.parametrize(
-    ("ranked", "positives", "options", "error", "message"),
+    ("ranked", "positives", "gallery_size", "error", "message"),
     [
-        ([], [], {}, MalformedRun, "no rankings at all"),
-        ([[1]], [[1], [2]], {}, MalformedRun, "1 rankings for the positives of 2 queries"),
-        ([[1], [5, 3, 5]], [[1], [3]], {}, MalformedRun, "query 1 lists id 5 more than once, at ranks 1 and 3"),
-        ([[1]], [[]], {}, DataError, "query 0 has no positive"),
-        ([[1]], [[2, 2]], {}, DataError, "positives of query 0 list an id twice"),
-        ([["a"]], [[1]], {}, MalformedRun, r"ranking of query 0 is \['a'\]; need a flat list of whole-number ids"),
-        ([[1.0]], [[1]], {}, MalformedRun, "need a flat list"),
-        ([[float("nan")]], [[1]], {}, MalformedRun, "need a flat list"),
-        ([[True]], [[1]], {}, MalformedRun, "need a flat list"),
-        ([[None]], [[1]], {}, MalformedRun, "need a flat list"),
-        ([[[1], [2, 3]]], [[1]], {}, MalformedRun, "need a flat list"),
-        ([5], [[1]], {}, MalformedRun, "need a flat list"),
-        ([[2**63]], [[1]], {}, MalformedRun, "need a flat list"),
-        ([[1]], [["a"]], {}, MalformedRun, "positives of query 0"),
-        ([[1, 2]], [[1]], {"gallery_size": 1}, MalformedRun, "holds 2 items, more than gallery_size 1"),
-        ([[1]], [[1]], {"gallery_size": 0}, InvalidOption, "gallery_size is 0, expected a whole number of at least 1"),
-        ([[1]], [[1]], {"gallery_size": 2.0}, InvalidOption, "gallery_size is 2.0"),
-        ([[1]], [[1]], {"gallery_size": [2, 3]}, InvalidOption, "or one per query"),
-        ([[1]], [[1]], {"unreachable": -1}, InvalidOption, "unreachable is -1"),
-        ([[1]], [[1]], {"query_ids": [1, 2]}, MalformedRun, "2 query ids for 1 rankings"),
+        ([], [], None, MalformedRun, "predictions: holds no query"),
+        ([[1], []], [[1], [2]], None, MalformedRun, "predictions: the ranking of query 1 is empty"),
+        ([[1], [5, 3, 5]], [[1], [3]], None, MalformedRun, "query 1 lists item 5 twice, at ranks 1 and 3"),
+        ([[1]], [[]], None, DataError, "query 0 has no positive"),
+        ([[1]], [[2, 2]], None, DataError, "query 0 and item 2 is given twice"),
+        ([["a"]], [[1]], None, MalformedRun, r"ranking of query 0 is \['a'\]; need a list of whole-number ids"),
+        ([[1.0]], [[1]], None, MalformedRun, "need a list"),
+        ([[float("nan")]], [[1]], None, MalformedRun, "need a list"),
+        ([[True]], [[1]], None, MalformedRun, "need a list"),
+        ([[3, True]], [[1]], None, MalformedRun, "need a list"),
+        ([[None]], [[1]], None, MalformedRun, "need a list"),
+        ([[[1], [2, 3]]], [[1]], None, MalformedRun, "query 0: no array .rows of unequal length"),
+        ([5], [[1]], None, MalformedRun, "need a list"),
+        ([[2**63]], [[1]], None, MalformedRun, "need a list"),
+        ([[1]], [["a"]], None, MalformedRun, "references of query 0"),
+        ([[1, 2]], [[1]], 1, MalformedRun, "holds 2 items, more than gallery_size 1"),
+        ([[1]], [[1]], 0, InvalidOption, "gallery_size is 0, expected a whole number of at least 1"),
+        ([[1]], [[1]], 2.0, InvalidOption, "gallery_size is 2.0"),
+        ([[1]], [[1]], [2, 3], InvalidOption, "or one per query"),
     ],
 )
-def test_bad_input_is_refused(ranked, positives, options, error, message):
+def test_bad_input_is_refused(ranked, positives, gallery_size, error, message):
     with pytest.raises(error, match=message):
-        given_ranks(ranked, positives, **options)
+        given_ranks(ranked, positives, gallery_size)

@@ -188,6 +188,15 @@ def test_dot_products_outside_float32_are_refused(scale, words):
         counted.count(ids, items)
 
 
+@pytest.mark.parametrize(("scale", "words"), [(1e25, "reach"), (1e-25, "fall to")])
+def test_dot_products_with_the_positives_are_refused_before_they_are_computed(scale, words):
+    queries, ids, vectors, qrels = judged()
+    queries, positives = (Embeddings(e.ids, (e.vectors + 5) * scale) for e in (queries, Embeddings(ids, vectors)))
+    with pytest.raises(MalformedRun, match=rf"{words} .* \(query \d+ with item \d+\)"):
+        LargeGallery(queries, qrels, positives, similarity="dot")
+    LargeGallery(queries, qrels, positives)
+
+
 @pytest.mark.parametrize("side", ["queries", "positives", "gallery"])
 def test_a_zero_vector_has_no_cosine(side):
     queries, ids, vectors, qrels = judged()

@@ -5,7 +5,7 @@ import pytest
 from report_samples import report_of_ranks, sample_report
 
 from cxc_eccv.report.charts.bars import segments
-from cxc_eccv.report.charts.bins import NOT_FOUND, best_ranks, rank_bins
+from cxc_eccv.report.charts.bins import best_ranks, rank_bins
 from cxc_eccv.report.charts.lines import CurvePanel, curve_panels, line_chart
 from cxc_eccv.report.examples.disagreement import verdicts
 from cxc_eccv.report.examples.examples import GROUPS, SHOWN_ITEMS, chosen_queries
@@ -55,7 +55,7 @@ def test_rankings_cut_short_have_queries_that_are_not_found():
     ranks = {"coco_5k/i2t": {1: 3, 2: None, 3: 7}}
     report = report_of_ranks(ranks, run={"directions": {"i2t": {"shallowest": 8}}})
     found = best_ranks(report)
-    assert found["coco_5k/i2t"].ranks.tolist() == [3, NOT_FOUND, 7]
+    assert found["coco_5k/i2t"].ranks.tolist() == [3, np.inf, 7]
     (curve,) = curve_panels(report, found)[0].curves
     assert curve.ks[-1] == 8
     assert curve.recalls[-1] == pytest.approx(2 / 3)
@@ -101,6 +101,22 @@ def test_the_most_label_dependent_and_the_worst_queries():
     rest = [query for query in coco if query not in by_group["label_dependent"]]
     assert by_group["worst"] == sorted(rest, key=lambda query: -best[query])[: GROUPS["worst"]]
     assert len({one.query_id for one in chosen}) == len(chosen)
+
+
+def test_of_queries_that_only_other_labels_find_the_best_come_first():
+    ranks = {"coco_5k/i2t": dict.fromkeys(range(9)) | {9: 1}, "cxc/i2t": {query: 9 - query for query in range(9)}}
+    chosen = [one for one in chosen_queries(best_ranks(report_of_ranks(ranks)), "i2t") if one.group != "plain"]
+    assert [(one.query_id, one.coco_rank, one.best_rank) for one in chosen[:3]] == [
+        (8, None, 1),
+        (7, None, 2),
+        (6, None, 3),
+    ]
+    ranks["eccv_caption/i2t"] = {20: 70}
+    assert (20, None, 70) in [
+        (one.query_id, one.coco_rank, one.best_rank)
+        for one in chosen_queries(best_ranks(report_of_ranks(ranks)), "i2t")
+        if one.group == "worst"
+    ]
 
 
 def test_a_query_is_worst_only_if_it_is_wrong():

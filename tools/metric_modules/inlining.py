@@ -7,6 +7,7 @@ those use in turn. Names that clash are renamed.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import cxc_eccv
@@ -46,10 +47,11 @@ class _Bundle:
         self.script = script
         self.sources = {SCRIPT: script}
         self.wanted: set[Definition] = set()
+        self.below: dict[str, dict[str, None]] = {}  # of each module those whose definitions its own use, in order
         self.external: dict[str, Import] = {}
         for node in self._statements():
             self._follow(script, node)
-        self.modules = list(dict.fromkeys(self._dependencies_first(script)))
+        self.modules = list(self._dependencies_first(SCRIPT, set()))[:-1]
         self.names = self._unique_names()
 
     def text(self, header: str) -> str:
@@ -67,7 +69,7 @@ class _Bundle:
         for module in self.modules:
             source = self.sources[module]
             nodes = [node for name, node in source.definitions.items() if (module, name) in self.wanted]
-            texts = [self._renamed(source, node) for node in nodes]
+            texts = [self._renamed(source, node) for node in dict.fromkeys(nodes)]  # one may define several names
             sections += [f"# From {module}.", *texts] if texts else []
         return sections
 
@@ -80,9 +82,12 @@ class _Bundle:
             home, original = self._home(source, name)
             if original is None:
                 self._note_external(name, source.imports[name])
-            elif home != SCRIPT and (home, original) not in self.wanted:
-                self.wanted.add((home, original))
-                self._follow(self.sources[home], self.sources[home].definitions[original])
+                continue
+            self.below.setdefault(source.name, {})[home] = None
+            if home != SCRIPT and (home, original) not in self.wanted:
+                definition = self.sources[home].definitions[original]
+                self.wanted.update((home, name) for name in _own_names(self.sources[home], definition))
+                self._follow(self.sources[home], definition)
 
     def _home(self, source: Source, name: str) -> Import:
         """Module and name of the definition behind a name; no name where it comes from outside the package."""
@@ -104,14 +109,13 @@ class _Bundle:
             self.sources[module] = Source(module, file.read_text(encoding="utf-8"))
         return self.sources[module]
 
-    def _dependencies_first(self, source: Source, above: tuple[str, ...] = ()) -> list[str]:
-        """Modules in the order in which their definitions can stand; a room's front and its modules know each other."""
-        ours = dict.fromkeys(module for module, _ in source.imports.values() if _is_ours(module))
-        above = (*above, source.name)
-        below = [
-            one for name in ours if name not in above for one in self._dependencies_first(self._source(name), above)
-        ]
-        return below if source is self.script else [*below, source.name]
+    def _dependencies_first(self, module: str, entered: set[str]) -> Iterator[str]:
+        """A module after all whose definitions its own use."""
+        entered.add(module)
+        for below in self.below.get(module, ()):
+            if below not in entered:
+                yield from self._dependencies_first(below, entered)
+        yield module
 
     def _note_external(self, local: str, found: Import) -> None:
         if self.external.setdefault(local, found) != found:

@@ -106,7 +106,8 @@ def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name) and target.id != "__all__"]
+    names = [one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+    return [one.id for one in names if isinstance(one.ctx, ast.Store) and one.id != "__all__"]
 
 
 def _is_string(node: ast.stmt) -> bool:

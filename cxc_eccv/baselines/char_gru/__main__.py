@@ -1,10 +1,8 @@
-"""``python -m cxc_eccv.baselines.char_gru``: the options of the training script."""
-
-from __future__ import annotations
+"""``python -m cxc_eccv.baselines.char_gru``: the same as ``cxc-eccv train char-gru``."""
 
 import sys
 
-from cxc_eccv.baselines.char_gru.script import train
+from cxc_eccv.cli import main
 
 if __name__ == "__main__":
-    train(sys.argv[1:])
+    main(["train", "char-gru", *sys.argv[1:]])

@@ -77,7 +77,7 @@ class CharGruArguments:
         default="bootstrap", metadata={"help": "Of the report: bootstrap, binomial, binomial_images or none."}
     )
     curve_sts: list[str] = field(
-        default_factory=list, metadata={"help": "Tasks of cxc-eccv sts measured after every epoch: sts2012, sick, ..."}
+        default_factory=list, metadata={"help": "Tasks of cxc-eccv sts measured after every epoch, as sts2012 sick."}
     )
     image_features: str | None = field(
         default=None, metadata={"help": "Embeddings file with a vector per image; without it, captions alone."}

@@ -26,7 +26,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.collection import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.writing import explained, replaced_file
 
 __all__ = ["ensemble_of_best", "report_on", "train"]
 
@@ -65,10 +65,11 @@ def train(command: Sequence[str]) -> Report | None:
     similarity = StsCorrelations(library, arguments.curve_sts) if arguments.curve_sts else None
     groups, selecting = _parts(library, arguments)
     features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None
-    train_model(groups, selecting, arguments, features, similarity)
-    processes = Processes(process_rank(), process_count())
-    if processes.rank == 0:
-        ensemble_of_best(folder / "snapshots", folder / "ensemble", arguments.ensemble)
+    with explained(folder):
+        train_model(groups, selecting, arguments, features, similarity)
+        processes = Processes(process_rank(), process_count())
+        if processes.rank == 0:
+            ensemble_of_best(folder / "snapshots", folder / "ensemble", arguments.ensemble)
     processes.wait()
     if arguments.report_on is None:
         return None

@@ -1,8 +1,8 @@
-"""``python -m cxc_eccv.baselines.dual_encoder``; under torchrun, one process per device."""
+"""``python -m cxc_eccv.baselines.dual_encoder``: the same as ``cxc-eccv train dual-encoder``."""
 
 import sys
 
-from cxc_eccv.baselines.dual_encoder.script import train
+from cxc_eccv.cli import main
 
 if __name__ == "__main__":
-    train(sys.argv[1:])
+    main(["train", "dual-encoder", *sys.argv[1:]])

@@ -61,7 +61,6 @@ class SplitScorer:
             self.run(model),
             split=self.split,
             data_dir=self.library,
-            similarity=_similarity(model),
             progress=False,
             **options,
         )
@@ -107,10 +106,6 @@ class HeldOutScorer:
         )
         found = {}
         for direction in TRAINED[self.mode]:
-            ranks = positive_ranks(run, link_judgments(owners, direction), direction, similarity=_similarity(model))
+            ranks = positive_ranks(run, link_judgments(owners, direction), direction)
             found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
         return {**found, "recall_at_10": sum(found.values()) / len(found)}
-
-
-def _similarity(model: Any) -> str:  # noqa: ANN401 - as above
-    return "cosine" if getattr(model.config, "normalize", True) else "dot"

@@ -31,7 +31,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.writing import explained, replaced_file
 
 __all__ = ["train"]
 
@@ -93,9 +93,10 @@ def train(command: Sequence[str]) -> Report | None:
     )
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
-    trainer.train(resume_from_checkpoint=last_checkpoint(folder, identity, is_first=is_first))
-    trainer.save_model()
-    trainer.save_state()
+    with explained(folder):
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder, identity, is_first=is_first))
+        trainer.save_model()
+        trainer.save_state()
     if data.report_on is None:
         return None
     report = SplitScorer(library, split_of(data.report_on), mode, processing, data.images).report(trainer.model)

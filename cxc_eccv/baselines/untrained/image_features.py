@@ -26,7 +26,8 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     found = load_embeddings(inputs.features) if inputs.features else _encoded(library, split, inputs)
     if found.images is None:
         raise MalformedRun(f"{inputs.features} holds no image_ids and image_embeddings")
-    images = replace(found, captions=None)
+    # A file of yours may say what its features are meant for.
+    images = replace(found, captions=None, similarity=found.similarity or "cosine")
     report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split, data_dir=library, per_query=True)
     name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
     facts = {"model": name} | ({} if inputs.central_crop is None else {"central_crop": inputs.central_crop})

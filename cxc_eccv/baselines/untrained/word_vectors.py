@@ -116,7 +116,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     captions = library.captions(split)
     texts = captions["text"].to_pylist()
     encoder = AveragedVectors(read_word_vectors(inputs.vectors, {word for text in texts for word in words(text)}))
-    averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)))
+    averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)), similarity="cosine")
     report = evaluate(averaged, split=split, data_dir=library, per_query=True)
     name = f"averaged word vectors of {inputs.vectors.name}"
     return replace(report, provenance={**report.provenance, "model": name}), averaged
@@ -124,7 +124,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 BASELINE = Baseline(
     name="word_vectors",
-    summary="mean of the word vectors in a file of yours, GloVe's for example; text-text retrieval and similarity",
+    summary="the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity",
     run=run,
     takes=("vectors",),
 )

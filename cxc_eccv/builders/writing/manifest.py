@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import file_digest
@@ -14,6 +13,7 @@ import cxc_eccv
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.summary import Provenance
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.library import Library
 
 __all__ = [
@@ -150,7 +150,6 @@ def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
         ('sample', True)
     """
     sources = dict(sorted(files.items()))
-    lines = "".join(f"{name} {digest}\n" for name, digest in sources.items())
-    fingerprint = hashlib.sha256(lines.encode()).hexdigest()
+    fingerprint = fingerprint_files(sources)
     modified = library.catalog.modified(sources)
     return Provenance(library.edition, library.catalog.version, cxc_eccv.__version__, fingerprint, sources, modified)

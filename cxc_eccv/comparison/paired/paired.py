@@ -14,7 +14,7 @@ from cxc_eccv.comparison.paired.resampling import enough_samples, holm, least_p_
 from cxc_eccv.comparison.paired.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.intervals import interval
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import FloatArray, check_whole
 
 __all__ = ["Comparison", "Difference", "Settings", "compare"]
 
@@ -144,10 +144,8 @@ def _check_names(baseline: ScoredReport, others: tuple[ScoredReport, ...]) -> No
 
 
 def _checked(settings: Settings) -> Settings:
-    if isinstance(settings.seed, bool) or not isinstance(settings.seed, int) or settings.seed < 0:
-        raise InvalidOption(f"seed is {settings.seed!r}, expected a whole number of at least 0")
-    if not isinstance(settings.samples, int) or settings.samples < FEWEST_SAMPLES:
-        raise InvalidOption(f"samples is {settings.samples!r}, expected a whole number of at least {FEWEST_SAMPLES}")
+    check_whole("seed", settings.seed, 0)
+    check_whole("samples", settings.samples, FEWEST_SAMPLES)
     if not 0 < settings.confidence < 1:
         raise InvalidOption(f"confidence is {settings.confidence!r}, expected a number between 0 and 1, as 0.95")
     if settings.metrics not in METRICS:

@@ -118,17 +118,21 @@ def reason_of(error: Exception, source: str) -> str:
         'no such thing'
     """
     files = sorted(path for path in Path(source).glob("*") if path.is_file())
-    damaged = [f"{path.name} is no JSON object" for path in files if path.suffix == ".json" and not _is_object(path)]
+    damaged = [fault for path in files if path.suffix == ".json" and (fault := _fault_of(path))]
     damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]
     return " and ".join(damaged) or str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _is_object(path: Path) -> bool:
+def _fault_of(path: Path) -> str:
+    """What is wrong with a file of JSON that a library loads; empty where nothing is seen."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) or path.name == MODULES
+        content = None
+    if path.name != MODULES:
+        return "" if isinstance(content, dict) else f"{path.name} is no JSON object"
+    is_list = isinstance(content, list) and content and all(isinstance(module, dict) for module in content)
+    return "" if is_list else f"{path.name} is no list of modules"
 
 
 class Processors:

@@ -16,14 +16,13 @@ from cxc_eccv.encoding.towers import (
     ImageInput,
     Inputs,
     Prepared,
-    checked_batch_size,
     done_ahead,
     prepared_image,
     ready_for,
 )
 from cxc_eccv.encoding.work import ImageItem, Notes, Shard, image_identity
 from cxc_eccv.errors import ModelError
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, check_whole
 
 __all__ = ["PairScorer", "PairSide"]
 
@@ -48,7 +47,8 @@ class PairScorer:
                 f"{loaded.name} ({type(loaded.model).__name__}) does not score pairs; give one of "
                 f"{', '.join(CROSS_ENCODERS)}, or use encode for its embeddings"
             )
-        self._model, self._loaded, self.batch_size = loaded.model, loaded, checked_batch_size(batch_size)
+        check_whole("batch_size", batch_size)
+        self._model, self._loaded, self.batch_size = loaded.model, loaded, batch_size
         self._texts = TextInput(loaded.tokenizer, loaded.model)
         self.prepare = ImageInput(loaded)
 

@@ -1,6 +1,5 @@
 """Texts and images to vectors."""
 
-from cxc_eccv.encoding.towers.features import checked_batch_size
 from cxc_eccv.encoding.towers.image_encoder import ImageEncoder, ImageInput, Inputs, Prepared, prepared_image, ready_for
 from cxc_eccv.encoding.towers.pictures import open_picture, picture_mode
 from cxc_eccv.encoding.towers.sides import CaptionSide, ImageSide, done_ahead
@@ -17,7 +16,6 @@ __all__ = [
     "TenCropInput",
     "TenCrops",
     "TextEncoder",
-    "checked_batch_size",
     "done_ahead",
     "encoder_of_texts",
     "open_picture",

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
-__all__ = ["POOLINGS", "Forward", "checked_batch_size", "image_features", "text_features"]
+__all__ = ["POOLINGS", "Forward", "image_features", "text_features"]
 
 POOLINGS = ("mean", "cls")
 
@@ -130,18 +130,3 @@ def _refuse_without_tower(model: PreTrainedModel, kind: str, wanted: str) -> Non
             f"{model.main_input_name}. Leave out the {'captions' if kind == 'text' else 'images'}, or give another "
             "model."
         )
-
-
-def checked_batch_size(batch_size: int) -> int:
-    """The number, once it is known to be one.
-
-    Raises:
-        InvalidOption: not a whole number of at least 1.
-
-    Example:
-        >>> checked_batch_size(64)
-        64
-    """
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InvalidOption(f"batch_size is {batch_size!r}, expected a whole number of at least 1")
-    return batch_size

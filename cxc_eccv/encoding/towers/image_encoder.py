@@ -12,10 +12,11 @@ from PIL import Image
 from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.models import LoadedModel
-from cxc_eccv.encoding.towers.features import checked_batch_size, image_features
+from cxc_eccv.encoding.towers.features import image_features
 from cxc_eccv.encoding.towers.pictures import open_picture
 from cxc_eccv.encoding.work import ImageItem
 from cxc_eccv.errors import DataError, InvalidOption, ModelError, TowerMissing
+from cxc_eccv.types import check_whole
 
 __all__ = ["ImageEncoder", "ImageInput", "Inputs", "Prepared", "cropped", "prepared_image", "ready_for"]
 
@@ -71,7 +72,8 @@ class ImageEncoder:
         if not isinstance(loaded.model, PreTrainedModel):
             raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
         self._features, self._loaded = image_features(loaded.model), loaded
-        self.batch_size = checked_batch_size(batch_size)
+        check_whole("batch_size", batch_size)
+        self.batch_size = batch_size
         self.prepare = ImageInput(loaded, central_crop) if prepared_by is None else prepared_by(loaded)
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:

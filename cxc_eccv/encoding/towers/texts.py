@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.models import LoadedModel, TextInput, load_model
-from cxc_eccv.encoding.towers.features import checked_batch_size, text_features
+from cxc_eccv.encoding.towers.features import text_features
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types import check_whole
 
 __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
 
@@ -31,7 +32,8 @@ class TextEncoder(ABC):
     limit: int | None
 
     def __init__(self, batch_size: int) -> None:
-        self.batch_size, self.truncated = checked_batch_size(batch_size), 0
+        check_whole("batch_size", batch_size)
+        self.batch_size, self.truncated = batch_size, 0
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) vectors of N texts, at least one."""

@@ -1,7 +1,6 @@
-"""One repository on the Hub: access, answers, faults, and no secrets in any message."""
+"""One repository on the Hub: access, what it answers, its faults, and no secret in any message."""
 
-from cxc_eccv.hub.client.access import Access
-from cxc_eccv.hub.client.answers import TRIES, wait_before_next
-from cxc_eccv.hub.client.repository import RemoteFile, Repository
+from cxc_eccv.hub.client.answers import repeat
+from cxc_eccv.hub.client.repository import Access, Repository, text_diff
 
-__all__ = ["TRIES", "Access", "RemoteFile", "Repository", "wait_before_next"]
+__all__ = ["Access", "Repository", "repeat", "text_diff"]

@@ -1,9 +1,10 @@
-"""One repository on the Hub: what it holds, and how it is changed; every request goes through here."""
+"""One repository on the Hub: with which token, what it holds, and how it is changed; every request passes here."""
 
 from __future__ import annotations
 
+import difflib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -14,33 +15,64 @@ from huggingface_hub import (
     CommitOperationDelete,
     Discussion,
     HfApi,
+    constants,
+    get_token,
 )
 from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
-from cxc_eccv.errors import HubError, InvalidOption
-from cxc_eccv.hub.client.access import Access
-from cxc_eccv.hub.client.answers import answered, repeated
+from cxc_eccv.errors import HubAccessDenied, HubError, InvalidOption
+from cxc_eccv.hub.client.answers import LOG_IN, ask, repeat
+from cxc_eccv.writing import explained
 
-__all__ = ["RemoteFile", "RepoType", "Repository"]
+__all__ = ["Access", "RepoType", "Repository", "text_diff"]
 
 Answer = TypeVar("Answer")
 RepoType = Literal["dataset", "space", "model"]
 
+TIMEOUT = 120.0
+
 
 @dataclass(frozen=True, slots=True)
-class RemoteFile:
-    """A file on the Hub.
+class Access:
+    """Which Hub, with which token.
 
     Attributes:
-        size: bytes.
-        git_oid: git's sha1 of the content, or of the pointer where the content is stored apart.
-        sha256: of the content where it is stored apart (LFS, Xet), else None.
+        token: None for the one of ``HF_TOKEN`` or ``hf auth login``; never shown, logged or written.
+        endpoint: address; None for ``HF_ENDPOINT``, else https://huggingface.co.
+        timeout: seconds without a byte after which an answer is given up.
     """
 
-    size: int
-    git_oid: str
-    sha256: str | None = None
+    token: str | None = field(default=None, repr=False)
+    endpoint: str | None = None
+    timeout: float = TIMEOUT
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise InvalidOption(f"timeout is {self.timeout}, expected a number of seconds above 0")
+        object.__setattr__(self, "token", self.token or get_token())
+        object.__setattr__(self, "endpoint", (self.endpoint or constants.ENDPOINT).rstrip("/"))
+
+    @property
+    def told(self) -> str:
+        """Whether a token was found, in a sentence that does not show it.
+
+        Example:
+            >>> Access("hf_secret", "https://hub").told
+            'A token for https://hub was found.'
+        """
+        if self.token:
+            return f"A token for {self.endpoint} was found."
+        return f"No token for {self.endpoint} was found. {LOG_IN}"
+
+    def require_token(self) -> None:
+        """Refuse early what only a token allows.
+
+        Raises:
+            HubAccessDenied: there is none.
+        """
+        if not self.token:
+            raise HubAccessDenied(f"there is no token for {self.endpoint}. {LOG_IN}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +107,29 @@ class Repository:
     def head(self) -> str | None:
         """The commit at the tip of ``main``, or None where there is no such repository, or none one may see."""
 
-        def ask(api: HfApi) -> str | None:
+        def look_up(api: HfApi) -> str | None:
             try:
                 return str(api.repo_info(self.repo_id, repo_type=self.repo_type).sha)
             except RepositoryNotFoundError:
                 return None
 
-        return repeated(lambda: self._asked("look up", ask))
+        return self._ask("look up", look_up)
 
-    def files(self, revision: str) -> dict[str, RemoteFile]:
+    def files(self, revision: str) -> dict[str, RepoFile]:
         """Path to file of everything the repository holds at a revision."""
-
-        def ask(api: HfApi) -> dict[str, RemoteFile]:
-            tree = api.list_repo_tree(self.repo_id, recursive=True, revision=revision, repo_type=self.repo_type)
-            files = [entry for entry in tree if isinstance(entry, RepoFile)]
-            return {
-                file.path: RemoteFile(file.size, file.blob_id, file.lfs.sha256 if file.lfs else None) for file in files
-            }
-
-        return repeated(lambda: self._asked("list the files of", ask))
+        entries = self._ask(
+            "list the files of",
+            lambda api: list(
+                api.list_repo_tree(self.repo_id, recursive=True, revision=revision, repo_type=self.repo_type)
+            ),
+        )
+        return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
     def text(self, path: str, revision: str) -> str:
         """Content of a text file at a revision."""
 
-        def ask(api: HfApi) -> str:
-            with tempfile.TemporaryDirectory() as folder:
+        def read(api: HfApi) -> str:
+            with tempfile.TemporaryDirectory() as folder, explained(Path(folder)):
                 file = api.hf_hub_download(
                     self.repo_id,
                     path,
@@ -110,33 +140,23 @@ class Repository:
                 )
                 return Path(file).read_text(encoding="utf-8")
 
-        return repeated(lambda: self._asked(f"read {path} of", ask))
+        return self._ask(f"read {path} of", read)
 
     def is_untouched(self) -> bool:
         """Whether nothing was committed since the Hub made the repository."""
-
-        def ask(api: HfApi) -> bool:
-            return len(api.list_repo_commits(self.repo_id, repo_type=self.repo_type)) <= 1
-
-        return repeated(lambda: self._asked("read the history of", ask))
+        commits = self._ask(
+            "read the history of", lambda api: api.list_repo_commits(self.repo_id, repo_type=self.repo_type)
+        )
+        return len(commits) <= 1
 
     def create(self, *, private: bool | None = None, space_sdk: str | None = None) -> None:
         """Make the repository; that it is there already is no error."""
-
-        def ask(api: HfApi) -> None:
-            api.create_repo(self.repo_id, repo_type=self.repo_type, private=private, space_sdk=space_sdk, exist_ok=True)
-
-        repeated(lambda: self._asked("create", ask))
-
-    def send(self, additions: Sequence[CommitOperationAdd], *, pull_request: bool = False) -> None:
-        """Send the content that the Hub stores apart from git and does not have yet; part of no commit so far."""
-
-        def ask(api: HfApi) -> None:
-            api.preupload_lfs_files(
-                self.repo_id, additions, repo_type=self.repo_type, free_memory=False, create_pr=pull_request
-            )
-
-        self._asked("send files to", ask)
+        self._ask(
+            "create",
+            lambda api: api.create_repo(
+                self.repo_id, repo_type=self.repo_type, private=private, space_sdk=space_sdk, exist_ok=True
+            ),
+        )
 
     def commit(
         self,
@@ -145,57 +165,88 @@ class Repository:
         *,
         parent: str,
         pull_request: str | None = None,
+        check: Callable[[], object] = lambda: None,
     ) -> CommitInfo:
         """Apply all operations at once, or none; asked once, for a lost answer does not mean a lost commit.
 
         Args:
-            operations: additions were sent before.
+            operations: content that the Hub stores apart from git and does not have yet is sent first.
             message: title of the commit, and of the pull request.
             parent: commit that the operations were made for.
             pull_request: its description, to propose the commit instead of making it.
+            check: called once the content is sent; what it raises keeps the commit from being made.
 
         Raises:
             HubConflict: ``main`` is not at ``parent`` any more.
             HubUnavailable: it may or may not have been applied.
             HubError: the Hub left a file out.
         """
-
-        def ask(api: HfApi) -> CommitInfo:
-            return api.create_commit(
+        additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
+        proposes = pull_request is not None
+        self._ask_once(
+            "send files to",
+            lambda api: api.preupload_lfs_files(
+                self.repo_id, additions, repo_type=self.repo_type, free_memory=False, create_pr=proposes
+            ),
+        )
+        check()
+        done = self._ask_once(
+            "commit to",
+            lambda api: api.create_commit(
                 self.repo_id,
                 operations,
                 commit_message=message,
                 commit_description=pull_request,
                 repo_type=self.repo_type,
-                create_pr=pull_request is not None,
+                create_pr=proposes,
                 parent_commit=parent,
-            )
-
-        done = self._asked("commit to", ask)
-        self._require_held(done.oid, operations)
-        return done
-
-    def _require_held(self, revision: str, operations: Sequence[CommitOperationAdd | CommitOperationDelete]) -> None:
-        held = self.files(revision)
-        added = [one.path_in_repo for one in operations if isinstance(one, CommitOperationAdd)]
-        lost = [path for path in added if path not in held]
+            ),
+        )
+        held = self.files(done.oid)
+        lost = [addition.path_in_repo for addition in additions if addition.path_in_repo not in held]
         if lost:
             raise HubError(
                 f"{self} left out {', '.join(lost[:3])}; its .gitignore may name it. Change that, and repeat."
             )
+        return done
 
     def open_pull_requests(self) -> list[Discussion]:
         """Pull requests that are neither merged nor closed, newest first."""
+        found = self._ask(
+            "list the pull requests of",
+            lambda api: list(
+                api.get_repo_discussions(
+                    self.repo_id, repo_type=self.repo_type, discussion_type="pull_request", discussion_status="open"
+                )
+            ),
+        )
+        return sorted(found, key=lambda discussion: discussion.num, reverse=True)
 
-        def ask(api: HfApi) -> list[Discussion]:
-            found = api.get_repo_discussions(
-                self.repo_id, repo_type=self.repo_type, discussion_type="pull_request", discussion_status="open"
-            )
-            return sorted(found, key=lambda one: one.num, reverse=True)
+    def _ask(self, doing: str, call: Callable[[HfApi], Answer]) -> Answer:
+        """For requests that change nothing, or the same however often they are made."""
+        return repeat(lambda call: self._ask_once(doing, call), call)
 
-        return repeated(lambda: self._asked("list the pull requests of", ask))
-
-    def _asked(self, doing: str, ask: Callable[[HfApi], Answer]) -> Answer:
+    def _ask_once(self, doing: str, call: Callable[[HfApi], Answer]) -> Answer:
         token, endpoint = self.access.token, self.access.endpoint
         api = HfApi(endpoint=endpoint, token=token or False, library_name="cxc_eccv")
-        return answered(f"{doing} {self}", lambda: ask(api), token, self.access.timeout)
+        return ask(f"{doing} {self}", lambda: call(api), token, self.access.timeout)
+
+
+def text_diff(before: str, after: str, path: str) -> str:
+    r"""Unified diff of a text file; empty where nothing changes.
+
+    Example:
+        >>> print(text_diff("a\n", "b\n", "x.yaml"), end="")
+        --- x.yaml (on the Hub)
+        +++ x.yaml (new)
+        @@ -1 +1 @@
+        -a
+        +b
+    """
+    names = f"{path} (on the Hub)", f"{path} (new)"
+    return "".join(_lines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names, n=2)))
+
+
+def _lines(diff: Iterator[str]) -> Iterator[str]:
+    for line in diff:
+        yield line if line.endswith("\n") else f"{line}\n"

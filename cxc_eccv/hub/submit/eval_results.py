@@ -13,13 +13,13 @@ from cxc_eccv.errors import HubConflict
 from cxc_eccv.hub import front_matter
 from cxc_eccv.hub.leaderboard import NAME, SPLIT, leaderboard_tasks
 
-__all__ = ["PATH", "card_with_results", "merged_results", "same_results"]
+__all__ = ["PATH", "add_results", "merge_results", "same_results"]
 
 PATH = ".eval_results/cxc_eccv.yaml"
 
 
-def merged_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = PATH) -> str:
-    """The file with these entries: those of the same task are replaced, all others kept.
+def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = PATH) -> str:
+    """Put entries into the file: those of the same task are replaced, all others kept.
 
     An entry that states the same value for the same revision is kept as it is, with its date.
 
@@ -32,7 +32,7 @@ def merged_results(before: str | None, entries: Sequence[EvalResultEntry], where
         HubConflict: what is there does not have the form of such a file.
 
     Example:
-        >>> print(merged_results(None, [EvalResultEntry("org/data", "cxc_i2t_recall_at_1", 0.5)]), end="")
+        >>> print(merge_results(None, [EvalResultEntry("org/data", "cxc_i2t_recall_at_1", 0.5)]), end="")
         - dataset:
             id: org/data
             task_id: cxc_i2t_recall_at_1
@@ -51,8 +51,8 @@ def same_results(one: str, other: str) -> bool:
     """Whether two files state the same results, whenever they were computed.
 
     Example:
-        >>> first = merged_results(None, [EvalResultEntry("o/d", "t", 0.5, date="2026-11-19")])
-        >>> second = merged_results(None, [EvalResultEntry("o/d", "t", 0.5, date="2026-11-20")])
+        >>> first = merge_results(None, [EvalResultEntry("o/d", "t", 0.5, date="2026-11-19")])
+        >>> second = merge_results(None, [EvalResultEntry("o/d", "t", 0.5, date="2026-11-20")])
         >>> same_results(first, second)
         True
     """
@@ -84,8 +84,8 @@ def _stated(row: dict[str, Any]) -> dict[str, Any]:
 KEY = "model-index"
 
 
-def card_with_results(card: str | None, entries: Sequence[EvalResultEntry], model: str, where: str) -> str:
-    """The model's card with these results in its front matter; everything else stays as it is.
+def add_results(card: str | None, entries: Sequence[EvalResultEntry], model: str, where: str) -> str:
+    """Put results into the front matter of the model's card; everything else stays as it is.
 
     Earlier results on the same dataset with the same metric names are replaced, others are kept.
 
@@ -101,24 +101,24 @@ def card_with_results(card: str | None, entries: Sequence[EvalResultEntry], mode
 
     Example:
         >>> entry = EvalResultEntry("org/data", "cxc_i2t_recall_at_1", 0.5)
-        >>> "type: recall_at_1" in card_with_results("# My model", [entry], "me/model", "README.md")
+        >>> "type: recall_at_1" in add_results("# My model", [entry], "me/model", "README.md")
         True
     """
     matter, body = front_matter.split(card or "")
-    index = front_matter.parsed(matter, where).get(KEY) or [{"name": model, "results": []}]
+    index = front_matter.parse(matter, where).get(KEY) or [{"name": model, "results": []}]
     try:
-        kept = [left for row in index[0]["results"] if (left := _without(row, entries))]
+        kept = [left for row in index[0]["results"] if (left := _drop_restated(row, entries))]
         rows = [*kept, *_metric_rows(entries, model)]
     except (KeyError, TypeError, IndexError, AttributeError):
         raise HubConflict(
             f"{where}: its {KEY} does not have the form the Hub documents. Correct or remove it."
         ) from None
     changed = [{**index[0], "results": rows}, *index[1:]]
-    return front_matter.joined(front_matter.replaced(matter, {KEY: changed}, where), body)
+    return front_matter.join(front_matter.replace(matter, {KEY: changed}, where), body)
 
 
 def _metric_rows(entries: Sequence[EvalResultEntry], model: str) -> list[dict[str, Any]]:
-    board = {one.task_id: one for one in leaderboard_tasks().values()}
+    board = {task.task_id: task for task in leaderboard_tasks().values()}
     results = [
         EvalResult(
             task_type="image-text-retrieval",
@@ -137,11 +137,11 @@ def _metric_rows(entries: Sequence[EvalResultEntry], model: str) -> list[dict[st
     return rows
 
 
-def _without(row: dict[str, Any], entries: Sequence[EvalResultEntry]) -> dict[str, Any] | None:
+def _drop_restated(row: dict[str, Any], entries: Sequence[EvalResultEntry]) -> dict[str, Any] | None:
     """A row without the metrics that are stated anew; None where none is left."""
     if row["dataset"].get("type") not in {entry.dataset_id for entry in entries}:
         return row
-    keys = {one.task_id: one.key for one in leaderboard_tasks().values()}
+    keys = {task.task_id: task.key for task in leaderboard_tasks().values()}
     anew = {keys[entry.task_id] for entry in entries}
     metrics = [metric for metric in row["metrics"] if metric.get("name") not in anew]
     return {**row, "metrics": metrics} if metrics else None

@@ -1,6 +1,5 @@
-"""A folder to a repository, as one commit."""
+"""A folder to a repository on the Hub, as one commit."""
 
-from cxc_eccv.hub.upload.plan import text_diff
-from cxc_eccv.hub.upload.push import planned_push
+from cxc_eccv.hub.upload.push import plan_push
 
-__all__ = ["planned_push", "text_diff"]
+__all__ = ["plan_push"]

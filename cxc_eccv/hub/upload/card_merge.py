@@ -25,7 +25,7 @@ import re
 from cxc_eccv.errors import HubConflict
 from cxc_eccv.hub import front_matter
 
-__all__ = ["is_marked", "merged_card"]
+__all__ = ["is_marked", "merge_card"]
 
 BEGIN = "<!-- cxc_eccv: generated part begins; sha256 {} -->"
 END = "<!-- cxc_eccv: generated part ends; write outside these two lines, where everything is kept -->"
@@ -34,8 +34,8 @@ ENDS = re.compile(r"^<!-- cxc_eccv: generated part ends;.*-->[ \t]*$", re.MULTIL
 ANY_MARK = "<!-- cxc_eccv: generated part"
 
 
-def merged_card(generated: str, remote: str | None, owned: tuple[str, ...], where: str = "README.md") -> str:
-    r"""The card to write.
+def merge_card(generated: str, remote: str | None, owned: tuple[str, ...], where: str = "README.md") -> str:
+    r"""Put the generated card into the Hub's one.
 
     Args:
         generated: the new card, front matter and all, without marks.
@@ -51,33 +51,33 @@ def merged_card(generated: str, remote: str | None, owned: tuple[str, ...], wher
         HubError: the Hub's front matter is not a YAML mapping.
 
     Example:
-        >>> first = merged_card("---\na: 1\n---\n# Data", None, ("a",))
+        >>> first = merge_card("---\na: 1\n---\n# Data", None, ("a",))
         >>> edited = first.replace("---\n\n<!--", "---\n\nBy hand.\n\n<!--")
-        >>> second = merged_card("---\na: 2\n---\n# Better data", edited, ("a",))
+        >>> second = merge_card("---\na: 2\n---\n# Better data", edited, ("a",))
         >>> "By hand." in second, "a: 2" in second, "# Better data" in second, "# Data" in second
         (True, True, True, False)
     """
     matter, body = front_matter.split(generated)
     if remote is None:
-        return front_matter.joined(matter, _marked(body))
+        return front_matter.join(matter, _mark(body))
     their_matter, their_body = front_matter.split(remote)
-    before, after = _hand_written(their_body, body, where)
-    sections = [before.strip("\n"), _marked(body), after.strip("\n")]
-    kept = front_matter.merged(matter, their_matter, owned, where)
-    return front_matter.joined(kept, "\n\n".join(section for section in sections if section))
+    before, after = _find_hand_written(their_body, body, where)
+    sections = [before.strip("\n"), _mark(body), after.strip("\n")]
+    kept = front_matter.merge(matter, their_matter, owned, where)
+    return front_matter.join(kept, "\n\n".join(section for section in sections if section))
 
 
 def is_marked(card: str) -> bool:
     """Whether a card has a generated part, or what is left of its marks.
 
     Example:
-        >>> is_marked("# Data"), is_marked(merged_card("# Data", None, ()))
+        >>> is_marked("# Data"), is_marked(merge_card("# Data", None, ()))
         (False, True)
     """
     return ANY_MARK in card
 
 
-def _marked(body: str) -> str:
+def _mark(body: str) -> str:
     return "\n".join([BEGIN.format(_digest(body)), body.strip("\n"), END])
 
 
@@ -87,7 +87,7 @@ def _digest(body: str) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _hand_written(their_body: str, body: str, where: str) -> tuple[str, str]:
+def _find_hand_written(their_body: str, body: str, where: str) -> tuple[str, str]:
     """What stands before and after the generated part."""
     begins, ends = list(BEGINS.finditer(their_body)), list(ENDS.finditer(their_body))
     if not is_marked(their_body):

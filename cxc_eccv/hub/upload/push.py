@@ -1,67 +1,132 @@
-"""Push: a built dataset folder, or the folder of a metric's Space, to a repository on the Hub."""
+"""Push: a built dataset folder, or the folder of a metric's Space, compared with a repository on the Hub and sent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+from huggingface_hub.hf_api import RepoFile
 
 import cxc_eccv
-from cxc_eccv.errors import HubConflict, HubError, HubUnavailable, InvalidOption
-from cxc_eccv.hub.client import TRIES, Access, Repository, wait_before_next
+from cxc_eccv.builders.writing import MANIFEST_NAME
+from cxc_eccv.errors import HubError, InvalidOption
+from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
 from cxc_eccv.hub.leaderboard import FRAMEWORK
-from cxc_eccv.hub.upload.plan import Change, UploadContent, UploadPlan, dataset_content, space_content, upload_plan
+from cxc_eccv.hub.upload.card_merge import is_marked, merge_card
+from cxc_eccv.hub.upload.content import CARD, LocalFile, UploadContent, hash_text, read_dataset, read_space
 
-__all__ = ["Push", "carried_out", "planned_push"]
+__all__ = ["Change", "Push", "plan_push"]
+
+Kind = Literal["new", "changed", "unchanged", "removed"]
+KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one path.
+
+    Attributes:
+        path: place in the repository.
+        kind: ``new``, ``changed``, ``removed`` or ``unchanged``.
+        size: bytes.
+        file: what is uploaded; None where the path is removed.
+    """
+
+    path: str
+    kind: Kind
+    size: int
+    file: LocalFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """An upload that was looked at and not made yet.
+    """An upload that was looked at and not made yet; print it to see what it would change.
 
     Attributes:
-        plan: what it would change; print it.
-        content: what the repository shall hold.
+        repository: where to.
+        content: what it shall hold.
         private: visibility of a repository that is made for it; None for the owner's default.
+        parent: commit that was looked at; None where the repository does not exist yet.
+        changes: one per path, sorted.
+        card_diff: unified diff of the card, empty where it stays as it is.
     """
 
-    plan: UploadPlan
+    repository: Repository
     content: UploadContent
-    private: bool | None = None
+    private: bool | None
+    parent: str | None
+    changes: tuple[Change, ...]
+    card_diff: str
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """Changes that are to be made."""
+        return tuple(change for change in self.changes if change.kind != "unchanged")
 
     @property
     def url(self) -> str:
         """Where the repository is on the web."""
-        repository = self.plan.repository
-        return f"{repository.access.endpoint}/{repository.repo_type}s/{repository.repo_id}"
+        return f"{self.repository.access.endpoint}/{self.repository.repo_type}s/{self.repository.repo_id}"
 
-    def carry_out(self) -> UploadPlan:
+    def __str__(self) -> str:
+        lines = [f"{self.repository}" + ("" if self.parent else " (new repository)")]
+        lines += [f"  {change.kind:<9}  {change.path}  ({_bytes(change.size)})" for change in self.changes]
+        lines += [f"  left out   {path}" for path in self.content.left_out]
+        if self.card_diff:
+            lines += ["", self.card_diff.rstrip("\n"), ""]
+        counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
+        size = sum(change.size for change in self.pending if change.file)
+        return "\n".join([*lines, f"{', '.join(counts)}; {_bytes(size)} to upload"])
+
+    def carry_out(self) -> Push:
         """Upload, in one commit: the repository holds either what it held, or everything new.
 
-        Interrupted or failed, call it again: what the Hub has is not sent twice.
+        Interrupted or failed, call it again: what the Hub has is not sent twice. A commit whose answer is lost may have
+        arrived, and somebody else may have committed meanwhile: then the push is planned anew from what the Hub holds.
 
         Returns:
-            The plan that was carried out.
+            The push that was carried out; without pending changes where the commit had arrived.
 
         Raises:
             HubAccessDenied: no token, or one that may not write there.
             HubConflict: somebody else keeps changing the repository, or edited the generated part of the card.
-            HubUnavailable: the Hub does not answer, although asked several times.
+            HubUnavailable: the Hub does not answer, although asked five times; the repository is as it was.
             HubError: it refuses what was sent.
             InvalidOption: a file changed while it was being uploaded.
         """
-        repository, plan = self.plan.repository, self.plan
-        repository.access.require_token()
-        if plan.parent is None:
-            repository.create(private=self.private, space_sdk=self.content.space_sdk)
-            plan = upload_plan(repository, self.content)
-        message = f"Upload with cxc_eccv {cxc_eccv.__version__}"
-        return carried_out(plan, lambda: upload_plan(repository, self.content), message)
+        self.repository.access.require_token()
+        if self.parent is None:
+            self.repository.create(private=self.private, space_sdk=self.content.space_sdk)
+        return repeat(Push._commit, self if self.parent else self._plan_anew(), self._plan_anew)
+
+    def _plan_anew(self) -> Push:
+        return _compare(self.repository, self.content, self.private)
+
+    def _commit(self) -> Push:
+        if self.pending and self.parent is None:
+            raise HubError(f"{self.repository} is not there any more. Run the command again.")
+        if self.pending and self.parent:
+            operations = [
+                CommitOperationAdd(change.path, change.file.source)
+                if change.file
+                else CommitOperationDelete(change.path, is_folder=False)
+                for change in sorted(self.pending, key=lambda change: change.kind == "removed")
+            ]
+            message = f"Upload with cxc_eccv {cxc_eccv.__version__}"
+            self.repository.commit(operations, message, parent=self.parent, check=self._require_unchanged)
+        return self
+
+    def _require_unchanged(self) -> None:
+        for change in self.pending:
+            if change.file:
+                change.file.require_unchanged()
 
 
-def planned_push(
+def plan_push(
     folder: str | Path,
     repo_id: str,
     repo_type: str = "dataset",
@@ -90,62 +155,56 @@ def planned_push(
     """
     place = access or Access()
     if repo_type == "dataset":
-        content = dataset_content(Path(folder), place.token, framework)
+        content = read_dataset(Path(folder), place.token, framework)
         repository = Repository(repo_id, "dataset", place)
     elif repo_type == "space":
-        content = space_content(Path(folder), place.token)
+        content = read_space(Path(folder), place.token)
         repository = Repository(repo_id, "space", place)
     else:
         raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
-    return Push(upload_plan(repository, content), content, private)
+    return _compare(repository, content, private)
 
 
-def carried_out(plan: UploadPlan, planned_anew: Callable[[], UploadPlan], message: str) -> UploadPlan:
-    """Make the changes of a plan, in one commit.
-
-    A commit whose answer is lost may have arrived, and somebody else may have committed meanwhile: then the plan is
-    made anew from what the Hub holds, and what is there already is not sent again. The Hub keeps content that was sent
-    before a failure, so another call goes on where this one ended.
-
-    Args:
-        plan: for a repository that exists.
-        planned_anew: makes the plan again.
-        message: of the commit.
-
-    Returns:
-        The plan that was carried out; without pending changes where the commit had arrived.
-
-    Raises:
-        HubUnavailable: the Hub did not answer in any of five attempts; the repository is as it was.
-        HubConflict: somebody else kept changing the repository, or edited the generated part of the card.
-        HubError: anything else.
-        InvalidOption: a file changed while it was being uploaded.
-    """
-    for attempt in range(TRIES):
-        try:
-            if plan.pending:
-                _commit(plan, message)
-            return plan
-        except HubUnavailable as error:
-            wait_before_next(attempt, error)
-        except HubConflict:
-            if attempt + 1 == TRIES:
-                raise
-        plan = planned_anew()
-    raise AssertionError("the last attempt returns or raises")
+def _compare(repository: Repository, content: UploadContent, private: bool | None) -> Push:
+    """Compare what shall be there with what is there; changes nothing."""
+    parent = repository.head()
+    remote = repository.files(parent) if parent else {}
+    before = repository.text(CARD, parent) if parent and CARD in remote else None
+    card = _merge_into(repository, content.card, before, content.owned)
+    files = (*content.files, hash_text(CARD, card))
+    changes = [_classify(file, remote.get(file.path)) for file in files]
+    built = _list_formerly_built(repository, parent, remote) if parent and content.configs else frozenset()
+    changes += [
+        Change(path, "removed", file.size, None) for path, file in remote.items() if content.makes_stale(path, built)
+    ]
+    diff = text_diff(before or "", card, CARD) if parent else ""
+    ordered = tuple(sorted(changes, key=lambda change: change.path))
+    return Push(repository, content, private, parent, ordered, diff)
 
 
-def _commit(plan: UploadPlan, message: str) -> None:
-    if plan.parent is None:
-        raise HubError(f"{plan.repository} is not there any more. Run the command again.")
-    additions = [CommitOperationAdd(one.path, one.file.source) for one in plan.pending if one.file]
-    deletions = [CommitOperationDelete(one.path, is_folder=False) for one in plan.pending if not one.file]
-    plan.repository.send(additions)
-    _require_unchanged(plan.pending)
-    plan.repository.commit([*additions, *deletions], message, parent=plan.parent)
+def _merge_into(repository: Repository, generated: str, theirs: str | None, owned: tuple[str, ...]) -> str:
+    if theirs is not None and not is_marked(theirs) and repository.is_untouched():
+        # The Hub writes a card of its own into a new Space: nobody's hand-writing.
+        theirs = None
+    return merge_card(generated, theirs, owned, f"{CARD} of {repository}")
 
 
-def _require_unchanged(changes: Sequence[Change]) -> None:
-    for change in changes:
-        if change.file:
-            change.file.require_unchanged()
+def _classify(file: LocalFile, there: RepoFile | None) -> Change:
+    if there is None:
+        return Change(file.path, "new", file.size, file)
+    same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+    return Change(file.path, "unchanged" if same else "changed", file.size, file)
+
+
+def _list_formerly_built(repository: Repository, parent: str, remote: Mapping[str, RepoFile]) -> frozenset[str]:
+    """Paths that the manifest on the Hub lists."""
+    if MANIFEST_NAME not in remote:
+        return frozenset()
+    try:
+        return frozenset(json.loads(repository.text(MANIFEST_NAME, parent))["files"])
+    except (ValueError, KeyError, TypeError):  # not of our making: nothing follows from it
+        return frozenset()
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} B" if size < 10_000 else f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"

@@ -1,8 +1,9 @@
-"""Metrics of given rankings: computed where the known depth suffices, refused where it does not."""
+"""Ranks as far as given rankings tell them: metrics are computed where that suffices, refused where it does not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,13 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.ranking.lists.given import GivenRanks
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
-__all__ = ["FAR", "needed_depth", "values_at_known_depth"]
+__all__ = ["FAR", "GivenRanks", "needed_depth", "values_at_known_depth"]
 
 FAR = 2**40
 """A depth that no gallery reaches."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenRanks:
+    """What rankings say about the positives of Q queries.
+
+    Attributes:
+        ranks: ranks of the positives that the rankings hold; ``n_positives`` counts the others too. ``n_gallery`` is
+            the ranking's depth where the size of the gallery is unknown. The order is trusted: there are no ties.
+        depths: (Q,) items in each query's ranking.
+        complete: (Q,) whether a ranking holds the whole gallery, so that a positive it lacks is outside the gallery.
+    """
+
+    ranks: PositiveRanks
+    depths: IntArray
+    complete: NDArray[np.bool_]
+
+    @property
+    def n_found(self) -> IntArray:
+        """(Q,) positives that the rankings hold."""
+        return np.diff(self.ranks.indptr)
+
 
 Score = Callable[[PositiveRanks], FloatArray]
 
@@ -45,13 +67,14 @@ def values_at_known_depth(
 
     Example:
         >>> from cxc_eccv.metrics.r_precision import r_precision
-        >>> from cxc_eccv.ranking.lists.given import given_ranks
-        >>> values_at_known_depth(r_precision, given_ranks([[30, 10]], [[10, 40]])).tolist()
+        >>> ranks = PositiveRanks.of([[2]], n_positives=[2])
+        >>> values_at_known_depth(r_precision, GivenRanks(ranks, np.array([2]), np.array([False]))).tolist()
         [0.5]
-        >>> values_at_known_depth(r_precision, given_ranks([[30, 10]], [[10, 40, 50]]))
+        >>> ranks = PositiveRanks.of([[2]], n_positives=[3])
+        >>> values_at_known_depth(r_precision, GivenRanks(ranks, np.array([2]), np.array([False])))
         Traceback (most recent call last):
         cxc_eccv.errors.RunTooShallow: r_precision of query 0 (R = 3) looks at the top 3, but its ranking ends at \
-rank 2. Rank at least 3 items (the largest R is 3), or the whole gallery and state its size.
+rank 2. Rank at least 3 items (the largest R is 3), or the whole gallery of 100 items.
     """
     score, n_positives = partial(metric, **parameters), given.ranks.n_positives
     values = score(given.ranks)

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MissingIds
-from cxc_eccv.ranking.lists.given import GivenRanks
+from cxc_eccv.ranking.lists.depth import GivenRanks
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout
 from cxc_eccv.ranking.tie_rule import positives_last
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
-from cxc_eccv.types.ids import DENSE_SPAN
+from cxc_eccv.types.ids import measure_span
 
 __all__ = ["depths_alone", "ranks_from_rankings", "read_rankings", "rows_of"]
 
@@ -209,9 +209,8 @@ class _GalleryPlaces:
 
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
         places, known = positions_of(item_ids, gallery_ids)
-        self._ids, self._low = item_ids, int(item_ids[0])
-        span = int(item_ids[-1]) - self._low + 1
-        self._dense = span <= DENSE_SPAN * item_ids.size
+        self._ids = item_ids
+        self._low, span, self._dense = measure_span(item_ids)
         self._table = np.full(span if self._dense else item_ids.size, -1, dtype=np.int32)
         self._table[item_ids - self._low if self._dense else slice(None)] = np.where(known, places, -1)
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.readers.reader import OwnRows, refuse_shallow
 from cxc_eccv.ranking.readers.thresholds import best_candidates, score_at_depth
 from cxc_eccv.ranking.tie_rule import order_of_gains
-from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
+from cxc_eccv.types import IntArray, Judgments, TopK, check_whole, positions_of
 
 __all__ = ["TopRows"]
 
@@ -34,13 +33,12 @@ class TopRows:
     ended = False
 
     def __init__(self, judgments: Judgments, depth: int) -> None:
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise InvalidOption(f"the top k of a ranking: k is {depth!r}, expected a whole number of at least 1")
+        check_whole("the top k of a ranking: k", depth)
         self.query_ids, self.gallery_ids = judgments.query_ids, judgments.gallery_ids
         self.without_self = judgments.without_self
         in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_own_gallery.any()))
-        self.deepest = self.depth
+        self.deepest: int | None = self.depth
         size = self.gallery_ids.size
         self._judged = judgments.rows * size + judgments.indices  # ascending
         gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains

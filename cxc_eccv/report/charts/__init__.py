@@ -1,12 +1,11 @@
 """Charts as SVG."""
 
 from cxc_eccv.report.charts.bars import Segment, Span, segments, span
-from cxc_eccv.report.charts.bins import LABELS, NOT_FOUND, BestRanks, RankBins, best_ranks, rank_bins
+from cxc_eccv.report.charts.bins import LABELS, BestRanks, RankBins, best_ranks, rank_bins
 from cxc_eccv.report.charts.lines import CurvePanel, curve_panels, line_chart, table_depths
 
 __all__ = [
     "LABELS",
-    "NOT_FOUND",
     "BestRanks",
     "CurvePanel",
     "RankBins",

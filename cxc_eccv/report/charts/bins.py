@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from cxc_eccv.types import IntArray, Report
+from cxc_eccv.types import FloatArray, IntArray, Report
 
-__all__ = ["LABELS", "NOT_FOUND", "BestRanks", "RankBins", "best_ranks", "rank_bins"]
+__all__ = ["LABELS", "BestRanks", "RankBins", "best_ranks", "rank_bins"]
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
 LABELS = (
@@ -64,28 +64,24 @@ def rank_bins(ranks: Mapping[str, BestRanks]) -> list[RankBins]:
     return rows
 
 
-NOT_FOUND = 2**62
-"""Stands for the rank of a positive that no ranking holds; beyond every gallery."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BestRanks:
     """One direction of one task.
 
     Attributes:
         query_ids: (Q,) int64.
-        ranks: (Q,) 1-based rank of the best positive, or ``NOT_FOUND``.
+        ranks: (Q,) 1-based rank of the best positive, infinite where no ranking holds one.
         depth: ranks beyond it are not known, because rankings were given cut short; None where all are known.
     """
 
     query_ids: IntArray
-    ranks: IntArray
+    ranks: FloatArray
     depth: int | None = None
 
     @property
     def found(self) -> IntArray:
         """The ranks of those that were found."""
-        return self.ranks[self.ranks < NOT_FOUND]
+        return self.ranks[np.isfinite(self.ranks)].astype(np.int64)
 
 
 def best_ranks(report: Report) -> dict[str, BestRanks]:
@@ -99,7 +95,7 @@ def best_ranks(report: Report) -> dict[str, BestRanks]:
         >>> rows = {"query_id": [7, 7], "task": ["cxc"] * 2, "direction": ["t2t"] * 2, "metric": ["mrr", "map_at_r"]}
         >>> table = pa.table(rows | {"value": [0.5, 0.25], "best_rank": [2, 2]})
         >>> best_ranks(Report((), {}, {}, table))["cxc/t2t"].ranks.tolist()
-        [2]
+        [2.0]
     """
     if report.per_query is None:
         return {}
@@ -107,12 +103,12 @@ def best_ranks(report: Report) -> dict[str, BestRanks]:
     keys = pc.binary_join_element_wise(table["task"].cast("string"), table["direction"].cast("string"), "/")
     encoded = keys.combine_chunks().dictionary_encode()
     codes, metrics = encoded.indices.to_numpy(), np.asarray(table["metric"].cast("string"))
-    queries, ranks = np.asarray(table["query_id"]), np.asarray(pc.fill_null(table["best_rank"], NOT_FOUND))
+    queries, ranks = np.asarray(table["query_id"]), np.asarray(pc.fill_null(table["best_rank"].cast("double"), np.inf))
     found = {}
     for code, key in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero(codes == code)
         rows = rows[metrics[rows] == metrics[rows[0]]]  # every metric repeats the rank
-        if (ranks[rows] < NOT_FOUND).any():
+        if np.isfinite(ranks[rows]).any():
             found[key] = BestRanks(queries[rows], ranks[rows], _known_depth(report, key.partition("/")[2]))
     return found
 

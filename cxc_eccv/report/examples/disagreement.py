@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.report.charts import BestRanks
 from cxc_eccv.report.wording import count, share, task_name
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 __all__ = ["COCO", "LABEL_TASKS", "Verdicts", "aligned", "directions_judged", "finding", "verdicts"]
 
@@ -76,8 +76,8 @@ def verdicts(ranks: Mapping[str, BestRanks]) -> list[Verdicts]:
     return found
 
 
-def aligned(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, IntArray]]:
-    """All queries of a direction, and each label task's best ranks for them; 0 where a task does not judge a query.
+def aligned(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
+    """All queries of a direction, and each label task's best ranks for them; NaN where a task does not judge a query.
 
     Returns:
         (Q,) query ids in the order of the first task that has them, and task to (Q,) ranks.
@@ -86,7 +86,7 @@ def aligned(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, d
         >>> one, other = BestRanks(np.array([5, 6]), np.array([2, 3])), BestRanks(np.array([6]), np.array([1]))
         >>> queries, by_task = aligned({"coco_5k/i2t": one, "eccv_caption/i2t": other}, "i2t")
         >>> queries.tolist(), by_task["eccv_caption"].tolist()
-        ([5, 6], [0, 1])
+        ([5, 6], [nan, 1.0])
     """
     own = {task: ranks[f"{task}/{direction}"] for task in LABEL_TASKS if f"{task}/{direction}" in ranks}
     ids = np.concatenate([one.query_ids for one in own.values()])
@@ -94,18 +94,18 @@ def aligned(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, d
     by_task = {}
     for task, one in own.items():
         places, known = positions_of(queries, one.query_ids)
-        by_task[task] = np.where(known, one.ranks[places], 0)
+        by_task[task] = np.where(known, one.ranks[places], np.nan)
     return queries, by_task
 
 
-def _at(k: int, direction: str, queries: IntArray, by_task: Mapping[str, IntArray]) -> Verdicts:
+def _at(k: int, direction: str, queries: IntArray, by_task: Mapping[str, FloatArray]) -> Verdicts:
     right: NDArray[np.bool_] = np.zeros(queries.size, dtype=bool)
     added = {}
     for task, best in by_task.items():
-        now = right | ((best > 0) & (best <= k))
+        now = right | (best <= k)
         added[task] = int(now.sum() - right.sum())
         right = now
-    judged = {task: int(np.count_nonzero(best)) for task, best in by_task.items()}
+    judged = {task: int(np.count_nonzero(~np.isnan(best))) for task, best in by_task.items()}
     return Verdicts(direction, k, added, int(np.count_nonzero(~right)), judged)
 
 

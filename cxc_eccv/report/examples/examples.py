@@ -13,14 +13,14 @@ from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, images_
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.report.charts import NOT_FOUND, BestRanks, best_ranks
+from cxc_eccv.report.charts import BestRanks, best_ranks
 from cxc_eccv.report.examples.disagreement import COCO, aligned, directions_judged
 from cxc_eccv.report.examples.pair_provenance import reads_categories, same_categories, sources_of, verdicts_of_pairs
 from cxc_eccv.report.examples.table import SCHEMA, no_examples
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import sides_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, Judgments, Report, TopK, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, positions_of
 
 __all__ = [
     "GROUPS",
@@ -137,13 +137,13 @@ def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -
     A source that ranks nothing by itself (entailment labels), or a tie between positives of several sources, puts a
     positive higher than any single task does.
     """
-    in_sight = np.where(positive.any(axis=1), positive.argmax(axis=1) + 1, NOT_FOUND)
-    best = np.minimum([one.best_rank or NOT_FOUND for one in chosen], in_sight)
+    in_sight = np.where(positive.any(axis=1), positive.argmax(axis=1) + 1.0, np.inf)
+    best = np.minimum([one.best_rank or np.inf for one in chosen], in_sight)
     depth = positive.shape[1]
     return {
         "group": [one.group for one in chosen for _ in range(depth)],
         "coco_rank": [one.coco_rank for one in chosen for _ in range(depth)],
-        "best_rank": pa.array(np.repeat(best, depth), mask=np.repeat(best == NOT_FOUND, depth)),
+        "best_rank": [_known(rank) for rank in best for _ in range(depth)],
     }
 
 
@@ -151,6 +151,9 @@ GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 """Group to the number of queries shown of it, per direction."""
 
 SHOWN_ITEMS = 10
+
+BEYOND = 2**40
+"""In gaps, a positive that no ranking holds counts as this far down, beyond every gallery: the better rank decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +192,10 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str) -> list[Chose
         [('label_dependent', 1, 70, 2), ('label_dependent', 2, 30, 3), ('worst', 3, 90, 90), ('plain', 0, 1, 1)]
     """
     queries, by_task = aligned(ranks, direction)
-    best = np.min([np.where(one > 0, one, NOT_FOUND) for one in by_task.values()], axis=0)
-    coco = by_task.get(COCO, np.zeros_like(best))
-    gap = np.where((coco > 0) & (best <= SHOWN_ITEMS), coco - best, 0)
+    best = np.fmin.reduce(list(by_task.values()))
+    coco = by_task.get(COCO, np.full_like(best, np.nan))
+    judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)
+    gap = np.where(judged, np.minimum(coco, BEYOND) - best, 0)
     taken = np.zeros(queries.size, dtype=bool)
     chosen = []
     for group, places in (
@@ -206,11 +210,11 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str) -> list[Chose
     return chosen
 
 
-def _known(rank: int) -> int | None:
-    return int(rank) if 0 < rank < NOT_FOUND else None
+def _known(rank: float) -> int | None:
+    return int(rank) if np.isfinite(rank) else None
 
 
-def _largest(values: IntArray, above: int) -> IntArray:
+def _largest(values: FloatArray, above: int) -> IntArray:
     """Positions of the values above a bound, the largest first, equal ones in their order."""
     order = np.argsort(-values, kind="stable")
     return order[values[order] > above]

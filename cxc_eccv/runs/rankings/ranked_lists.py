@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import checked_ids, plain_array
+from cxc_eccv.runs.checks import checked_ids, shortened, whole_ids
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.types.ids import DENSE_SPAN
+from cxc_eccv.types.ids import measure_span
 
 __all__ = ["RankedLists", "distinct_ids", "first_repeat", "narrowed"]
 
@@ -88,7 +88,10 @@ class RankedLists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
         queries = np.array([_query_id(key, place) for key in lists], dtype=np.int64)
         named, lengths, parts = zip(queries.tolist(), lists.values(), strict=True), [], []
-        while part := [_item_ids(row, place, query) for query, row in itertools.islice(named, LISTS_AT_ONCE)]:
+        while part := [
+            whole_ids(row, f"{place}: the ranking of query {query}")
+            for query, row in itertools.islice(named, LISTS_AT_ONCE)
+        ]:
             lengths += [row.size for row in part]
             parts.append(narrowed(np.concatenate(part)))
         return cls(queries, np.append(0, np.cumsum(lengths)), np.concatenate(parts), place=place, **origin)
@@ -132,22 +135,8 @@ def _query_id(key: object, place: str) -> int:
         if abs(number) <= MOST:
             return number
     raise MalformedRun(
-        f"{place}: query id {_shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
+        f"{place}: query id {shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
     )
-
-
-def _item_ids(row: ArrayLike | Sequence[int], place: str, query: int) -> NDArray[Any]:
-    array = plain_array(place, f"ranking of query {query}", row)
-    if array.ndim == 1 and not array.size:
-        return np.empty(0, dtype=np.int32)
-    # NumPy takes true among numbers for 1.
-    truths = isinstance(row, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, row))
-    beyond = array.dtype == np.uint64 and array.max() > MOST
-    if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
-        raise MalformedRun(
-            f"{place}: the ranking of query {query} is {_shortened(row)}; need a list of whole-number ids, best first"
-        )
-    return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
 
 
 def narrowed(ids: NDArray[Any]) -> NDArray[Any]:
@@ -160,11 +149,6 @@ def narrowed(ids: NDArray[Any]) -> NDArray[Any]:
     limits = np.iinfo(np.int32)
     fits = not ids.size or (ids.min() >= limits.min and ids.max() <= limits.max)
     return ids.astype(np.int32 if fits else np.int64, copy=False)
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 ITEMS_AT_ONCE = 2**18
@@ -181,8 +165,8 @@ def distinct_ids(ids: NDArray[Any]) -> IntArray:
         >>> distinct_ids(np.array([30, 10, 30])).tolist()
         [10, 30]
     """
-    low, span = _span(ids)
-    if span > DENSE_SPAN * ids.size:
+    low, span, is_dense = measure_span(ids)
+    if not is_dense:
         return np.unique(ids).astype(np.int64)
     there = np.zeros(span, dtype=bool)
     there[ids - low] = True
@@ -202,11 +186,10 @@ def first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tup
         >>> first_repeat(lists, np.array([0, 2, 5]), distinct_ids(lists))
         (1, 0, 2)
     """
-    low, span = _span(distinct)
-    dense = span <= DENSE_SPAN * ids.size
+    low, span, is_dense = measure_span(distinct, ids.size)
     for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
         block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]
-        codes = block.astype(np.int64) - low if dense else np.searchsorted(distinct, block)
+        codes = block.astype(np.int64) - low if is_dense else np.searchsorted(distinct, block)
         ordered = np.sort(np.repeat(rows - rows[0], np.diff(indptr)[rows]) * span + codes)
         repeats = ordered[1:][ordered[1:] == ordered[:-1]]
         if repeats.size:
@@ -221,8 +204,3 @@ def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[in
     last[codes] = np.arange(own.size)
     first = int(np.flatnonzero(last[codes] != np.arange(own.size))[0])
     return row, first, first + 1 + int(np.flatnonzero(own[first + 1 :] == own[first])[0])
-
-
-def _span(ids: NDArray[Any]) -> tuple[int, int]:
-    low = int(ids.min())
-    return low, int(ids.max()) - low + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import inspect
 import json
 import math
@@ -21,10 +20,30 @@ from cxc_eccv.evaluation import report_from_json
 from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
-from cxc_eccv.sources.catalog import OFFICIAL, Entry, load_catalog
+from cxc_eccv.sources.catalog import OFFICIAL, Entry, fingerprint_files, load_catalog
 from cxc_eccv.types import Report, Result
 
-__all__ = ["check_values", "checked_data", "fingerprint_of", "read_report"]
+__all__ = ["check_data", "check_values", "checked_report", "read_report"]
+
+
+def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
+    """Check whether a report may be submitted; give it and the raw files it was computed from; needs no network.
+
+    Raises:
+        InvalidOption: the file cannot be read.
+        ReportRefused: malformed, edited, or not of the official data; says what and where.
+
+    Example:
+        >>> checked_report("no/report.json")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: cannot read no/report.json: No such file or directory
+    """
+    report = read_report(path)
+    try:
+        check_values(report)
+        return report, check_data(report)
+    except ReportRefused as error:
+        raise ReportRefused(f"{path}: {error}") from None
 
 
 def _is_number(value: object) -> bool:
@@ -50,7 +69,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read_report(path: str | Path) -> Report:
-    """The report in a ``report.json``, after strict checks of its form.
+    """Read a ``report.json``, with strict checks of its form.
 
     Raises:
         InvalidOption: the file cannot be read.
@@ -68,7 +87,7 @@ def read_report(path: str | Path) -> Report:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-        content = json.loads(text, object_pairs_hook=_once_each, parse_constant=_refused_constant)
+        content = json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
         report = report_from_json(text)
         for row, result in zip(content["results"], report.results, strict=True):
             _check_row(row, result)
@@ -83,7 +102,7 @@ def read_report(path: str | Path) -> Report:
     return report
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -92,7 +111,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refused_constant(constant: str) -> float:
+def _refuse_constant(constant: str) -> float:
     raise ReportRefused(f"it holds {constant}, which no metric gives")
 
 
@@ -135,36 +154,22 @@ def _check_kinds(report: Report) -> None:
 EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
 
 
-def fingerprint_of(files: Mapping[str, str]) -> str:
-    """Hex sha256 over names and hashes of raw files, as :meth:`Library.fingerprint` gives it.
-
-    Example:
-        >>> from cxc_eccv.sources.library import Library
-        >>> library = Library("sample")
-        >>> _ = library.splits
-        >>> fingerprint_of(library.files_used()) == library.fingerprint()
-        True
-    """
-    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def checked_data(report: Report) -> Mapping[str, str]:
-    """The raw files that a report was computed from, catalog name to sha256, all of them official.
+def check_data(report: Report) -> Mapping[str, str]:
+    """Give the raw files that a report was computed from, catalog name to sha256; raise unless all are official.
 
     The official catalog is meant, whatever a mirror folder's own one says. Files whose authors publish no hash are
-    accepted; :func:`cxc_eccv.hub.submit.released_data.released_data` compares them with those of the released dataset.
+    accepted; :func:`cxc_eccv.hub.leaderboard.check_benchmark` compares them with those of the released dataset.
 
     Raises:
         ReportRefused: another edition, version, package or split; a modified file, a file of the user's own, or none
             at all; says which.
 
     Example:
-        >>> checked_data(Report((), {}, {}))  # doctest: +ELLIPSIS
+        >>> check_data(Report((), {}, {}))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         cxc_eccv.errors.ReportRefused: its provenance does not name this package and its data. Evaluate again with ...
     """
-    facts = _facts(report.provenance)
+    facts = _read_facts(report.provenance)
     catalog = load_catalog()
     if facts["edition"] != OFFICIAL:
         raise ReportRefused(f"it was computed from the edition {facts['edition']!r}, not the official data. {EVALUATE}")
@@ -173,7 +178,7 @@ def checked_data(report: Report) -> Mapping[str, str]:
         raise ReportRefused(f"it was computed from version {found} of the data; this package knows {ours}. {EVALUATE}")
     for name, digest in facts["files"].items():
         _check_file(name, digest, catalog.entries.get(name))
-    if facts["fingerprint"] != fingerprint_of(facts["files"]):
+    if facts["fingerprint"] != fingerprint_files(facts["files"]):
         raise ReportRefused(f"its data fingerprint is not that of the files it lists; it was edited. {EVALUATE}")
     groups = {catalog.entry(name).group for name in facts["files"]}
     for name in dict.fromkeys(result.task for result in report.results):
@@ -185,7 +190,7 @@ def checked_data(report: Report) -> Mapping[str, str]:
     return dict(facts["files"])
 
 
-def _facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def _read_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """``edition``, ``version``, ``fingerprint`` and ``files``, after a look at the package and the split."""
     package, data = provenance.get("package"), provenance.get("data")
     if not isinstance(package, dict) or package.get("name") != "cxc_eccv" or not isinstance(data, dict):
@@ -246,7 +251,7 @@ def check_values(report: Report) -> None:
     """
     by_place: dict[tuple[str, str], dict[str, Result]] = {}
     for result in report.results:
-        spec = _spec(result)
+        spec = _find_spec(result)
         _check_parameters(result, spec)
         _check_bounds(result, spec)
         by_place.setdefault((result.key.rpartition("/")[0], spec.needs), {})[result.metric] = result
@@ -254,10 +259,10 @@ def check_values(report: Report) -> None:
         _check_place(place, results)
     for result in report.results:
         if not result.direction:
-            _check_whole(result, _spec(result), report)
+            _check_whole(result, _find_spec(result), report)
 
 
-def _spec(result: Result) -> Spec:
+def _find_spec(result: Result) -> Spec:
     try:
         declared = task(result.task)
         spec, _ = metric_variants(result.metric.removesuffix(SPREAD))

@@ -1,0 +1,111 @@
+"""Predictions and references as the engine takes them: a rankings run, and judgments of whatever ids they name.
+
+What the engine cannot see from them is how large the gallery is; that is said here, by ``gallery_size`` or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
+from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun
+from cxc_eccv.types import IntArray, Judgments
+
+__all__ = ["DIRECTION", "find_positives", "gallery_sizes", "judgments_of", "run_of"]
+
+DIRECTION = "i2t"
+"""A run names one; a module's rows need none."""
+
+
+def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
+    """The rankings of queries 0 to Q - 1.
+
+    Args:
+        predictions: Q lists of gallery ids, best first, of any length, without the query itself.
+
+    Raises:
+        MalformedRun: no ranking, an empty one, ids that are not whole numbers, an id twice in a ranking.
+    """
+    return RankingsRun({DIRECTION: RankedLists.of(dict(enumerate(predictions)), "predictions")})
+
+
+def judgments_of(inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray) -> Judgments:
+    """The references of some queries, with their gains where there are any, in a gallery of all ids that are named.
+
+    Args:
+        inputs: ``references``, Q lists of ids, and possibly ``gains``, a number for each.
+        run: the rankings of all queries.
+        rows: (B,) queries.
+
+    Raises:
+        MalformedRun: ids that are not whole numbers.
+        DataError: a query without a reference, or with one twice.
+
+    Example:
+        >>> judgments = judgments_of({"references": [[20, 40], [30]]}, run_of([[30, 20], [10]]), np.array([0]))
+        >>> judgments.gallery_ids.tolist(), judgments.indices.tolist()
+        ([10, 20, 30, 40], [1, 3])
+    """
+    own = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
+    items = np.concatenate(own)
+    gains = np.concatenate([inputs["gains"][row] for row in rows.tolist()]) if "gains" in inputs else None
+    gallery = np.union1d(run.lists[DIRECTION].item_ids, items)
+    return Judgments.from_pairs(rows, gallery, np.repeat(rows, [ids.size for ids in own]), items, gains=gains)
+
+
+def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray | None:
+    """(Q,) items that each query ranks; None where unknown.
+
+    Args:
+        gallery_size: one number, or one per query.
+        run: the rankings.
+
+    Raises:
+        InvalidOption: not whole numbers of at least 1, or not one per query.
+        MalformedRun: a ranking is longer than the gallery.
+    """
+    if gallery_size is None:
+        return None
+    stated, depths = np.asarray(gallery_size), run.lists[DIRECTION].depths
+    if stated.dtype.kind not in "iu" or stated.shape not in ((), depths.shape) or np.any(stated < 1):
+        raise InvalidOption(
+            f"gallery_size is {gallery_size!r}, expected a whole number of at least 1, or one per query"
+        )
+    sizes = np.broadcast_to(stated.astype(np.int64), depths.shape)
+    if (beyond := np.flatnonzero(depths > sizes)).size:
+        query = beyond[0]
+        raise MalformedRun(
+            f"the ranking of query {query} holds {depths[query]} items, more than gallery_size {sizes[query]}"
+        )
+    return sizes
+
+
+def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike | None = None) -> GivenRanks:
+    """Ranks of the references, as far as the predictions tell them.
+
+    Args:
+        inputs: ``predictions``, Q lists of ranked gallery ids, and ``references``, Q lists of positive ids.
+        gallery_size: items that a query ranks, one number or Q; None where unknown, and then no ranking is complete
+            and a gallery counts as large as its ranking.
+
+    Raises:
+        MalformedRun, DataError, InvalidOption: as the functions above say.
+
+    Example:
+        >>> given = find_positives({"predictions": [[30, 10, 20], [10]], "references": [[20, 30], [30]]})
+        >>> given.ranks.ranks.tolist(), given.ranks.n_positives.tolist(), given.depths.tolist()
+        ([1, 3], [2, 1], [3, 1])
+    """
+    run = run_of(inputs["predictions"])
+    sizes = gallery_sizes(gallery_size, run)
+    found = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
+    known = found.depths if sizes is None else sizes
+    complete = np.zeros_like(known, dtype=bool) if sizes is None else found.depths == sizes
+    return GivenRanks(replace(found.ranks, n_gallery=known), found.depths, complete)

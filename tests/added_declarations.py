@@ -1,0 +1,106 @@
+"""Run in a process of its own: finds the files of docs/contributing.md, in a folder of their own, wherever they show.
+
+    python added_declarations.py FOLDER
+
+FOLDER has the layout of the package. Prints what it found, as JSON; what is asked of it is in tests/docs.
+"""
+
+import importlib
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+FOLDER = Path(sys.argv[1])
+ROOT = Path(__file__).parents[1]
+ROOMS = ("judgments.evidence", "metrics", "tasks", "builders.configs", "baselines.untrained")
+
+
+def add_rooms():
+    """The folder's files stand in the packages as if they had always been there; before anything is discovered."""
+    for room in ROOMS:
+        importlib.import_module(f"cxc_eccv.{room}").__path__.append(str(FOLDER / "cxc_eccv" / Path(*room.split("."))))
+
+
+def command(*words):
+    from cxc_eccv.cli import app
+
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+def reports():
+    """A report of everything that was added: its console text, page, scores and examples."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from cxc_eccv.baselines.untrained.random import random_run
+    from cxc_eccv.runs import save_embeddings
+    from cxc_eccv.sources.library import Library
+
+    save_embeddings(FOLDER / "run.npz", random_run(Library("sample"), "test"))
+    asked = ("--tasks", "uncontested,coco_5k", "--metrics", "found_at_r,capped_rank_at_k,recall_at_k")
+    options = ("--data-dir", "sample", "--intervals", "none", "--output", str(FOLDER / "out"))
+    console = command("evaluate", str(FOLDER / "run.npz"), *asked, *options)
+    examples = pq.read_table(FOLDER / "out" / "examples.parquet")
+    return {
+        "console": console,
+        "page": (FOLDER / "out" / "report.md").read_text(),
+        "html": (FOLDER / "out" / "report.html").read_text(),
+        "scores": json.loads((FOLDER / "out" / "report.json").read_text())["scores"],
+        "examples": examples.column_names,
+        "said": int(np.count_nonzero(examples["same_words"].to_numpy(zero_copy_only=False) == True)),  # noqa: E712
+    }
+
+
+def built():
+    """Rules and groups of the config ``retrieval``, and the card of a folder with the new config."""
+    from cxc_eccv.builders.config import dataset_configs
+    from cxc_eccv.builders.writing.folder import build_folder
+
+    wanted = ["retrieval", "lengths"]
+    build_folder(FOLDER / "data", configs=wanted, splits=["test"], data_dir="sample", progress=False)
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(FOLDER / "data" / "retrieval" / "test-00000-of-00001.parquet").to_pylist()
+    rules = {rule for row in rows for positive in row["positives"] for rule in positive["rules"]}
+    return {
+        "card": (FOLDER / "data" / "README.md").read_text(),
+        "rules": sorted(rules),
+        "groups": dataset_configs()["retrieval"].sources,
+    }
+
+
+def generated():
+    """Pages, cards and modules that the generators would write."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    import generate_dataset_cards
+    from metric_modules.folder import metric_files
+    from site_pages.site import expected_files
+
+    pages = expected_files(ROOT)
+    names = ("docs/tasks.md", "docs/metrics/index.md", "docs/metrics/found_at_r.md", "docs/datasets/lengths.md")
+    return {
+        "pages": {
+            name: pages[name] for name in (*names, "docs/leaderboard.md", "docs/datasets/index.md", "mkdocs.yml")
+        },
+        "cards": sorted(generate_dataset_cards.expected_files(ROOT / "dataset_cards")),
+        "modules": sorted(str(path) for path in metric_files()),
+    }
+
+
+def main():
+    os.environ.pop("CXC_ECCV_DATA", None)
+    warnings.simplefilter("ignore")
+    add_rooms()
+    found = {"list": command("list", "--data-dir", "sample"), **reports(), **built()}
+    found["baseline"] = command("baseline", "letters", "--data-dir", "sample")
+    print("FOUND" + json.dumps(found | generated()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The recipes of docs/contributing.md are true: one of each is added as it says, and found wherever it should show."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import DOCS, ROOT, blocks_of
+
+from cxc_eccv.baselines.untrained.declared import baselines
+from cxc_eccv.cli.baseline import baseline
+
+TITLE = re.compile(r'title="(?P<path>[^"]+)"')
+
+CAPPED = '''
+"""Rank, at most K."""
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, PositiveRanks
+
+
+def capped_rank_at_k(ranks: PositiveRanks, k: int = 40) -> FloatArray:
+    """Rank of a query's best positive, or K where that stands further down.
+
+    Args:
+        ranks: ranks of the positives of Q queries.
+        k: highest value.
+
+    Returns:
+        (Q,) ranks.
+
+    References:
+        None.
+
+    Example:
+        >>> capped_rank_at_k(PositiveRanks.of([[2, 9], [1]])).tolist()
+        [2.0, 1.0]
+    """
+    return np.minimum(ranks.best, k).astype(np.float64)
+
+
+SPEC = Spec(
+    function=capped_rank_at_k,
+    title="rank up to {k}",
+    unit="rank",
+    needs="ranks",
+    citation="Author, venue, year",
+    parameters={"k": (40,)},
+    bounds=(1.0, None),
+    higher_is_better=False,
+)
+'''
+"""A metric of ranks, with a parameter."""
+
+
+def recipes():
+    """Path to text of the files that the page writes."""
+    named = [(TITLE.search(block.info), block.text) for block in blocks_of(DOCS / "contributing.md")]
+    return {match["path"]: text for match, text in named if match}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("added")
+    files = recipes() | {"cxc_eccv/metrics/capped_rank_at_k.py": CAPPED}
+    task = files["cxc_eccv/tasks/uncontested.py"]
+    files["cxc_eccv/tasks/uncontested.py"] = task.replace('("coco", "cxc", "eccv")', '("coco", "same_words", "cxc")')
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    script = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "added_declarations.py"), str(folder)]
+    done = subprocess.run(script, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.partition("FOUND")[2])
+
+
+def test_the_page_has_a_recipe_for_each_kind():
+    assert {Path(path).parent.as_posix().removeprefix("cxc_eccv/") for path in recipes()} == {
+        "metrics",
+        "tasks",
+        "builders/configs",
+        "judgments/evidence",
+        "baselines/untrained",
+    }
+
+
+def test_all_are_listed(found):
+    for name in ("found_at_r", "capped_rank_at_k", "uncontested", "lengths", "Lengths of captions"):
+        assert name in found["list"]
+
+
+def test_a_metric_is_computed_and_shown_in_its_unit_under_its_title(found):
+    value = found["scores"]["uncontested/t2i/capped_rank_at_40"]
+    assert value > 1
+    for shown in (found["console"], found["page"]):
+        assert "Found@R" in shown
+        assert re.search(rf"rank up to 40\W+[\d.]+\W+{value:.1f}\b", shown)
+    assert f"{value:.1f}" in found["html"]
+    assert "metrics/found_at_r.md" in found["pages"]["mkdocs.yml"]
+    assert "[`uncontested`](../tasks.md#uncontested)" not in found["pages"]["docs/metrics/found_at_r.md"]
+    assert "# Found@R" in found["pages"]["docs/metrics/found_at_r.md"]
+    assert any(path.startswith("found_at_r") for path in found["modules"])
+
+
+def test_a_task_is_evaluated_shown_and_ranked(found):
+    assert "## `uncontested`" in found["pages"]["docs/tasks.md"]
+    assert "uncontested_t2i_recall_at_1" in found["pages"]["docs/leaderboard.md"]
+    assert "### Uncontested" in found["page"]
+    assert {"uncontested/i2t/recall_at_1", "uncontested/t2i/found_at_r"} <= set(found["scores"])
+
+
+def test_a_config_is_built_and_has_its_card_and_page(found):
+    assert "lengths" in found["card"]
+    assert "lengths.md" in found["cards"]
+    assert "Lengths of captions" in found["pages"]["docs/datasets/lengths.md"]
+    assert "lengths.md" in found["pages"]["docs/datasets/index.md"]
+
+
+def test_a_source_of_labels_is_merged_and_shown(found):
+    assert "same_words: a caption of the same words" in found["rules"]
+    assert found["groups"] == ["karpathy", "cxc", "eccv_caption", "entailment"]
+    assert found["examples"].index("same_words") == found["examples"].index("coco") + 1
+    assert found["said"] > 0
+    assert "same words" in found["page"]
+
+
+def test_a_baseline_is_a_command(found):
+    assert "cxc" in found["baseline"]
+    assert "R@1" in found["baseline"]
+
+
+def test_the_help_names_every_baseline_with_its_sentence():
+    for name, one in baselines().items():
+        assert f"{name}: {one.summary}." in baseline.__doc__

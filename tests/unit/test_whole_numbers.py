@@ -1,0 +1,41 @@
+"""Whole numbers as options, and when a table over ids pays."""
+
+import re
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types import check_whole, group_by_reason, positions_of
+from cxc_eccv.types.ids import DENSE_SPAN, measure_span
+
+
+@pytest.mark.parametrize("value", [True, False, 0, -1, 1.0, "3", None, np.int64(3), np.float64(2), [3]])
+def test_what_is_no_whole_number_of_at_least_one_is_refused_and_shown(value):
+    message = f"batch_size is {value!r}, expected a whole number of at least 1"
+    with pytest.raises(InvalidOption, match=f"^{re.escape(message)}$"):
+        check_whole("batch_size", value)
+
+
+def test_the_least_is_allowed():
+    check_whole("k", 1)
+    check_whole("seed", 0, least=0)
+    with pytest.raises(InvalidOption, match="seed is -1, expected a whole number of at least 0"):
+        check_whole("seed", -1, least=0)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(("beyond", "pays"), [(0, True), (1, False)])
+def test_a_table_pays_up_to_a_span_and_either_way_finds_the_same(dtype, beyond, pays):
+    ids = np.array([-7, 2 * DENSE_SPAN - 8 + beyond], dtype=dtype)
+    assert measure_span(ids) == (-7, 2 * DENSE_SPAN + beyond, pays)
+    assert measure_span(ids, 3)[2]
+    places, known = positions_of([ids[1], 5, ids[0]], ids.astype(np.int64))
+    assert known.tolist() == [True, False, True]
+    assert places[known].tolist() == [1, 0]
+
+
+def test_reasons_keep_the_order_they_were_given_in():
+    reasons = {"b": "no images", "c": "too shallow", "a": "no images"}
+    assert list(group_by_reason(reasons).items()) == [("no images", ["b", "a"]), ("too shallow", ["c"])]
+    assert not group_by_reason({})
