@@ -1,1 +1,1 @@
-"""Hugging Face Hub: uploads, submissions to the leaderboard, and what the ``evaluate`` modules run on."""
+"""Hugging Face Hub: uploads, and submissions to the leaderboard."""
