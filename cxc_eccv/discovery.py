@@ -24,14 +24,6 @@ def declared(package: ModuleType, constant: str, kind: type[Declaration]) -> Map
 
     Modules are found by their place, on every folder of the package's ``__path__``; nothing lists them.
 
-    Args:
-        package: whose modules declare something.
-        constant: its name, for example ``TASK``.
-        kind: class of what is declared; its ``name`` must be its file's.
-
-    Raises:
-        ImportError: a constant of another class, or with another name than its file's.
-
     Example:
         >>> import cxc_eccv.metrics
         >>> from cxc_eccv.metrics.spec import Spec

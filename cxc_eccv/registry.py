@@ -20,49 +20,23 @@ Entry = TypeVar("Entry")
 
 @cache
 def tasks() -> Mapping[str, Task]:
-    """Every task by name, in alphabetical order.
-
-    Example:
-        >>> "coco_5k" in tasks()
-        True
-    """
+    """Every task by name, in alphabetical order."""
     return declared(cxc_eccv.tasks, "TASK", Task)
 
 
 @cache
 def metrics() -> Mapping[str, Spec]:
-    """Every metric by name, in alphabetical order.
-
-    Example:
-        >>> metrics()["map_at_r"].needs
-        'ranks'
-    """
+    """Every metric by name, in alphabetical order."""
     return declared(cxc_eccv.metrics, "SPEC", Spec)
 
 
 def task(name: str) -> Task:
-    """The task of this name.
-
-    Raises:
-        UnknownName: no such task; the message suggests the nearest.
-
-    Example:
-        >>> task("coco_5k").main_metric
-        'recall_at_1'
-    """
+    """The task of this name."""
     return _lookup("task", name, tasks())
 
 
 def metric(name: str) -> Spec:
-    """The metric of this name.
-
-    Raises:
-        UnknownName: no such metric; the message suggests the nearest.
-
-    Example:
-        >>> metric("median_rank").higher_is_better
-        False
-    """
+    """The metric of this name."""
     return _lookup("metric", name, metrics())
 
 

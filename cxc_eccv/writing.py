@@ -91,17 +91,6 @@ def replaced_folder(target: Path, names: Collection[str] | None = None, *, wait:
 def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
     """Give a path to write to; on leaving without an error its file takes the place of ``target``.
 
-    Args:
-        target: the file to create or replace.
-        wait: seconds to wait for another process that writes the same target.
-
-    Yields:
-        The path to write to, beside ``target``.
-
-    Raises:
-        InvalidOption: see :func:`refuse_unwritable`.
-        WriteFailed: it cannot be written, or another process writes the same target for too long.
-
     Example:
         >>> import tempfile
         >>> target = Path(tempfile.mkdtemp()) / "a.txt"
@@ -126,13 +115,6 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
 @contextmanager
 def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
     """Hold ``target`` against other processes; a process that dies frees it.
-
-    Args:
-        target: a file or folder, there or not; folders above it are made.
-        wait: seconds to wait for another process that holds it.
-
-    Raises:
-        WriteFailed: another process holds it for longer, or nothing can be written beside it.
 
     Example:
         >>> import tempfile
@@ -166,16 +148,7 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
 
 
 def refuse_unwritable(target: Path, *, file: bool = False) -> None:
-    """Nothing where ``target`` can be written, as far as that is known before: to be asked ahead of long work.
-
-    Args:
-        target: a file or folder to create or replace.
-        file: whether it is to be a file.
-
-    Raises:
-        InvalidOption: a file where a folder is needed or the other way round; a folder that cannot be swapped because
-            this process works in it or a disk is mounted there.
-        WriteFailed: the place may not be written, or its name is too long.
+    """Raise unless ``target`` can be written, as far as that is known before: to be asked ahead of long work.
 
     Example:
         >>> refuse_unwritable(Path("."))
@@ -202,14 +175,6 @@ a folder in it, for example report
 @contextmanager
 def explained(target: Path, own: Path | None = None) -> Iterator[None]:
     """Turn what goes wrong while ``target`` is written into one error that names it, with what to do.
-
-    Args:
-        target: a file or folder, as the user knows it.
-        own: where it is written meanwhile; None for ``target`` itself.
-
-    Raises:
-        WriteFailed: an error of the system about ``own``, or of a disk and about no file at all; or one of a library
-            that tells of a full disk in words of its own.
 
     Example:
         >>> with explained(Path("model")):
@@ -246,12 +211,7 @@ def _of_system(error: Exception) -> OSError | None:
 
 
 def remedy_of(error: OSError) -> str:
-    """What to do about an error of the operating system; empty where that is not known.
-
-    Example:
-        >>> remedy_of(OSError(errno.ENOSPC, "No space left on device"))
-        'Free some space there, or choose another place.'
-    """
+    """What to do about an error of the operating system; empty where that is not known."""
     return REMEDIES.get(error.errno or 0, "")
 
 

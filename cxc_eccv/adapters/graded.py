@@ -48,19 +48,7 @@ class GradedRankingModule(MetricModule):
         per_query: bool = False,
         **parameters: Any,  # noqa: ANN401 - the metric's own
     ) -> dict[str, Any]:
-        """Name to value, one for every combination of parameters; and the coverage, the share of judged pairs.
-
-        Args:
-            inputs: ``predictions``, Q lists of ranked gallery ids; ``references``, Q lists of judged ids; ``gains``, Q
-                lists of their gains.
-            gallery_size: items that a query ranks, one number or Q; None where unknown.
-            per_query: add the Q values behind each result, as ``<name>_per_query``.
-            **parameters: of the metric, ``k`` among them; a list gives one result for each of its values.
-
-        Raises:
-            RunTooShallow: a ranking holds fewer than K items, and not the whole gallery.
-            RunError, DataError, InvalidOption: bad rankings, judgments, options.
-        """
+        """Name to value, one for every combination of parameters; and the coverage, the share of judged pairs."""
         _check_gains(inputs)
         run = run_of(inputs["predictions"])
         sizes = gallery_sizes(gallery_size, run)

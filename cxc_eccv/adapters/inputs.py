@@ -23,14 +23,6 @@ Column = Callable[[str, Any], list[Any]]
 def checked_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
     """A batch as plain Python lists of equal length.
 
-    Args:
-        columns: name to check of every column the module has.
-        batch: name to values; None where the user gave nothing.
-
-    Raises:
-        MalformedRun: a column is missing, empty, of another length than the first, or of the wrong type.
-        UnknownName: the batch has a column that the module has not.
-
     Example:
         >>> checked_batch({"predictions": id_lists, "item_ids": ids}, {"predictions": [(3, 1)], "item_ids": [1]})
         {'predictions': [[3, 1]], 'item_ids': [1]}
@@ -61,37 +53,18 @@ def _size(name: str, values: Any) -> int:  # noqa: ANN401 - anything a user may 
 
 
 def id_lists(name: str, values: Any) -> list[list[int]]:  # noqa: ANN401 - lists, arrays, tensors
-    """One list of whole-number ids per query.
-
-    Raises:
-        MalformedRun: strings, floats, booleans, missing values.
-
-    Example:
-        >>> id_lists("predictions", np.array([[3, 1], [2, 3]]))
-        [[3, 1], [2, 3]]
-    """
+    """One list of whole-number ids per query."""
     return [whole_ids(row, f"{name}, row {place}").tolist() for place, row in enumerate(values)]
 
 
 def ids(name: str, values: ArrayLike) -> list[int]:
-    """Whole-number ids, one per row.
-
-    Raises:
-        MalformedRun: strings, floats, booleans, missing values.
-
-    Example:
-        >>> ids("item_ids", (7, 8))
-        [7, 8]
-    """
+    """Whole-number ids, one per row."""
     checked: list[int] = whole_ids(values, name).tolist()
     return checked
 
 
 def finite_numbers(name: str, values: ArrayLike) -> list[float]:
     """Finite real numbers, one per row.
-
-    Raises:
-        MalformedRun: NaN or infinite values, strings, booleans, missing values.
 
     Example:
         >>> finite_numbers("predictions", [0.5, float("nan")])
@@ -112,28 +85,12 @@ def finite_numbers(name: str, values: ArrayLike) -> list[float]:
 
 
 def number_lists(name: str, values: Any) -> list[list[float]]:  # noqa: ANN401 - lists, arrays, tensors
-    """One list of finite real numbers per query.
-
-    Raises:
-        MalformedRun: NaN or infinite values, strings, booleans, missing values.
-
-    Example:
-        >>> number_lists("gains", [[1, 0.5], [2]])
-        [[1.0, 0.5], [2.0]]
-    """
+    """One list of finite real numbers per query."""
     return [finite_numbers(f"{name}, row {place}", row) for place, row in enumerate(values)]
 
 
 def names(name: str, values: Any) -> list[str]:  # noqa: ANN401 - checked here
-    """Strings, one per row.
-
-    Raises:
-        MalformedRun: anything else.
-
-    Example:
-        >>> names("directions", ["i2t", "t2i"])
-        ['i2t', 't2i']
-    """
+    """Strings, one per row."""
     for place, value in enumerate(values):
         if not isinstance(value, str):
             raise MalformedRun(f"{name}, row {place} is {value!r}; need a string")

@@ -54,17 +54,13 @@ class MetricModule:
     def options(cls) -> dict[str, Any]:
         """Options of ``compute`` and their defaults: those of the metric, then those of its kind of module."""
         own = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
-        kind = [one for one in inspect.signature(cls.scores).parameters.values() if one.kind is one.KEYWORD_ONLY]
-        return {one.name: one.default for one in (*own, *kind)}
+        kind = inspect.signature(cls.scores).parameters.values()
+        own += [option for option in kind if option.kind is option.KEYWORD_ONLY]
+        return {option.name: option.default for option in own}
 
     @classmethod
     def scores(cls, inputs: Mapping[str, list[Any]], **options: Any) -> dict[str, Any]:  # noqa: ANN401 - per kind
-        """Name to value of the results.
-
-        Args:
-            inputs: column to values.
-            **options: of the metric and of this kind of module.
-        """
+        """Name to value of the results."""
         raise NotImplementedError
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:  # noqa: ANN401
@@ -130,9 +126,6 @@ class MetricModule:
 def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Every combination of parameters, where one that the metric's name carries may be a list of values.
 
-    Raises:
-        InvalidOption: an empty list.
-
     Example:
         >>> from cxc_eccv.metrics.recall_at_k import SPEC
         >>> list(variants(SPEC, {"k": [1, 5]}))
@@ -143,35 +136,17 @@ def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, An
 
 
 def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
-    """The result's name: the metric's, with the parameters that it carries.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> label(SPEC, {"k": 5})
-        'recall_at_5'
-    """
+    """The result's name: the metric's, with the parameters that it carries."""
     return spec.label(**{name: value for name, value in parameters.items() if name in spec.parameters})
 
 
 def aggregated(spec: Spec, values: FloatArray) -> float:
-    """One number from the values of all queries.
-
-    Example:
-        >>> from cxc_eccv.metrics.median_rank import SPEC
-        >>> aggregated(SPEC, np.array([1.0, 2.0, 9.0]))
-        2.0
-    """
+    """One number from the values of all queries."""
     return float(np.median(values) if spec.aggregate == "median" else values.mean())
 
 
 def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
-    """A result and, where asked for, the values behind it.
-
-    Example:
-        >>> from cxc_eccv.metrics.mrr import SPEC
-        >>> results_of(SPEC, "mrr", np.array([0.5, 1.0]), per_query=True)
-        {'mrr': 0.75, 'mrr_per_query': [0.5, 1.0]}
-    """
+    """A result and, where asked for, the values behind it."""
     return {name: aggregated(spec, values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
 
 

@@ -50,19 +50,7 @@ class PlausibleMatchModule(MetricModule):
     ) -> dict[str, Any]:
         """Name to value of the one result.
 
-        Args:
-            inputs: ``predictions``, Q lists of ranked gallery ids, and ``references``, Q lists of the items of the
-                query's own image: the captions of an image, the image of a caption.
-            categories: every gallery item to the ids of its image's categories; needed. Items without any are left out
-                of the rankings.
-            per_query: add the Q values behind the result.
-            **parameters: of the metric.
-
-        Raises:
-            RunTooShallow: a ranking ends before the number of plausible matches.
-            UnknownIds: an item that is not in ``categories``.
-            DataError: a query whose items have no categories, or not the same.
-            RunError, InvalidOption: bad rankings, categories, options.
+        Gallery items without any category are left out of the rankings; a query's items must have one and the same set.
         """
         run, sets = run_of(inputs["predictions"]), _sets(categories)
         rows = np.arange(len(inputs["references"]))

@@ -25,28 +25,12 @@ DIRECTION = "i2t"
 
 
 def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
-    """The rankings of queries 0 to Q - 1.
-
-    Args:
-        predictions: Q lists of gallery ids, best first, of any length, without the query itself.
-
-    Raises:
-        MalformedRun: no ranking, an empty one, ids that are not whole numbers, an id twice in a ranking.
-    """
+    """The rankings of queries 0 to Q - 1."""
     return RankingsRun({DIRECTION: RankedLists.of(dict(enumerate(predictions)), "predictions")})
 
 
 def judgments_of(inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray) -> Judgments:
     """The references of some queries, with their gains where there are any, in a gallery of all ids that are named.
-
-    Args:
-        inputs: ``references``, Q lists of ids, and possibly ``gains``, a number for each.
-        run: the rankings of all queries.
-        rows: (B,) queries.
-
-    Raises:
-        MalformedRun: ids that are not whole numbers.
-        DataError: a query without a reference, or with one twice.
 
     Example:
         >>> judgments = judgments_of({"references": [[20, 40], [30]]}, run_of([[30, 20], [10]]), np.array([0]))
@@ -61,16 +45,7 @@ def judgments_of(inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: In
 
 
 def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray | None:
-    """(Q,) items that each query ranks; None where unknown.
-
-    Args:
-        gallery_size: one number, or one per query.
-        run: the rankings.
-
-    Raises:
-        InvalidOption: not whole numbers of at least 1, or not one per query.
-        MalformedRun: a ranking is longer than the gallery.
-    """
+    """(Q,) items that each query ranks, from one number or one per query; None where unknown."""
     if gallery_size is None:
         return None
     stated, depths = np.asarray(gallery_size), run.lists[DIRECTION].depths
@@ -89,14 +64,6 @@ def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray 
 
 def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike | None = None) -> GivenRanks:
     """Ranks of the references, as far as the predictions tell them.
-
-    Args:
-        inputs: ``predictions``, Q lists of ranked gallery ids, and ``references``, Q lists of positive ids.
-        gallery_size: items that a query ranks, one number or Q; None where unknown, and then no ranking is complete
-            and a gallery counts as large as its ranking.
-
-    Raises:
-        MalformedRun, DataError, InvalidOption: as the functions above say.
 
     Example:
         >>> given = find_positives({"predictions": [[30, 10, 20], [10]], "references": [[20, 30], [30]]})

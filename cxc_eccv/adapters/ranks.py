@@ -41,18 +41,7 @@ class RankingModule(MetricModule):
         per_query: bool = False,
         **parameters: Any,  # noqa: ANN401 - the metric's own
     ) -> dict[str, Any]:
-        """Name to value, one for every combination of parameters.
-
-        Args:
-            inputs: ``predictions``, Q lists of ranked gallery ids, and ``references``, Q lists of positive ids.
-            gallery_size: items that a query ranks, one number or Q; None where unknown.
-            per_query: add the Q values behind each result, as ``<name>_per_query``.
-            **parameters: of the metric; a list gives one result for each of its values.
-
-        Raises:
-            RunTooShallow: a ranking ends before the metric can be computed.
-            RunError, DataError, InvalidOption: bad rankings, positives, options.
-        """
+        """Name to value, one for every combination of parameters."""
         given = find_positives(inputs, gallery_size)
         results: dict[str, Any] = {}
         for chosen in variants(cls.spec, parameters):
@@ -88,17 +77,7 @@ class BothDirectionsModule(MetricModule):
         gallery_size: ArrayLike | None = None,
         **parameters: Any,  # noqa: ANN401 - the metric's own
     ) -> dict[str, Any]:
-        """Name to value of the one result.
-
-        Args:
-            inputs: ``predictions``, ``references``, and ``directions``, each ``i2t`` or ``t2i``.
-            gallery_size: items that a query ranks, one number or one per row; None where unknown.
-            **parameters: of the metric.
-
-        Raises:
-            MalformedRun: a direction is missing or unknown.
-            RunTooShallow: a ranking ends before the metric can be computed.
-        """
+        """Name to value of the one result."""
         directions = np.array(inputs["directions"])
         if set(inputs["directions"]) != {"i2t", "t2i"}:
             found = ", ".join(sorted(set(inputs["directions"])))
@@ -140,16 +119,7 @@ class RatedPairsModule(MetricModule):
         per_sample: bool = False,
         **parameters: Any,  # noqa: ANN401 - the metric's own
     ) -> dict[str, Any]:
-        """Name to value; where the metric draws samples, their mean and standard deviation.
-
-        Args:
-            inputs: ``predictions``, ``references``, ``query_ids``, ``item_ids``, one of each per rated pair.
-            per_sample: add the correlation of each sample, as ``<name>_samples``.
-            **parameters: of the metric.
-
-        Raises:
-            MalformedRun, DataError, InvalidOption: what the metric refuses.
-        """
+        """Name to value; where the metric draws samples, their mean and standard deviation."""
         pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))
         values = cls.spec.function(pairs, np.array(inputs["predictions"]), **parameters)
         name = cls.spec.name

@@ -19,7 +19,8 @@
   pairs and other scores are one class each: what a run must hold for it, what is ranked or read for it, which rankings
   are too short for it, and what the metric makes of it. ``Spec.needs`` names it, and nothing else looks at that name.
 - :mod:`~cxc_eccv.evaluation.check` looks before the long pass, so that a user waits for no error.
-- :mod:`~cxc_eccv.evaluation.measure` gathers what the needs ask for, so that one product of embeddings serves all.
+- :func:`~cxc_eccv.evaluation.calls.measure` gathers what the needs ask for, so that one product of embeddings serves
+  all.
 - :mod:`~cxc_eccv.evaluation.score` turns each part into :class:`~cxc_eccv.evaluation.needs.Scored` numbers. The value
   of every query comes first: intervals, the per-query table and paired comparisons all start there. The draws of
   :mod:`~cxc_eccv.evaluation.intervals` depend on the seed and the number of images alone, so that samples of one metric

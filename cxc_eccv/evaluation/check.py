@@ -27,14 +27,9 @@ SWAP_SHARE = 0.5
 
 
 def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
-    """All that is wrong with a run, as far as it can be told before the long pass over its scores or rankings.
+    """All that is wrong with a run, as far as it can be told before the long pass.
 
-    Args:
-        run: the model's results.
-        parts: what would be measured.
-        library: the raw sources.
-        named: whether the tasks were named, so that one of which nothing can be computed is an error.
-        strict: whether the metrics were named, so that each must be computed.
+    A task that was named must be computable at all; of metrics that were named (``strict``) each must be.
     """
     needs = [need for part in parts for need in part.needs]
     missing = find_missing_ids(run, needs)
@@ -56,32 +51,12 @@ def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: boo
 
 
 def refuse_to_compute(task: str, reasons: Iterable[str]) -> RunTooShallow:
-    """The error of a task that was named and of which nothing can be computed.
-
-    Example:
-        >>> refuse_to_compute("coco_5k", ["its rankings are short", "its rankings are short"])
-        RunTooShallow('coco_5k cannot be computed: its rankings are short')
-    """
+    """The error of a task that was named and of which nothing can be computed."""
     return RunTooShallow(f"{task} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
 
 
 def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]:
-    """An error for each side, or direction of rankings, that lacks items.
-
-    Args:
-        run: the model's results.
-        needs: of everything computed.
-
-    Example:
-        >>> from cxc_eccv.evaluation.needs import Ranks
-        >>> from cxc_eccv.registry import task
-        >>> from cxc_eccv.types import Judgments
-        >>> run = RankingsRun.from_dicts(t2i={7: [1, 2]})
-        >>> qrels = Judgments.from_pairs([7, 8], [1, 2], [7, 8], [1, 2])
-        >>> print(*find_missing_ids(run, [Ranks(task("coco_5k"), "t2i", qrels, ())]))
-        t2i: lacks the rankings of 1 of 2 queries the task needs, the first: 8. Rank the gallery for these too, or \
-name the tasks whose queries the run has.
-    """
+    """An error for each side, or direction of rankings, that lacks items."""
     if isinstance(run, RankingsRun):
         queries: dict[str, list[IntArray]] = {}
         for need in needs:
@@ -108,21 +83,6 @@ def find_unknown_ids(
 
     Items of other splits are known, and so are captions beyond the fifth of their image. An error names the first
     ones, how many, and the remedy.
-
-    Args:
-        run: the model's results.
-        needs: of everything computed.
-        library: the raw sources.
-        collections: of the tasks.
-
-    Example:
-        >>> from cxc_eccv.evaluation.needs import Ranks
-        >>> from cxc_eccv.registry import task
-        >>> from cxc_eccv.types import Judgments
-        >>> need = Ranks(task("coco_5k"), "t2i", Judgments.from_pairs([7], [1, 2], [7], [1]), ())
-        >>> run = RankingsRun.from_dicts(t2i={7: [1, 2]})
-        >>> find_unknown_ids(run, [need], Library("sample"), [need.task.collection])
-        []
     """
     errors: list[CxcEccvError] = []
     for side in SIDES if needs else ():
@@ -138,16 +98,7 @@ def find_unknown_ids(
 
 
 def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
-    """(N,) distinct ids of a side that are queries or gallery items.
-
-    Example:
-        >>> from cxc_eccv.evaluation.needs import Ranks
-        >>> from cxc_eccv.registry import task
-        >>> from cxc_eccv.types import Judgments
-        >>> qrels = Judgments.from_pairs([7], [2, 1], [7], [1])
-        >>> collect_ids("images", [Ranks(task("coco_5k"), "t2i", qrels, ())]).tolist()
-        [1, 2]
-    """
+    """(N,) distinct ids of a side that are queries or gallery items."""
     ids = [np.empty(0, dtype=np.int64)]
     for need in needs:
         query_side, gallery_side = sides_of(need.direction)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow
@@ -68,12 +69,12 @@ class QueryValues:
     Attributes:
         ids: (Q,) int64.
         values: (Q,) float64.
-        best_ranks: (Q,) rank of the best positive, 0 where none was found; None where no positives are ranked.
+        best_ranks: (Q,) rank of the best positive, null where none was found; None where no positives are ranked.
     """
 
     ids: IntArray
     values: FloatArray
-    best_ranks: IntArray | None = None
+    best_ranks: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,28 +152,14 @@ class Need(Generic[Judged]):
         """Label of each metric that the mere lengths of rankings rule out, and the error that says where.
 
         Others may turn out to lack items too, once the rankings are read.
-
-        Args:
-            run: with all the queries.
         """
         return {}
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Take what the pass over the run gave.
-
-        Args:
-            run: that was ranked and read.
-            ranks: key to the ranks of ``judgments``.
-            similarity: ``cosine`` or ``dot`` of embeddings, else None.
-        """
+        """Take what the pass over the run gave."""
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """The numbers of one metric, their intervals apart.
-
-        Args:
-            variant: one of the metrics that is not among the errors.
-            settings: of the report.
-        """
+        """The numbers of one metric, their intervals apart."""
         raise NotImplementedError
 
     def aggregate(
@@ -184,15 +171,7 @@ class Need(Generic[Judged]):
         coverage: float | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> list[Scored]:
-        """The one number of a metric that has a value for each query: their mean or median.
-
-        Args:
-            variant: the metric.
-            queries: its values.
-            ties: queries that the tie rule touched.
-            coverage: share of judged among the needed pairs, or None where every pair is judged.
-            parameters: what the metric was called with, where that is more than the variant says.
-        """
+        """The one number of a metric that has a value for each query: their mean or median."""
         values = queries.values
         row = Result(
             self.task.name,
@@ -258,10 +237,9 @@ class Ranks(Need[Judgments]):
         """One number, with the best rank of every query."""
         ranks = self._ranks
         values = variant.spec.function(ranks, **variant.parameters)
-        best = np.where(np.diff(ranks.indptr) > 0, ranks.best, 0)
-        return self.aggregate(
-            variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
-        )
+        best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
+        queries = QueryValues(ranks.query_ids, values, best)
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
 
     def _find_unsettled(self, ranks: AnyRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
         """In folds (COCO 1K) only whole rankings settle anything: how many items of its fold one holds is chance."""
@@ -368,11 +346,7 @@ class TopItems(_FromRows[Judgments]):
         return spec.gains == task.gains
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number under the policy for pairs that nobody judged, where the metric has one.
-
-        Raises:
-            DataError: no query at all has a labelled pair, with ``leave_out``.
-        """
+        """One number under the policy for pairs that nobody judged, where the metric has one."""
         top, judgments, k = self._rows.result, self.judged, variant.parameters["k"]
         found = TopGains.of(top, judgments, k, variant.label)
         ties, coverage = _count_tied(top, found.gains), float(found.judged.mean())

@@ -36,19 +36,7 @@ def make_report(
     skipped: Mapping[str, str] | None = None,
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
-    """Score what was measured and report it.
-
-    Args:
-        parts: measured.
-        library: the raw sources the judgments came from.
-        split: of the judgments.
-        settings: seed, intervals, policies.
-        skipped: task or task/part to the reason why it is not among the parts.
-        **provenance: further entries of the provenance, for example ``model``.
-
-    Raises:
-        RunTooShallow: rankings end too early for a metric that was named.
-    """
+    """Score what was measured and report it."""
     _warn_of_ties(parts)
     for part in parts:
         if part.plan.strict and part.errors:
@@ -94,10 +82,6 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
 
     Raw files that are not the catalog's stand under ``modified`` of ``data``; without any there is no such entry.
 
-    Args:
-        library: the raw sources, after they were read.
-        **entries: further entries, for example ``run`` and ``seed``.
-
     Example:
         >>> provenance_of(Library("sample"), seed=0)["data"]["edition"]
         'sample'
@@ -120,10 +104,6 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
 def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
     """What a report says of the run: kind, file, hash, sizes, and how many of its items no task needed.
 
-    Args:
-        run: the model's results.
-        parts: everything computed.
-
     Example:
         >>> from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
@@ -142,16 +122,6 @@ def choose_similarity(
     run: Run, *, similarity: str | None, block_size: int | None = None, device: str | None = None
 ) -> dict[str, str | None]:
     """By which similarity a run is scored, and who said so; None for both where it is no matter of vectors.
-
-    Args:
-        run: the model's results.
-        similarity: what the caller asks for, or None.
-        block_size: likewise.
-        device: likewise.
-
-    Raises:
-        UnknownName: no such similarity.
-        InvalidOption: an option of embeddings, and the run has scores or rankings; or there is no such device.
 
     Example:
         >>> from cxc_eccv.types import Embeddings

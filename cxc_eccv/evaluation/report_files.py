@@ -85,13 +85,8 @@ PER_QUERY_SCHEMA = pa.schema(
 def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     """One row per metric and query, in the order of the report.
 
-    Args:
-        scored: numbers, of which those that aggregate over queries are taken.
-
-    Returns:
-        ``query_id``, ``task``, ``direction``, ``metric``, ``value``, ``best_rank`` (of the query's best positive; null
-        where none was found or no positives are ranked), ``cluster`` (the image behind the query, by which intervals
-        resample).
+    ``best_rank`` is that of the query's best positive, null where none was found or no positives are ranked;
+    ``cluster`` the image behind the query, by which intervals resample.
     """
     batches = [_make_rows(row, row.queries) for row in scored if row.queries is not None]
     return pa.Table.from_batches(batches, schema=PER_QUERY_SCHEMA)
@@ -99,15 +94,9 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
 
 def _make_rows(scored: Scored, queries: QueryValues) -> pa.RecordBatch:
     result, size = scored.result, queries.ids.size
-    best = np.zeros(size, dtype=np.int64) if queries.best_ranks is None else queries.best_ranks
+    best = pa.nulls(size, pa.int64()) if queries.best_ranks is None else queries.best_ranks
     names = [_repeat(name, size) for name in (result.task, result.direction, result.metric)]
-    columns = [
-        pa.array(queries.ids),
-        *names,
-        pa.array(queries.values),
-        pa.array(best, mask=best == 0),
-        pa.array(scored.images),
-    ]
+    columns = [pa.array(queries.ids), *names, pa.array(queries.values), best, pa.array(scored.images)]
     return pa.RecordBatch.from_arrays(columns, schema=PER_QUERY_SCHEMA)
 
 

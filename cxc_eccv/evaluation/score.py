@@ -32,11 +32,7 @@ class Scorer:
         self._draws = None if settings.level is None else Draws(settings.seed)
 
     def score(self, part: Part) -> list[Scored]:
-        """All metrics of one part that can be computed, in their order.
-
-        Args:
-            part: measured; what turns out not to be computable is among its errors then.
-        """
+        """All metrics of one part that can be computed, in their order."""
         rows = [
             row
             for variant, need in part.needs_of_variants
@@ -87,22 +83,7 @@ class Scorer:
 def images_behind(
     query_ids: IntArray, library: Library, split: str, direction: str, collection: Collection = COCO
 ) -> IntArray:
-    """(Q,) image id of each query: its own id, or that of the image a caption was written for.
-
-    Args:
-        query_ids: (Q,) ids of images or captions.
-        library: the raw sources.
-        split: where the captions are.
-        direction: decides whether queries are images (``i2t``, ``i2i``) or captions.
-        collection: whose images and captions they are.
-
-    Example:
-        >>> library = Library("sample")
-        >>> captions = library.captions("test")
-        >>> ids = captions["caption_id"].to_numpy()
-        >>> bool((images_behind(ids, library, "test", "t2i") == captions["image_id"].to_numpy()).all())
-        True
-    """
+    """(Q,) image id of each query: its own id, or that of the image a caption was written for."""
     if direction.startswith("i"):
         return query_ids
     content = collection.content(library, split)

@@ -73,20 +73,7 @@ class Part:
 def select(
     run: Run, wanted: str | Sequence[str], library: Library, split: str, metrics: Sequence[str] | None = None
 ) -> tuple[list[Part], dict[str, str], list[CxcEccvError]]:
-    """The computable parts, key to reason of those skipped, and why tasks that were named cannot be computed at all.
-
-    Args:
-        run: decides which directions can be ranked.
-        wanted: ``all``, or task names, each alone or with a part (``cxc/t2t``, ``cxc/sts``).
-        library: the raw sources.
-        split: ``validation`` or ``test``.
-        metrics: names, or None for each task's own.
-
-    Raises:
-        UnknownName: no such task, part or metric.
-        InvalidOption: a metric fits no task.
-        DataError: a raw file is malformed.
-    """
+    """The computable parts, key to reason of those skipped, and why tasks that were named cannot be computed at all."""
     selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
@@ -169,15 +156,7 @@ def _find_needs(run: Run, plan: Plan, part: str, library: Library, split: str) -
 
 
 def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
-    """The metrics that the user named, or the task's own.
-
-    Args:
-        own: the declaration.
-        metrics: names as in :func:`cxc_eccv.registry.metric_variants`, or None.
-
-    Raises:
-        UnknownName: no such metric.
-        NotApplicable: none of the metrics is defined for the task.
+    """The metrics that the user named, or the task's own. NotApplicable where none of them is defined for the task.
 
     Example:
         >>> plan = plan_of(task("cxc"), ["recall_at_k", "spearman_all_pairs"])
@@ -217,12 +196,6 @@ def collections_held(
 
     A run is about a collection when it holds more than half of its images, or of its captions where it has no images.
     One that is about none counts as one on COCO, so that the ids which COCO's tasks miss are named.
-
-    Args:
-        collections: which to look at, COCO among them.
-        run: the model's results.
-        library: the raw sources.
-        split: ``validation`` or ``test``.
 
     Example:
         >>> from cxc_eccv.runs import RankingsRun

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, check_whole
 
 __all__ = [
     "INTERVALS",
@@ -62,8 +62,7 @@ class Settings:
     per_query: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidOption(f"seed is {self.seed!r}, expected a whole number of at least 0")
+        check_whole("seed", self.seed, least=0)
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, as 0.95")
         if self.intervals not in INTERVALS:
@@ -86,24 +85,13 @@ class Settings:
 
 
 def check_split(split: str) -> None:
-    """Refuse a split that does not exist before any work is done.
-
-    Raises:
-        UnknownName: no such split.
-
-    Example:
-        >>> check_split("test")
-    """
+    """Refuse a split that does not exist before any work is done."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
 
 
 def policy_name(unjudged: Unjudged) -> str:
     """The policy's name, as results state it.
-
-    Raises:
-        UnknownName: no such policy.
-        InvalidOption: ``classifier`` by name alone.
 
     Example:
         >>> policy_name("leave_out"), policy_name(lambda query_ids, item_ids: query_ids > 0)
@@ -119,11 +107,7 @@ def policy_name(unjudged: Unjudged) -> str:
 
 
 def policy_of(unjudged: Unjudged) -> str | Classifier:
-    """The policy as the metric takes it: a table of labels becomes a classifier.
-
-    Raises:
-        DataError: a table without the columns ``image_id``, ``caption_id``, ``label``, or malformed.
-    """
+    """The policy as the metric takes it: a table of labels becomes a classifier."""
     return PredictedLabels(unjudged) if isinstance(unjudged, pa.Table) else unjudged
 
 
@@ -163,11 +147,7 @@ class PredictedLabels:
         self._labels = labels[order].astype(np.int64)
 
     def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
-        """(P,) labels of (P,) images with (P,) captions.
-
-        Raises:
-            DataError: the table lacks pairs; names the first and how many.
-        """
+        """(P,) labels of (P,) images with (P,) captions; DataError where the table lacks one."""
         wanted = np.stack([query_ids, item_ids], axis=1).astype(np.int64)
         every, places = np.unique(np.concatenate([self._pairs, wanted]), axis=0, return_inverse=True)
         row_of = np.full(len(every), -1)

@@ -1,7 +1,7 @@
 """Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, reports."""
 
 from cxc_eccv.types.embedded import Embeddings
-from cxc_eccv.types.ids import FloatArray, IntArray, positions_of
+from cxc_eccv.types.ids import FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.judged import DIRECTIONS, Judgments, RatedPairs
 from cxc_eccv.types.ranked import PositiveRanks, TopK
 from cxc_eccv.types.reported import Report, Result
@@ -17,5 +17,6 @@ __all__ = [
     "Report",
     "Result",
     "TopK",
+    "check_whole",
     "positions_of",
 ]
