@@ -1,11 +1,11 @@
-"""From a run and tasks to a report: five stages, each with a file of its own, called one after the other.
+"""From a run and tasks to a report: four stages, each with a file of its own, called one after the other.
 
 :func:`~cxc_eccv.evaluation.calls.evaluate` reads from top to bottom as the walk does::
 
     run, "cxc", metrics, split
       | select    tasks() and metrics() of the registry -> Part: one direction of one task, its Plan, its Needs
-      | check     errors, all at once: items the run lacks, items nobody knows, rankings that end too early
-      | measure   one pass of ranking.ranks_of_run; every Need learns what its metrics are computed from
+      | measure   errors, all at once: items the run lacks, items nobody knows, rankings that end too early;
+      |           then one pass of ranking.ranks_of_run: every Need learns what its metrics are computed from
       | score     Need.score: values of queries -> their mean or median; intervals: images drawn again and again
       | report    numbers over a whole task, reasons, provenance -> Report
     report.json
@@ -18,9 +18,8 @@
 - :mod:`~cxc_eccv.evaluation.needs` knows what metrics are computed from. Ranks, top items, plausible matches, rated
   pairs and other scores are one class each: what a run must hold for it, what is ranked or read for it, which rankings
   are too short for it, and what the metric makes of it. ``Spec.needs`` names it, and nothing else looks at that name.
-- :mod:`~cxc_eccv.evaluation.check` looks before the long pass, so that a user waits for no error.
-- :func:`~cxc_eccv.evaluation.calls.measure` gathers what the needs ask for, so that one product of embeddings serves
-  all.
+- :mod:`~cxc_eccv.evaluation.measure` looks for faults before the long pass, so that a user waits for no error, and
+  gathers what the needs ask for, so that one product of embeddings serves all.
 - :mod:`~cxc_eccv.evaluation.score` turns each part into :class:`~cxc_eccv.evaluation.needs.Scored` numbers. The value
   of every query comes first: intervals, the per-query table and paired comparisons all start there. The draws of
   :mod:`~cxc_eccv.evaluation.intervals` depend on the seed and the number of images alone, so that samples of one metric

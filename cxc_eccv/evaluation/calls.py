@@ -9,19 +9,17 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, raise_all
-from cxc_eccv.evaluation.check import find_faults, refuse_to_compute
+from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report
 from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
-from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, Report
 
-__all__ = ["evaluate", "evaluate_rankings", "measure", "report_of_ranks"]
+__all__ = ["evaluate", "evaluate_rankings", "report_of_ranks"]
 
 
 def evaluate(
@@ -108,19 +106,6 @@ def evaluate(
     report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring)
     _refuse_empty_tasks(report, tasks)
     return report
-
-
-def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
-    """Let every need of the parts learn from one pass over a run what its metrics are computed from."""
-    needs = [need for part in parts for need in part.needs]
-    judgments = {need.key: (need.direction, need.judgments) for need in needs if need.judgments is not None}
-    readers: dict[str, list[RowReader]] = {}
-    for need in needs:
-        if need.reader is not None:
-            readers.setdefault(need.direction, []).append(need.reader)
-    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, **options)
-    for need in needs:
-        need.learn(run, ranks, similarity)
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:

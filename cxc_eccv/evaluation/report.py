@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import cxc_eccv
-from cxc_eccv.evaluation.check import collect_ids
+from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, Scored
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.score import Scorer

@@ -6,8 +6,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
 from cxc_eccv.evaluation import calls as from_run
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.check import find_unknown_ids
-from cxc_eccv.evaluation.calls import measure
+from cxc_eccv.evaluation.measure import find_unknown_ids, measure
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.select import select
 from cxc_eccv.registry import task

@@ -1,4 +1,4 @@
-"""What is wrong with a run, found before anything is ranked: items it lacks, unknown items, rankings cut too short."""
+"""One pass over a run, in which all needs are met; and before it, what is wrong with the run: its items, its depths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 from cxc_eccv.errors import CxcEccvError, MissingIds, RunTooShallow, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.needs import Need
 from cxc_eccv.evaluation.select import Part
+from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import rows_of
+from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import SIDES, other_side, sides_of
@@ -20,10 +22,23 @@ from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.collection import Collection
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "refuse_to_compute"]
+__all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]
 
 NAMED = 3
 SWAP_SHARE = 0.5
+
+
+def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
+    """Let every need of the parts learn from one pass over a run what its metrics are computed from."""
+    needs = [need for part in parts for need in part.needs]
+    judgments = {need.key: (need.direction, need.judgments) for need in needs if need.judgments is not None}
+    readers: dict[str, list[RowReader]] = {}
+    for need in needs:
+        if need.reader is not None:
+            readers.setdefault(need.direction, []).append(need.reader)
+    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, **options)
+    for need in needs:
+        need.learn(run, ranks, similarity)
 
 
 def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
