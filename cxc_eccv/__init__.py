@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(HOMES[name]), name)
+    globals()[name] = value = getattr(importlib.import_module(HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:
