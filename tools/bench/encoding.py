@@ -118,7 +118,7 @@ def main() -> None:
     print(f"encode, MiniLM   {whole:7.2f} s  {tokens / whole:10,.0f} tokens/s  {whole / bare - 1:+.1%}")
     print(f"free, captions   {free_texts:7.2f} s  {free_texts / bare:6.1%} of MiniLM alone")
     print(
-        f"free, images     {free_images:7.2f} s  {free_images / bare:6.1%} of it; decoding and resizing alone {needed:.2f} s"
+        f"free, images     {free_images:7.2f} s  {free_images / bare:6.1%} of it; decoding and resizing {needed:.2f} s"
     )
 
 

@@ -1,15 +1,20 @@
 """Time and memory of exact ranks in a large gallery, as a ratio to the bare blocked product of the same process.
 
 The bare product multiplies as many float32 blocks, into one array and without reading, preparing or counting anything.
+With ``--file`` the gallery is memory-mapped, from a file that is written where it is missing. Under torchrun every
+process counts its share of the gallery, multiplies its share of the bare product, and the first one prints.
 
 Example:
     python tools/bench/large_gallery.py --full
+    python tools/bench/large_gallery.py --items 10000000 --queries 1000 --file gallery.npy
+    torchrun --nproc-per-node 2 tools/bench/large_gallery.py --items 10000000 --queries 1000 --file gallery.npy
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import resource
 import sys
 import time
@@ -20,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from cxc_eccv.types import Judgments
+    from cxc_eccv.types import Embeddings, Judgments, PositiveRanks
 
 FULL = {"queries": 5_000, "items": 1_000_000, "width": 256}
 SCALED = {"queries": 2_000, "items": 100_000, "width": 256}
@@ -36,32 +41,68 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float16", "float32"), default="float16", help="of the gallery in memory")
     parser.add_argument("--shards", type=int, default=1, help="counted one by one and added")
     parser.add_argument("--full", action="store_true", help="5,000 queries, 1,000,000 items")
+    parser.add_argument("--file", type=Path, help=".npy file of the gallery, to be memory-mapped")
     options = parser.parse_args()
     sizes = {name: getattr(options, name) or (FULL if options.full else SCALED)[name] for name in SCALED}
-    taken, peak = measured(sizes, options.positives, options.dtype, options.shards)
-    bare = bare_product(**sizes)
-    print(
-        f"{sizes['queries']} queries, {sizes['items']} items x {sizes['width']} {options.dtype}, "
-        f"{options.shards} shards: {taken:.2f} s, bare product {bare:.2f} s, ratio {taken / bare:.2f}, "
-        f"peak {peak:.0f} MB with the gallery"
-    )
+    rank, count = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    vectors = gallery_of(sizes, options.dtype, options.file, rank)
+    taken, peak = measure(sizes, vectors, options.positives, options.shards)
+    bare = bare_product(sizes["queries"], sizes["items"] // count, sizes["width"])
+    if rank == 0:
+        print(
+            f"{sizes['queries']} queries, {sizes['items']} items x {sizes['width']} {vectors.dtype}, "
+            f"{count} processes, {options.shards} shards: {taken:.2f} s, {1000 * taken / sizes['queries']:.2f} ms a query, bare product "
+            f"{bare:.2f} s, ratio {taken / bare:.2f}, peak {peak:.0f} MB with the gallery"
+        )
 
 
-def measured(sizes: dict[str, int], n_positives: int, dtype: str, n_shards: int) -> tuple[float, float]:
+def gallery_of(sizes: dict[str, int], dtype: str, path: Path | None, rank: int) -> NDArray[np.floating]:
+    """Random vectors in memory, or of a file; the first process writes it."""
+    if path is None:
+        return random_vectors(sizes["items"], sizes["width"], dtype)
+    if not path.exists() and rank == 0:
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            np.save(file, random_vectors(sizes["items"], sizes["width"], dtype))
+        part.replace(path)
+    while not path.exists():
+        time.sleep(1)
+    vectors: NDArray[np.floating] = np.load(path, mmap_mode="r")
+    return vectors
+
+
+def measure(
+    sizes: dict[str, int], vectors: NDArray[np.floating], n_positives: int, n_shards: int
+) -> tuple[float, float]:
     """Seconds, and the largest resident size of the process in MB."""
-    from cxc_eccv.ranking.large_gallery import LargeGallery
     from cxc_eccv.types import Embeddings
 
-    vectors = random_vectors(sizes["items"], sizes["width"], dtype)
     ids = np.arange(sizes["items"])
     queries = Embeddings(np.arange(sizes["queries"]), random_vectors(sizes["queries"], sizes["width"], "float32", 1))
     qrels = random_judgments(queries.ids, ids, n_positives)
-    wanted = np.unique(qrels.indices)
+    if "WORLD_SIZE" in os.environ:
+        import cxc_eccv.encoding  # noqa: F401 - with torch, before the clock starts
     start = time.perf_counter()
-    gallery = LargeGallery(queries, qrels, Embeddings(ids[wanted], vectors[wanted]))
-    counts = [gallery.count(ids[part], vectors[part]) for part in shards(sizes["items"], n_shards)]
-    gallery.ranks(sum(counts[1:], start=counts[0]))
+    rank_shards(queries, qrels, ids, vectors, n_shards)
     return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def rank_shards(
+    queries: Embeddings, qrels: Judgments, ids: NDArray[np.int64], vectors: NDArray[np.floating], n_shards: int
+) -> PositiveRanks:
+    """All ranks: on several processes together, each with one shard, or of all shards one after the other."""
+    from cxc_eccv.ranking.large_gallery import LargeGallery
+    from cxc_eccv.types import Embeddings
+
+    if "WORLD_SIZE" in os.environ:
+        from cxc_eccv.encoding import sharded_ranks
+
+        own = shards(ids.size, int(os.environ["WORLD_SIZE"]))[int(os.environ["RANK"])]
+        return sharded_ranks(queries, qrels, ids[own], vectors[own])
+    wanted = np.unique(qrels.indices)
+    gallery = LargeGallery(queries, qrels, Embeddings(ids[wanted], vectors[wanted]))
+    counts = [gallery.count(ids[part], vectors[part]) for part in shards(ids.size, n_shards)]
+    return gallery.ranks(sum(counts[1:], start=counts[0]))
 
 
 def random_vectors(count: int, width: int, dtype: str, seed: int = 0) -> NDArray[np.floating]:
