@@ -51,7 +51,8 @@ def main() -> None:
     if rank == 0:
         print(
             f"{sizes['queries']} queries, {sizes['items']} items x {sizes['width']} {vectors.dtype}, "
-            f"{count} processes, {options.shards} shards: {taken:.2f} s, {1000 * taken / sizes['queries']:.2f} ms a query, bare product "
+            f"{count} processes, {options.shards} shards: {taken:.2f} s, "
+            f"{1000 * taken / sizes['queries']:.2f} ms a query, bare product "
             f"{bare:.2f} s, ratio {taken / bare:.2f}, peak {peak:.0f} MB with the gallery"
         )
 
