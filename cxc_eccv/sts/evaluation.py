@@ -1,27 +1,39 @@
-"""From a text encoder to correlations on every STS task."""
+"""From a text encoder to correlations on every STS task: its cosines, and a classifier on top of its vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from scipy.stats import pearsonr, spearmanr
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs
-from cxc_eccv.sts.correlation import correlate, cosines
-from cxc_eccv.sts.relatedness import GradeClassifier, pair_features
 from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs, task_names, task_texts
 from cxc_eccv.types import Embeddings, FloatArray
 
 __all__ = ["Encoder", "FittedPerTask", "evaluate_sts"]
 
-Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
+Vectors = NDArray[np.float32]
+
+Encoder = Callable[[Sequence[str]], Vectors]
 """N texts to (N, D) vectors."""
+
+GRADES = {"stsb": (0, 5), "sick": (1, 5)}
+"""Task with a classifier to its lowest and highest grade."""
+
+PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+ITERATIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +47,6 @@ class FittedPerTask:
     """
 
     fit: Callable[[Sequence[str]], Encoder]
-
-
-GRADES = {"stsb": (0, 5), "sick": (1, 5)}
 
 
 def evaluate_sts(
@@ -74,11 +83,10 @@ def evaluate_sts(
     found: dict[str, list[Row]] = {}
     for task in task_names(tasks):
         own = encoder.fit(task_texts(library, task)) if isinstance(encoder, FittedPerTask) else encoder
-        found[task] = (
-            _by_subtask(own, library, task, confidence)
-            if task in SUBTASKS
-            else _supervised(own, library, task, confidence, classifier)
-        )
+        if task in SUBTASKS:
+            found[task] = _by_subtask(own, library, task, confidence)
+        else:
+            found[task] = _supervised(own, library, task, confidence, classifier)
     years = [row for task in SUBTASKS if task in found for row in found[task] if row.name in SUBTASKS[task]]
     if set(SUBTASKS) <= set(found):
         found["sts"] = _means(years)
@@ -90,47 +98,46 @@ def _by_subtask(encoder: Encoder, library: Library, task: str, confidence: float
     rows, predicted, scores = [], [], []
     for subtask in SUBTASKS[task]:
         pairs = subtask_pairs(library, task, subtask)
-        left, right = _encoded(encoder, pairs)
-        predicted.append(cosines(left, right))
+        predicted.append(cosines(*_encode(encoder, pairs)))
         scores.append(pairs.scores)
-        rows.append(Row.of(subtask, correlate(predicted[-1], scores[-1], confidence), pairs.unscored))
-    together = correlate(np.concatenate(predicted), np.concatenate(scores), confidence)
-    return [*rows, *_means(rows), Row.of("all", together, sum(row.unscored for row in rows))]
+        rows.append(correlate(subtask, predicted[-1], scores[-1], confidence, pairs.unscored))
+    unscored = sum(row.unscored for row in rows)
+    together = correlate("all", np.concatenate(predicted), np.concatenate(scores), confidence, unscored)
+    return [*rows, *_means(rows), together]
 
 
 def _means(rows: Sequence[Row]) -> list[Row]:
-    counts = np.array([row.pairs for row in rows], dtype=np.float64)
+    sizes = [row.pairs for row in rows]
     unscored = sum(row.unscored for row in rows)
-
-    def averaged(name: str, weights: FloatArray) -> Row:
+    means = []
+    for name, weights in (("mean", None), ("weighted_mean", sizes)):
         pearson, spearman = (
-            float(np.average([getattr(row, kind) for row in rows], weights=weights)) for kind in ("pearson", "spearman")
+            float(np.average(values, weights=weights))
+            for values in ([row.pearson for row in rows], [row.spearman for row in rows])
         )
-        return Row(name, pearson, spearman, int(counts.sum()), unscored=unscored)
-
-    return [averaged("mean", np.ones(len(rows))), averaged("weighted_mean", counts)]
+        means.append(Row(name, pearson, spearman, sum(sizes), unscored=unscored))
+    return means
 
 
 def _supervised(encoder: Encoder, library: Library, task: str, confidence: float, classifier: bool) -> list[Row]:
     train, dev, test = supervised_pairs(library, task)
-    tested = _encoded(encoder, test)
-    rows = [Row.of("cosine", correlate(cosines(*tested), test.scores, confidence))]
+    tested = _encode(encoder, test)
+    rows = [correlate("cosine", cosines(*tested), test.scores, confidence)]
     if classifier:
-        learnt, selecting = ((pair_features(*_encoded(encoder, part)), part.scores) for part in (train, dev))
+        learnt, selecting = ((pair_features(*_encode(encoder, part)), part.scores) for part in (train, dev))
         model = GradeClassifier.fit(learnt, selecting, *GRADES[task])
-        predicted = model.predict(pair_features(*tested))
-        rows.append(Row.of("classifier", correlate(predicted, test.scores, confidence)))
+        rows.append(correlate("classifier", model.predict(pair_features(*tested)), test.scores, confidence))
     return rows
 
 
-def _encoded(encoder: Encoder, pairs: SentencePairs) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _encode(encoder: Encoder, pairs: SentencePairs) -> tuple[Vectors, Vectors]:
     texts = pairs.left + pairs.right
     # Sentences recur; one vector each keeps equal texts equal.
-    places: Mapping[str, int] = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    given = np.asarray(encoder(list(places)))
-    if given.ndim != 2 or len(given) != len(places) or not np.isfinite(given).all():
-        raise MalformedRun(f"the encoder gave {given.shape} for {len(places)} texts; expected finite (N, D) vectors")
-    vectors = Embeddings(np.arange(len(places)), given).vectors
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    encoded = np.asarray(encoder(list(places)))
+    if encoded.ndim != 2 or len(encoded) != len(places) or not np.isfinite(encoded).all():
+        raise MalformedRun(f"the encoder gave {encoded.shape} for {len(places)} texts; expected finite (N, D) vectors")
+    vectors = Embeddings(np.arange(len(places)), encoded).vectors
     nowhere = np.flatnonzero(~vectors.any(axis=1))
     if nowhere.size:
         first = list(places)[nowhere[0]]
@@ -140,3 +147,144 @@ def _encoded(encoder: Encoder, pairs: SentencePairs) -> tuple[NDArray[np.float32
         )
     rows = vectors[[places[text] for text in texts]]
     return rows[: len(pairs.left)], rows[len(pairs.left) :]
+
+
+def cosines(left: Vectors, right: Vectors) -> FloatArray:
+    """(N,) cosine of each pair of rows, none of which is zero."""
+    a, b = left.astype(np.float64), right.astype(np.float64)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return np.asarray((a * b).sum(axis=1) / norms)
+
+
+def correlate(name: str, predicted: FloatArray, scores: FloatArray, confidence: float = 0.95, unscored: int = 0) -> Row:
+    """How well (N,) predictions of a model agree with (N,) scores of people.
+
+    Raises:
+        MalformedRun: predictions that are not finite, or all equal: they have no correlation.
+    """
+    if not np.isfinite(predicted).all():
+        raise MalformedRun("the model gave similarities that are NaN or infinite")
+    if np.ptp(predicted) == 0:
+        raise MalformedRun(
+            f"the model gave all {predicted.size} pairs the same similarity; a correlation needs several"
+        )
+    r = min(1.0, max(-1.0, float(pearsonr(predicted, scores).statistic)))
+    low, high = fisher_interval(r, predicted.size, confidence)
+    spearman = float(spearmanr(predicted, scores).statistic)
+    return Row(name, r, spearman, predicted.size, low, high, unscored)
+
+
+def fisher_interval(r: float, pairs: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Interval of a Pearson correlation over n pairs: ``tanh(atanh(r) -+ z / sqrt(n - 3))``.
+
+    References:
+        Fisher, On the probable error of a coefficient of correlation deduced from a small sample, Metron 1921.
+
+    Example:
+        >>> [round(bound, 3) for bound in fisher_interval(0.423, 750)]
+        [0.362, 0.48]
+    """
+    if pairs < 4 or not 0 < confidence < 1:
+        raise InvalidOption(f"an interval needs four pairs and a confidence in (0, 1); got {pairs} and {confidence}")
+    if abs(r) >= 1:
+        return r, r
+    half = NormalDist().inv_cdf(0.5 + confidence / 2) / math.sqrt(pairs - 3)
+    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+
+def pair_features(left: Vectors, right: Vectors) -> Vectors:
+    """(N, 2 D) ``|u - v|`` and ``u * v``, side by side."""
+    return np.concatenate([np.abs(left - right), left * right], axis=1, dtype=np.float32)
+
+
+def grade_distribution(scores: FloatArray, lowest: int, highest: int) -> FloatArray:
+    """(N, grades) probabilities over whole grades whose expected value is the score.
+
+    A score between two grades is shared between them: 3.6 is 0.4 of grade 3 and 0.6 of grade 4.
+
+    References:
+        Tai, Socher and Manning, Improved semantic representations from tree-structured long short-term memory
+        networks, ACL 2015, arXiv:1503.00075, equation 16.
+
+    Example:
+        >>> grade_distribution(np.array([3.6, 5.0]), 1, 5).round(2).tolist()
+        [[0.0, 0.0, 0.4, 0.6, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
+    """
+    grades = np.arange(lowest, highest + 1)
+    return np.asarray(np.clip(1 - np.abs(scores[:, None] - grades), 0, 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradeClassifier:
+    """Softmax over grades from a linear layer; the prediction is the expected grade.
+
+    SentEval trains the same layer by Adam on squared errors of the probabilities and stops early on the development
+    part. Here the layer minimises the cross-entropy to the same targets plus an L2 penalty, which has one minimum and
+    needs no seed; the penalty is the one with the highest Pearson correlation on the development part.
+
+    Attributes:
+        weights: (F + 1, grades), the last row the bias.
+        scales: (F,) root mean square of each feature block in training.
+        lowest: the lowest grade.
+        penalty: the one selected.
+
+    References:
+        Conneau and Kiela, SentEval: An evaluation toolkit for universal sentence representations, LREC 2018,
+        arXiv:1803.05449.
+    """
+
+    weights: FloatArray
+    scales: Vectors
+    lowest: int
+    penalty: float
+
+    @classmethod
+    def fit(
+        cls, train: tuple[Vectors, FloatArray], dev: tuple[Vectors, FloatArray], lowest: int, highest: int
+    ) -> GradeClassifier:
+        """Train on one part, select the penalty on another: each (N, F) of :func:`pair_features` and (N,) scores."""
+        scales = _block_scales(train[0])
+        inputs, targets = _with_bias(train[0] / scales), grade_distribution(train[1], lowest, highest)
+        weights = np.zeros((inputs.shape[1], targets.shape[1]))
+        found: list[tuple[float, GradeClassifier]] = []
+        for penalty in PENALTIES:  # from strong to weak, each starting where the one before ended
+            weights = _minimum(inputs, targets.astype(np.float32), penalty, weights)
+            model = cls(weights, scales, lowest, penalty)
+            found.append((_pearson(model.predict(dev[0]), dev[1]), model))
+        return max(found, key=lambda pair: pair[0])[1]
+
+    def predict(self, features: Vectors) -> FloatArray:
+        """(N,) expected grades."""
+        probabilities = softmax(_with_bias(features / self.scales) @ self.weights, axis=1)
+        return np.asarray(probabilities @ np.arange(self.lowest, self.lowest + probabilities.shape[1]))
+
+
+def _block_scales(features: Vectors) -> Vectors:
+    """One scale per block keeps the penalty meaning the same for any length of the vectors."""
+    halves = np.split(features, 2, axis=1)
+    return np.concatenate(
+        [np.full(half.shape[1], max(float(np.sqrt(np.mean(half**2))), 1e-12), dtype=np.float32) for half in halves]
+    )
+
+
+def _with_bias(features: Vectors) -> Vectors:
+    return np.concatenate([features, np.ones((len(features), 1), dtype=np.float32)], axis=1)
+
+
+def _minimum(inputs: Vectors, targets: Vectors, penalty: float, start: FloatArray) -> FloatArray:
+    def loss(flat: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        weights = flat.reshape(start.shape)
+        logs = log_softmax(inputs @ weights.astype(np.float32), axis=1)
+        gradient = inputs.T @ (np.exp(logs) - targets) / len(inputs)
+        decay = penalty * weights
+        decay[-1] = 0
+        value = -float((targets * logs).sum()) / len(inputs) + 0.5 * float((decay * weights).sum())
+        return value, (gradient + decay).ravel().astype(np.float64)
+
+    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
+    return np.asarray(found.x.reshape(start.shape))
+
+
+def _pearson(predicted: FloatArray, scores: FloatArray) -> float:
+    """-1 where the strongest penalty left all predictions equal."""
+    return float(pearsonr(predicted, scores).statistic) if np.ptp(predicted) > 0 else -1.0

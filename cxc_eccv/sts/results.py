@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cxc_eccv.shown import markdown_text
-from cxc_eccv.sts.correlation import Correlation
 
 __all__ = ["Row", "StsReport", "modified_lines", "table_rows", "to_json", "to_markdown"]
 
@@ -36,11 +35,6 @@ class Row:
     high: float | None = None
     unscored: int = 0
 
-    @classmethod
-    def of(cls, name: str, found: Correlation, unscored: int = 0) -> Row:
-        """The row of a correlation."""
-        return cls(name, found.pearson, found.spearman, found.pairs, found.low, found.high, unscored)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StsReport:
@@ -60,12 +54,7 @@ class StsReport:
 
 
 def title(task: str) -> str:
-    """A task's heading.
-
-    Example:
-        >>> title("sts2014"), title("sick")
-        ('STS 2014', 'SICK relatedness')
-    """
+    """A task's heading, as ``STS 2014``."""
     return TITLES.get(task, f"STS {task.removeprefix('sts')}")
 
 

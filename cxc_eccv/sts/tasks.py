@@ -11,7 +11,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 
-__all__ = ["SPLITS", "SUBTASKS", "TASKS", "joined", "subtask_pairs", "supervised_pairs", "task_names", "task_texts"]
+__all__ = ["SPLITS", "SUBTASKS", "TASKS", "subtask_pairs", "supervised_pairs", "task_names", "task_texts"]
 
 SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -33,15 +33,7 @@ TASKS = (*SUBTASKS, *SPLITS)
 
 
 def task_names(names: Iterable[str] | None) -> list[str]:
-    """The tasks asked for, each once; all by default.
-
-    Raises:
-        UnknownName: no such task.
-
-    Example:
-        >>> task_names(["sick", "sts2013", "sick"])
-        ['sick', 'sts2013']
-    """
+    """The tasks asked for, each once; all by default. Raises UnknownName."""
     wanted = list(dict.fromkeys(TASKS if names is None else names))
     for name in wanted:
         if name not in TASKS:
@@ -54,10 +46,10 @@ def subtask_pairs(library: Library, task: str, subtask: str) -> SentencePairs:
 
     MSRvid of 2012 comes from the STS Benchmark, which holds its 750 test pairs; the joined files lack it.
     """
-    if (task, subtask) == ("sts2012", "msrvid"):
-        splits = [library.read(name, read_stsb) for name in SPLITS["stsb"]]
-        return joined([split.of("MSRvid", "2012test") for split in splits])
-    return library.read(f"{task}_{subtask}", read_semeval)
+    if (task, subtask) != ("sts2012", "msrvid"):
+        return library.read(f"{task}_{subtask}", read_semeval)
+    parts = [library.read(name, read_stsb).of("MSRvid", "2012test") for name in SPLITS["stsb"]]
+    return SentencePairs(pa.concat_tables([part.table for part in parts]), sum(part.unscored for part in parts))
 
 
 def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, SentencePairs, SentencePairs]:
@@ -69,11 +61,5 @@ def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, Senten
 def task_texts(library: Library, task: str) -> list[str]:
     """The distinct sentences of a task, of all its subtasks or of all its splits, in the order of its files."""
     subtasks = SUBTASKS.get(task)
-    parts = [subtask_pairs(library, task, one) for one in subtasks] if subtasks else supervised_pairs(library, task)
+    parts = [subtask_pairs(library, task, name) for name in subtasks] if subtasks else supervised_pairs(library, task)
     return list(dict.fromkeys(text for part in parts for text in (*part.left, *part.right)))
-
-
-def joined(parts: Iterable[SentencePairs]) -> SentencePairs:
-    """All pairs of several parts."""
-    collected = list(parts)
-    return SentencePairs(pa.concat_tables([part.table for part in collected]), sum(part.unscored for part in collected))

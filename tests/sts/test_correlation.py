@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.sts import relatedness
-from cxc_eccv.sts.correlation import correlate, cosines, fisher_interval
-from cxc_eccv.sts.relatedness import GradeClassifier, grade_distribution, pair_features
+from cxc_eccv.sts import evaluation
+from cxc_eccv.sts.evaluation import (
+    GradeClassifier,
+    correlate,
+    cosines,
+    fisher_interval,
+    grade_distribution,
+    pair_features,
+)
 
 PRINTED = [(42.3, 5.7, 6.1, 750), (34.5, 12.0, 13.2, 189), (86.2, 0.7, 0.7, 4927), (88.2, 1.5, 1.7, 750)]
 """Table 5 of the paper: r, upper and lower part of its interval, pairs."""
@@ -42,7 +48,7 @@ def test_pearson_and_spearman_equal_loops():
     def ranks(values):
         return np.array([(values < one).sum() + (1 + (values == one).sum()) / 2 for one in values])
 
-    found = correlate(predicted, scores)
+    found = correlate("all", predicted, scores)
     assert found.pearson == pytest.approx(pearson(predicted, scores), abs=1e-12)
     assert found.spearman == pytest.approx(pearson(ranks(predicted), ranks(scores)), abs=1e-12)
     assert found.low < found.pearson < found.high
@@ -50,7 +56,7 @@ def test_pearson_and_spearman_equal_loops():
 
 
 def test_perfect_agreement_has_a_point_for_an_interval():
-    found = correlate(np.arange(5.0), 2 * np.arange(5.0))
+    found = correlate("all", np.arange(5.0), 2 * np.arange(5.0))
     assert found.low == found.pearson == found.high == pytest.approx(1)
 
 
@@ -61,7 +67,7 @@ def test_perfect_agreement_has_a_point_for_an_interval():
 )
 def test_no_number_without_a_correlation(predicted, words):
     with pytest.raises(MalformedRun, match=words):
-        correlate(predicted, np.arange(5.0))
+        correlate("all", predicted, np.arange(5.0))
 
 
 @pytest.mark.parametrize(("pairs", "confidence"), [(3, 0.95), (10, 1.0), (10, 0.0)])
@@ -95,7 +101,7 @@ def scored_pairs(count, seed):
 
 
 def test_the_classifier_finds_the_same_minimum_as_plain_descent(monkeypatch):
-    monkeypatch.setattr(relatedness, "PENALTIES", (1e-2,))  # with less, descent takes far too long
+    monkeypatch.setattr(evaluation, "PENALTIES", (1e-2,))  # with less, descent takes far too long
     train, dev = scored_pairs(120, 0), scored_pairs(60, 1)
     model = GradeClassifier.fit(train, dev, 1, 5)
     inputs = np.hstack([train[0] / model.scales, np.ones((120, 1))])
@@ -128,6 +134,6 @@ def test_the_length_of_the_vectors_does_not_matter():
 @pytest.mark.parametrize("best", range(5))
 def test_the_penalty_that_does_best_on_the_development_part_wins_wherever_it_stands(monkeypatch, best):
     qualities = iter([0.9 if place == best else 0.1 * place for place in range(5)])
-    monkeypatch.setattr(relatedness, "_pearson", lambda *_: next(qualities))
+    monkeypatch.setattr(evaluation, "_pearson", lambda *_: next(qualities))
     model = GradeClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1), 1, 5)
-    assert model.penalty == relatedness.PENALTIES[best]
+    assert model.penalty == evaluation.PENALTIES[best]
