@@ -7,8 +7,6 @@ from functools import partial
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["TASK"]
-
 TASK = Task(
     name="co_captions",
     title="co-captions",

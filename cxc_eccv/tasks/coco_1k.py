@@ -12,8 +12,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import IntArray, Judgments, positions_of
 
-__all__ = ["TASK"]
-
 IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
 
 
@@ -21,15 +19,11 @@ def _folded_links(library: Library, split: str, direction: str) -> Judgments:
     links = coco_links(library, split, direction)
     captions, images = _fold_orders(library, split)
     queries, gallery = (images, captions) if direction == "i2t" else (captions, images)
-    return replace(
-        links,
-        query_folds=_folds(links.query_ids, queries),
-        gallery_folds=_folds(links.gallery_ids, gallery),
+    query_folds, gallery_folds = (
+        positions_of(ids, order)[0] // (order.size // FOLDS)
+        for ids, order in ((links.query_ids, queries), (links.gallery_ids, gallery))
     )
-
-
-def _folds(ids: IntArray, order: IntArray) -> IntArray:
-    return positions_of(ids, order)[0] // (order.size // FOLDS)
+    return replace(links, query_folds=query_folds, gallery_folds=gallery_folds)
 
 
 def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:

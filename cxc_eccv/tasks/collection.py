@@ -33,8 +33,5 @@ FLICKR30K = Collection(
     "Flickr30k", Library.flickr30k, lambda library: library.flickr30k_splits, lambda library: library.has_flickr30k
 )
 FLICKR8K = Collection(
-    "Flickr8k",
-    Library.flickr8k_split,
-    lambda _: ("train", "validation", "test"),
-    lambda library: library.has_flickr8k,
+    "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
 )

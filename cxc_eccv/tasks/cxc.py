@@ -7,10 +7,7 @@ from functools import partial
 from cxc_eccv.judgments.graded import cxc_ratings, rated_pairs
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.tasks.task import Task
-
-__all__ = ["TASK"]
-
-DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
+from cxc_eccv.types import DIRECTIONS
 
 TASK = Task(
     name="cxc",

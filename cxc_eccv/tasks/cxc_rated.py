@@ -7,8 +7,6 @@ from functools import partial
 from cxc_eccv.judgments.qrels import cxc_rated
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["TASK"]
-
 TASK = Task(
     name="cxc_rated",
     title="CxC rated",

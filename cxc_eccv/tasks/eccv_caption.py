@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cxc_eccv.judgments.qrels import eccv_caption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import Judgments
 
-__all__ = ["TASK"]
 
-
-def _image_to_text(library: Library, split: str) -> Judgments:
-    return eccv_caption(library, "i2t")
-
-
-def _text_to_image(library: Library, split: str) -> Judgments:
-    return eccv_caption(library, "t2i")
+def _judgments(library: Library, _split: str, direction: str) -> Judgments:
+    return eccv_caption(library, direction)
 
 
 TASK = Task(
@@ -26,7 +22,7 @@ TASK = Task(
         "it judges are queries, and rank all captions and all images of the split. Each direction has its own "
         "judgments. Positive captions outside the gallery count towards R."
     ),
-    directions={"i2t": _image_to_text, "t2i": _text_to_image},
+    directions={direction: partial(_judgments, direction=direction) for direction in ("i2t", "t2i")},
     splits=("test",),
     metrics=("map_at_r", "r_precision", "recall_at_k"),
     main_metric="map_at_r",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cxc_eccv.judgments.graded import entailment_labels, label_conflicts
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["TASK"]
-
 TASK = Task(
     name="entailment",
     title="entailment",

@@ -8,8 +8,6 @@ from cxc_eccv.judgments.qrels import flickr30k_links
 from cxc_eccv.tasks.collection import FLICKR30K
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["TASK"]
-
 TASK = Task(
     name="flickr30k",
     title="Flickr30k",

@@ -8,8 +8,6 @@ from cxc_eccv.judgments.qrels import flickr8k_links
 from cxc_eccv.tasks.collection import FLICKR8K
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["TASK"]
-
 TASK = Task(
     name="flickr8k",
     title="Flickr8k",

@@ -7,8 +7,6 @@ from functools import partial
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["TASK"]
-
 TASK = Task(
     name="plausible_match",
     title="plausible match",
