@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.builders.cards.card import config_card
-from cxc_eccv.builders.cards.statistics import split_statistics
+from cxc_eccv.builders.cards import config_card
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, dataset_configs
+from cxc_eccv.builders.statistics import split_statistics
+from cxc_eccv.builders.writing.folder import SPLITS
 from cxc_eccv.builders.writing.manifest import provenance_of
 from cxc_eccv.builders.writing.shards import conform
-from cxc_eccv.builders.writing.splits import SPLITS
 from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.sources.library import Library

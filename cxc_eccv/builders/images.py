@@ -1,27 +1,91 @@
-"""Image columns for a loaded dataset, from its file names."""
+"""Image files of a folder: found by name, embedded into tables, or attached to a loaded dataset."""
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
 import datasets
+import pyarrow as pa
+from PIL import Image
 
-from cxc_eccv.builders.image_files import ImageFolder
-from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 
-__all__ = ["attach_images"]
+__all__ = ["ImageFolder", "attach_images", "embed_images"]
 
 AnyDataset = TypeVar(
-    "AnyDataset",
-    datasets.Dataset,
-    datasets.IterableDataset,
-    datasets.DatasetDict,
-    datasets.IterableDatasetDict,
+    "AnyDataset", datasets.Dataset, datasets.IterableDataset, datasets.DatasetDict, datasets.IterableDatasetDict
 )
 
 MISSING = ("error", "null", "drop")
+
+IMAGES_PER_GROUP = 100
+"""Rows in a Parquet row group with photographs, about 16 MB."""
+
+
+class ImageFolder:
+    """Files below an existing folder, found by name at any depth; links are followed."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise InvalidOption(f"{self.folder} is not a folder. Name the one that holds the images.")
+        self._places: dict[str, list[Path]] = {}
+        for path in _files_below(self.folder):
+            self._places.setdefault(path.name, []).append(path)
+
+    def find(self, file_name: str) -> Path | None:
+        """The file of that name, or None; one directly in the folder goes before those in subfolders."""
+        places = self._places.get(file_name, [])
+        direct = [path for path in places if path.parent == self.folder]
+        if len(places) > 1 and not direct:
+            raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Point at one of them.")
+        return next(iter(direct or places), None)
+
+    def read(self, file_name: str) -> dict[str, Any] | None:
+        """Bytes and name of an image, decoded once as a check; None where the file is missing."""
+        path = self.find(file_name)
+        if path is None:
+            return None
+        content = path.read_bytes()
+        try:
+            with Image.open(BytesIO(content)) as image:
+                image.load()
+        except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
+            raise MalformedSource(path, "", error, "a complete image; fetch the file again") from None
+        return {"bytes": content, "path": file_name}
+
+
+def embed_images(table: pa.Table, folder: ImageFolder, schema: pa.Schema) -> Iterator[pa.Table]:
+    """``table`` in slices of 100 rows with the images of its column ``file_name``; null where a file is missing.
+
+    The image column is the last field of ``schema``, whose others are those of ``table``.
+    """
+    with ThreadPoolExecutor() as threads:
+        for start in range(0, table.num_rows, IMAGES_PER_GROUP):
+            rows = table.slice(start, IMAGES_PER_GROUP)
+            images = list(threads.map(folder.read, rows["file_name"].to_pylist()))
+            column = pa.chunked_array([pa.array(images, schema.types[-1])])
+            yield pa.Table.from_arrays([*rows.columns, column], schema=schema)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    seen = set()
+    for place, subfolders, names in os.walk(folder, followlinks=True):
+        # A link may lead back up.
+        real = os.path.realpath(place)
+        if real in seen:
+            subfolders.clear()
+            continue
+        seen.add(real)
+        subfolders.sort()
+        for name in sorted(names):
+            yield Path(place) / name
 
 
 def attach_images(
@@ -58,14 +122,14 @@ def attach_images(
     """
     if missing not in MISSING:
         raise InvalidOption(f"missing={missing!r}: choose one of {', '.join(MISSING)}")
-    return _attached(dataset, ImageFolder(folder), column, missing)
+    return _attach(dataset, ImageFolder(folder), column, missing)
 
 
-def _attached(dataset: Any, files: ImageFolder, column: str, missing: str) -> Any:  # noqa: ANN401 - one of four kinds
+def _attach(dataset: Any, files: ImageFolder, column: str, missing: str) -> Any:  # noqa: ANN401 - one of four kinds
     if isinstance(dataset, datasets.DatasetDict | datasets.IterableDatasetDict):
-        return type(dataset)({split: _attached(part, files, column, missing) for split, part in dataset.items()})
+        return type(dataset)({split: _attach(part, files, column, missing) for split, part in dataset.items()})
     names = _name_columns(dataset.column_names, column)
-    attach = _attached_stream if isinstance(dataset, datasets.IterableDataset) else _attached_table
+    attach = _attach_to_stream if isinstance(dataset, datasets.IterableDataset) else _attach_to_table
     return attach(dataset, files, names, missing)
 
 
@@ -79,7 +143,7 @@ def _name_columns(columns: list[str], column: str) -> dict[str, str]:
     return names
 
 
-def _attached_table(
+def _attach_to_table(
     dataset: datasets.Dataset, files: ImageFolder, names: dict[str, str], missing: str
 ) -> datasets.Dataset:
     absent = {
@@ -102,7 +166,7 @@ def _attached_table(
     return dataset
 
 
-def _attached_stream(
+def _attach_to_stream(
     dataset: datasets.IterableDataset, files: ImageFolder, names: dict[str, str], missing: str
 ) -> datasets.IterableDataset:
     def complete(row: dict[str, Any]) -> bool:

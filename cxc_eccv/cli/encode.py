@@ -156,7 +156,7 @@ def _items(
 
 def _image_files(library: Any, split: str, folder: Path) -> list[tuple[int, Path]]:  # noqa: ANN401 - imported late
     """A file that is not there keeps its name, for the message."""
-    from cxc_eccv.builders.image_files import ImageFolder
+    from cxc_eccv.builders.images import ImageFolder
 
     table, files = library.images(split), ImageFolder(folder)
     pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)

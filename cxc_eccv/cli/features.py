@@ -64,7 +64,7 @@ def features(
 def _files(parts: list[str], folder: Path, data_dir: str | None, allow_modified: bool) -> list[tuple[int, Path]]:
     """A file that is not there keeps its name, for the message."""
     from cxc_eccv.baselines.caption_groups import part_images
-    from cxc_eccv.builders.image_files import ImageFolder
+    from cxc_eccv.builders.images import ImageFolder
     from cxc_eccv.errors import InvalidOption
     from cxc_eccv.sources.library import Library
 

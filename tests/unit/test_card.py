@@ -15,10 +15,10 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
 from markdown_it import MarkdownIt
 
-from cxc_eccv.builders.cards.card import config_card
-from cxc_eccv.builders.cards.markdown import cell
-from cxc_eccv.builders.cards.statistics import split_statistics
+from cxc_eccv.builders.cards import config_card
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
+from cxc_eccv.builders.markdown import cell
+from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.catalog import load_catalog

@@ -235,16 +235,15 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
 
 SLOW_BUILD = """
 import sys, time
-from cxc_eccv.builders.writing import splits
-from cxc_eccv.builders.writing.folder import build_folder
-write = splits.write_shards
+from cxc_eccv.builders.writing import folder
+write = folder.write_shards
 def slow(*arguments):
     written = write(*arguments)
     print("written", flush=True)
     time.sleep(60)
     return written
-splits.write_shards = slow
-build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
+folder.write_shards = slow
+folder.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
 """
 
 

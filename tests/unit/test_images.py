@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from cxc_eccv.builders.image_files import ImageFolder, embed_images
-from cxc_eccv.builders.images import attach_images
+from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.writing.shards import portable_schema
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 

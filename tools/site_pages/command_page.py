@@ -7,7 +7,7 @@ from typing import Any
 
 import typer.main
 
-from cxc_eccv.builders.cards.markdown import table
+from cxc_eccv.builders.markdown import table
 from cxc_eccv.cli import app
 from cxc_eccv.cli.help import split_help
 

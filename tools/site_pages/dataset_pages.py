@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.builders.cards.markdown import table
-from cxc_eccv.builders.cards.sections import citations, config_sections, licences, sources_of
+from cxc_eccv.builders.cards import citations, config_sections, licences, sources_of
 from cxc_eccv.builders.config import DatasetConfig, dataset_configs
+from cxc_eccv.builders.markdown import table
 from cxc_eccv.sources.catalog import load_catalog
 from site_pages.parts import GENERATED
 
@@ -41,13 +41,13 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
         GENERATED,
         f"# `{config.name}`",
         f"**{config.title}**",
-        *config_sections(config, config.features, splits, BUILT, "##"),
+        config_sections(config, config.features, splits, BUILT, "##"),
         "## Licences",
         licences(groups, catalog),
         "## Citations",
         citations(groups, catalog),
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
 def datasets_table(every: Mapping[str, Any]) -> str:

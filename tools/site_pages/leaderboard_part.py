@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.builders.cards.markdown import table
+from cxc_eccv.builders.markdown import table
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 
 __all__ = ["leaderboard_table"]

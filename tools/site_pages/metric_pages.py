@@ -5,7 +5,7 @@ from __future__ import annotations
 from metric_modules.described import ARXIV, Description
 
 from cxc_eccv import registry
-from cxc_eccv.builders.cards.markdown import table
+from cxc_eccv.builders.markdown import table
 from cxc_eccv.metrics.spec import Spec
 
 __all__ = ["metric_parts", "metrics_table"]

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 
 from cxc_eccv import errors
-from cxc_eccv.builders.cards.markdown import table
+from cxc_eccv.builders.markdown import table
 
 __all__ = ["error_table", "reference"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from metric_modules.described import ARXIV
 
 from cxc_eccv import registry
-from cxc_eccv.builders.cards.markdown import table
+from cxc_eccv.builders.markdown import table
 from cxc_eccv.tasks.task import Task
 
 __all__ = ["task_section", "tasks_table"]

@@ -13,7 +13,7 @@ from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.baselines.dual_encoder.gathering import process_count, process_rank
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.dual_encoder.processing import token_ids, tokenizer_of
-from cxc_eccv.builders.image_files import ImageFolder
+from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.encoding.towers import picture_mode
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing

@@ -36,7 +36,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 def _encoded(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
     # Only here: a file of features needs neither torch nor a folder.
-    from cxc_eccv.builders.image_files import ImageFolder
+    from cxc_eccv.builders.images import ImageFolder
     from cxc_eccv.encoding import encode
 
     assert inputs.images is not None  # noqa: S101 - checked by run

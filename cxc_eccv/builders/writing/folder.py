@@ -1,30 +1,42 @@
-"""Builds the Hub-ready folder: Parquet files, README card and manifest, swapped in at the end."""
+"""Builds the Hub-ready folder: Parquet files by config and split, README card and manifest, swapped in at the end.
+
+A split with all its configs is the unit of work, in this process or in others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+from tqdm import tqdm
 
 from cxc_eccv.builders.cards import folder_card
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.images import ImageFolder, embed_images
+from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
 from cxc_eccv.builders.writing.manifest import open_library, provenance_of, require_replaceable, write_manifest
-from cxc_eccv.builders.writing.splits import (
-    Outcome,
-    SplitJob,
-    absent_splits,
-    chosen_images,
-    chosen_splits,
-    require_images,
-    require_rows,
-    run_jobs,
-)
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.builders.writing.shards import conform, portable_schema, row_groups, write_shards
+from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["build_folder"]
+__all__ = ["SPLITS", "build_folder"]
+
+SPLITS = ("train", "restval", "validation", "test")
+
+Outcome = SplitSummary | NotBuilt
+Outcomes = tuple[list[Outcome], dict[str, str]]
+"""What came of every config and split, and catalog name to sha256 of every raw file read."""
 
 
 def build_folder(
@@ -79,30 +91,191 @@ def build_folder(
     if not overwrite:
         require_replaceable(target)
     chosen = select_configs(configs)
-    files = chosen_images(images, chosen)
+    files = _image_folder(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
-    wanted = chosen_splits(splits, library)
+    wanted = _choose_splits(splits, library)
     with replaced_folder(target, wait=0) as folder:
-        job = SplitJob("", tuple(chosen), options, folder, opening, files, progress)
-        outcomes, sources = run_jobs([job.of(split) for split in wanted], library, num_proc, progress)
-        outcomes += absent_splits(chosen, library.splits, options) if splits is None else []
-        require_rows(outcomes, [] if configs is None else chosen)
-        require_images(outcomes, files)
-        parts, not_built = _sorted(outcomes, chosen)
-        summary = BuildSummary(target, options, provenance_of(library, sources), parts, not_built)
+        build = partial(_build_split, chosen, options, folder, files, progress)
+        total = sum(split in config.splits for config in chosen for split in wanted)
+        with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
+            if num_proc == 1 or len(wanted) < 2:
+                outcomes, sources = _build_here(build, library, wanted, bar)
+            else:
+                outcomes, sources = _build_in_processes(build, opening, wanted, num_proc, bar)
+                sources = library.files_used() | sources
+        outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
+        _require_rows(outcomes, [] if configs is None else chosen)
+        _require_images(outcomes, files)
+        summary = BuildSummary(target, options, provenance_of(library, sources), *_sort(outcomes, chosen))
         folder_card(summary, library.catalog).save(folder / "README.md")
         _write_manifest(folder, summary)
     return summary
 
 
-def _sorted(
+def _image_folder(images: str | Path | None, configs: Sequence[DatasetConfig]) -> ImageFolder | None:
+    if images is None:
+        return None
+    if DEFAULT_CONFIG not in {config.name for config in configs}:
+        raise InvalidOption(f"images are embedded into config {DEFAULT_CONFIG!r}, which is not among those to build")
+    return ImageFolder(images)
+
+
+def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
+    """The splits to build, in their usual order; all at hand for None, and ``val`` stands for ``validation``."""
+    if wanted is None:
+        return list(library.splits)
+    names = ["validation" if split == "val" else split for split in wanted]
+    for name in names:
+        library.karpathy(name)  # raises where no split has this name, or the raw files at hand do not hold it
+    return [split for split in SPLITS if split in names]
+
+
+def _build_here(
+    build: Callable[[str, Library], Iterator[Outcome]], library: Library, splits: Sequence[str], bar: tqdm[Any]
+) -> Outcomes:
+    outcomes = []
+    for split in splits:
+        for outcome in build(split, library):
+            outcomes.append(outcome)
+            bar.update()
+    return outcomes, library.files_used()
+
+
+def _build_in_processes(
+    build: Callable[[str, Library], Iterator[Outcome]],
+    opening: Callable[[], Library],
+    splits: Sequence[str],
+    num_proc: int,
+    bar: tqdm[Any],
+) -> Outcomes:
+    # Not forked: a forked child may inherit a lock that a thread of Arrow holds.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(num_proc, len(splits)), mp_context=context) as pool:
+        futures = [pool.submit(_build_with_own_library, build, opening, split) for split in splits]
+        try:
+            for future in as_completed(futures):
+                bar.update(len(future.result()[0]))
+        except BrokenProcessPool:
+            raise InvalidOption(
+                f"num_proc={num_proc}: a process died. Either memory ran out, or a script calls build_folder outside "
+                'of `if __name__ == "__main__":`. One process (num_proc=1) needs neither.'
+            ) from None
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    results = [future.result() for future in futures]
+    files = {name: digest for _, used in results for name, digest in used.items()}
+    return [outcome for outcomes, _ in results for outcome in outcomes], files
+
+
+def _build_with_own_library(
+    build: Callable[[str, Library], Iterator[Outcome]], opening: Callable[[], Library], split: str
+) -> Outcomes:
+    library = opening()
+    return list(build(split, library)), library.files_used()
+
+
+def _build_split(
+    configs: Sequence[DatasetConfig],
+    options: BuildOptions,
+    folder: Path,
+    images: ImageFolder | None,
+    progress: bool,
+    split: str,
+    library: Library,
+) -> Iterator[Outcome]:
+    """Write the Parquet files of every config that can have this split, one after the other.
+
+    A config whose raw file is absent, or that has no row, is left out and said so; any other error ends the build.
+    """
+    for config in configs:
+        if split not in config.splits:
+            continue
+        try:
+            rows = config.rows(library, split, options)
+        except SourceMissing as error:
+            yield NotBuilt(config.name, split, "its raw files are not at hand", str(error))
+            continue
+        if rows.table.num_rows == 0:
+            yield NotBuilt(config.name, split, "no row")
+            continue
+        table = conform(rows.table, config.features, f"{config.name}/{split}")
+        statistics = split_statistics(table, split, rows.left_out)
+        own = folder / config.name
+        own.mkdir(exist_ok=True)
+        if images is not None and config.name == DEFAULT_CONFIG:
+            yield _write_with_images(config, split, table, statistics, own, images, progress)
+        else:
+            shards = write_shards(row_groups(table), own, split)
+            yield SplitSummary(config, split, config.features, shards, statistics)
+
+
+def _write_with_images(
+    config: DatasetConfig,
+    split: str,
+    table: pa.Table,
+    statistics: dict[str, object],
+    folder: Path,
+    images: ImageFolder,
+    progress: bool,
+) -> SplitSummary:
+    features = datasets.Features({**config.features, "image": datasets.Image()})
+    found = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
+    with tqdm(total=table.num_rows, desc=f"{split} images", unit="image", disable=not progress) as bar:
+
+        def counted() -> Iterator[pa.Table]:
+            for group in embed_images(table, images, portable_schema(features)):
+                yield group
+                bar.update(group.num_rows)
+
+        shards = write_shards(counted(), folder, split)
+    return SplitSummary(config, split, features, shards, statistics, found, table.num_rows - found)
+
+
+def _absent_splits(configs: Sequence[DatasetConfig], at_hand: Sequence[str], options: BuildOptions) -> list[Outcome]:
+    """The splits that configs could have and the raw files do not hold."""
+    why = f"it is in {load_catalog().entry('karpathy_coco').path}, which is not at hand"
+    folded = {"restval": "it is folded into train"} if options.restval_in_train else {}
+    return [
+        NotBuilt(config.name, split, folded.get(split, why))
+        for config in configs
+        for split in config.splits
+        if split not in at_hand
+    ]
+
+
+def _require_rows(outcomes: Sequence[Outcome], named: Sequence[DatasetConfig]) -> None:
+    """Refuse a build without any row, or without one of a config asked for by name."""
+    built = {outcome.config.name for outcome in outcomes if isinstance(outcome, SplitSummary)}
+    lacking = {config.name: config for config in named if config.name not in built}
+    for outcome in outcomes:
+        if isinstance(outcome, NotBuilt) and outcome.missing and (not built or outcome.config in lacking):
+            raise SourceMissing(outcome.missing)
+    for name, config in lacking.items():
+        raise InvalidOption(f"config {name!r} has no row in the chosen splits; it can have {', '.join(config.splits)}")
+    if not built:
+        raise InvalidOption("nothing to build: no config has a row in the chosen splits")
+
+
+def _require_images(outcomes: Sequence[Outcome], images: ImageFolder | None) -> None:
+    """Refuse a build with images that found none."""
+    parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
+    missing = sum(part.images_missing for part in parts)
+    if images is not None and missing and not any(part.images_found for part in parts):
+        raise SourceMissing(
+            f"none of the {missing} images was found in {images.folder.resolve()} or below it. "
+            "Files are looked for by their COCO 2014 names, as COCO_val2014_000000391895.jpg."
+        )
+
+
+def _sort(
     outcomes: list[Outcome], chosen: list[DatasetConfig]
 ) -> tuple[tuple[SplitSummary, ...], tuple[NotBuilt, ...]]:
+    """By config; splits come in their own order already, and sorting is stable."""
     order = [config.name for config in chosen]
     parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
     lost = [outcome for outcome in outcomes if isinstance(outcome, NotBuilt)]
-    # Splits come in their own order already, and sorting is stable.
     parts.sort(key=lambda part: order.index(part.config.name))
     lost.sort(key=lambda part: order.index(part.config))
     return tuple(parts), tuple(lost)

@@ -30,64 +30,28 @@ FORMAT = "cxc_eccv dataset folder 1"
 
 
 def sha256_of_file(path: Path) -> str:
-    """Hex sha256 of a file's bytes.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "empty"
-        >>> path.touch()
-        >>> sha256_of_file(path)[:8]
-        'e3b0c442'
-    """
+    """Hex sha256 of a file's bytes."""
     with path.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()
 
 
-def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str, str]) -> Path:
+def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str, str]) -> None:
     """Write ``manifest.json`` with ``content`` and the size and sha256 of every other file of ``folder``.
 
-    It holds neither times nor local paths, so building twice gives the same bytes.
-
-    Args:
-        folder: where to write.
-        content: what else it shall say.
-        hashes: sha256 of the files, as paths below ``folder``, that are known already.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "README.md").write_text("")
-        >>> manifest = json.loads(write_manifest(folder, {"edition": "sample"}, {}).read_text())
-        >>> manifest["edition"], manifest["files"]["README.md"]["bytes"]
-        ('sample', 0)
+    It holds neither times nor local paths, so building twice gives the same bytes. ``hashes`` are those of files, as
+    paths below ``folder``, that are known already.
     """
     files = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": hashes.get(name) or sha256_of_file(folder / name)}
         for name in sorted(_files(folder))
         if name != MANIFEST_NAME
     }
-    path = folder / MANIFEST_NAME
     text = json.dumps({"format": FORMAT, **content, "files": files}, indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
-    return path
+    (folder / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
 
 
 def require_replaceable(target: Path) -> None:
-    """Refuse to replace anything but an empty folder or an earlier build without foreign files.
-
-    Raises:
-        InvalidOption: ``target`` is a file, holds no manifest of ours, or holds files the manifest does not name.
-
-    Example:
-        >>> import tempfile
-        >>> target = Path(tempfile.mkdtemp())
-        >>> require_replaceable(target)
-        >>> _ = (target / "thesis.tex").write_text("...")
-        >>> require_replaceable(target)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        cxc_eccv.errors.InvalidOption: ... is not a folder this command built: it holds thesis.tex...
-    """
+    """Refuse to replace anything but an empty folder or an earlier build without foreign files."""
     if target.exists() and not target.is_dir():
         raise InvalidOption(f"{target} is a file. Name a folder to build.")
     built = _built_files(target)
@@ -116,40 +80,18 @@ def _built_files(target: Path) -> set[str]:
 
 
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:
-    """The raw sources, read the way ``options`` say.
-
-    Args:
-        data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
-        options: the user's choices.
-        progress: show download bars.
-
-    Example:
-        >>> open_library("sample", BuildOptions(restval_in_train=True)).splits
-        ('train', 'validation', 'test')
-    """
-    return Library(
-        data_dir,
-        allow_modified=options.allow_modified,
-        restval_in_train=options.restval_in_train,
-        progress=progress,
-    )
+    """The raw sources, read the way ``options`` say."""
+    allow, fold = options.allow_modified, options.restval_in_train
+    return Library(data_dir, allow_modified=allow, restval_in_train=fold, progress=progress)
 
 
 def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
-    """Edition, versions and hashes.
-
-    Args:
-        library: where the data comes from.
-        files: catalog name to sha256 of the raw files read, by ``library`` or by others like it.
-
-    Example:
-        >>> library = Library("sample")
-        >>> _ = library.splits
-        >>> provenance = provenance_of(library, library.files_used())
-        >>> provenance.edition, provenance.fingerprint == library.fingerprint()
-        ('sample', True)
-    """
-    sources = dict(sorted(files.items()))
-    fingerprint = fingerprint_files(sources)
-    modified = library.catalog.modified(sources)
-    return Provenance(library.edition, library.catalog.version, cxc_eccv.__version__, fingerprint, sources, modified)
+    """Edition, versions and hashes; ``files`` are catalog name to sha256 of what ``library`` or others like it read."""
+    return Provenance(
+        edition=library.edition,
+        data_version=library.catalog.version,
+        package_version=cxc_eccv.__version__,
+        fingerprint=fingerprint_files(files),
+        sources=dict(sorted(files.items())),
+        modified=library.catalog.modified(files),
+    )

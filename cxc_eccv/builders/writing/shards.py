@@ -31,11 +31,6 @@ def portable_schema(features: datasets.Features) -> pa.Schema:
 
     Releases from 4.0 name a list feature ``List``, which earlier ones do not know; all of them know the form
     ``[feature]``.
-
-    Example:
-        >>> schema = portable_schema(datasets.Features({"ids": [datasets.Value("int64")]}))
-        >>> json.loads(schema.metadata[b"huggingface"])["info"]["features"]["ids"]
-        [{'dtype': 'int64', '_type': 'Value'}]
     """
     described = {"info": {"features": _plain_lists(features.to_dict())}}
     schema: pa.Schema = features.arrow_schema.with_metadata({"huggingface": json.dumps(described)})
@@ -43,15 +38,10 @@ def portable_schema(features: datasets.Features) -> pa.Schema:
 
 
 def conform(table: pa.Table, features: datasets.Features, name: str) -> pa.Table:
-    """``table`` in one piece, with exactly the columns and types of ``features``.
+    """``table`` in one piece, with exactly the columns and types of ``features``; ``name`` says whose rows they are.
 
     Raises:
-        DataError: other columns, or values that do not fit; ``name`` says whose rows they are.
-
-    Example:
-        >>> features = datasets.Features({"n": datasets.Value("int64")})
-        >>> conform(pa.table({"n": pa.array([1], pa.int8())}), features, "demo/test")["n"].type
-        DataType(int64)
+        DataError: other columns, or values that do not fit.
     """
     if table.column_names != list(features):
         raise DataError(f"{name}: the rows have the columns {table.column_names}, the features {list(features)}")
@@ -75,19 +65,9 @@ def row_groups(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def write_shards(groups: Iterable[pa.Table], folder: Path, split: str, shard_bytes: int = SHARD_BYTES) -> Shards:
-    """Write ``<split>-00000-of-0000N.parquet`` files, each table of ``groups`` as one row group.
+    """Write ``<split>-00000-of-0000N.parquet`` files of ``shard_bytes`` uncompressed at most.
 
-    Args:
-        groups: at least one table, all of one schema.
-        folder: existing folder.
-        split: split name.
-        shard_bytes: uncompressed size of a file.
-
-    Example:
-        >>> import tempfile
-        >>> group = pa.table({"n": [1, 2, 3]})
-        >>> write_shards([group, group], Path(tempfile.mkdtemp()), "test", shard_bytes=30).files
-        ('test-00000-of-00002.parquet', 'test-00001-of-00002.parquet')
+    Each table of ``groups`` becomes one row group; there is at least one, and all have one schema.
     """
     parts: list[Path] = []
     writer, room, num_rows, num_bytes = None, 0, 0, 0

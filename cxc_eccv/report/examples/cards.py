@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from PIL import Image, ImageOps
 
-from cxc_eccv.builders.image_files import ImageFolder
+from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.report.wording import listed

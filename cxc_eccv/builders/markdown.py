@@ -1,43 +1,15 @@
-"""Markdown: tables, and texts out of data that shall stand in it as they are."""
+"""Markdown of tables and code blocks, from texts that were made safe to show by ``shown`` or are our own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cell", "code", "fenced", "table", "text"]
-
-SPECIAL = re.compile(r"([\\`*_\[\]~#$])")
-
-
-def text(value: object) -> str:
-    r"""A text that Markdown and HTML both show as it is, on one line. A bar is left to :func:`cell`.
-
-    Example:
-        >>> print(text("a_b\n<script>"))
-        a\_b &lt;script&gt;
-    """
-    marked = SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
-    return marked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def code(value: object) -> str:
-    """A text in a code span, which a backtick in it cannot end.
-
-    Example:
-        >>> code("a `b` c")
-        '`a  b  c`'
-    """
-    return f"`{' '.join(str(value).splitlines()).replace('`', ' ')}`"
+__all__ = ["cell", "fenced", "table"]
 
 
 def fenced(value: str, language: str) -> str:
-    """A code block, whose fence is longer than any within.
-
-    Example:
-        >>> fenced("x = 1", "python").splitlines()[0]
-        '```python'
-    """
+    """A code block, whose fence is longer than any within."""
     longest = max(map(len, re.findall("`+", value)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{value}\n{fence}"
@@ -63,7 +35,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def cell(value: object) -> str:
-    r"""One cell's text; a bar is escaped, None is empty.
+    r"""One cell's text; a bar is escaped where it is not yet, None is empty.
 
     Example:
         >>> cell(1234567), cell(2.5), cell(None), cell("a|b")
@@ -75,4 +47,4 @@ def cell(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    return re.sub(r"(?<!\\)\|", r"\|", str(value)).replace("\n", " ")

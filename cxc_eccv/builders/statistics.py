@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.builders.cards.markdown import table, text
+from cxc_eccv.builders.markdown import table
+from cxc_eccv.shown import markdown_text
 from cxc_eccv.types import FloatArray
 
-__all__ = ["GROUP_COLUMNS", "fields_table", "left_out_table", "split_statistics", "statistics_tables"]
+__all__ = ["fields_table", "left_out_table", "split_statistics", "statistics_tables"]
 
 GROUP_COLUMNS = ("direction", "sampling_method")
 """Columns whose values are told apart: averaging over them would mix unlike things."""
@@ -30,16 +31,8 @@ def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -
     A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
     and a histogram with bins one unit wide; a flag how often it is true; a short string or small integer how often
     each value occurs. A flag inside a list of records counts too, as ``positives.conflict``. Ids and free text are
-    left out, and so is a column that only repeats the split.
-
-    Args:
-        table: rows of one split, one chunk or several.
-        split: its name.
-        left_out: rule to the number of rows it left out; passed on.
-
-    Returns:
-        ``{"rows": int, "num_bytes": int, "left_out": {...}, "groups": {group: {"rows": int, "columns": {...}}}}``; the
-        group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
+    left out, and so is a column that only repeats the split. The group is the value of ``direction`` or
+    ``sampling_method``, or empty where the table has neither. ``left_out`` (rule to rows) is passed on.
 
     Example:
         >>> table = pa.table({"direction": ["i2t", "i2t", "t2i"], "positives": [[1], [1, 2, 3], [4]]})
@@ -102,29 +95,18 @@ def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str,
         known = rows[name].drop_null()
         if len(known) == 0:
             continue
-        if "." in name:
-            yield name, {"true": int(pc.sum(known).as_py())}
-            continue
-        kind = schema.field(name).type
+        kind = pa.bool_() if "." in name else schema.field(name).type
         if pa.types.is_list(kind):
-            yield name, _list_sizes(known)
+            sizes = known.to_numpy()
+            found = {"items": int(sizes.sum()), "min": int(sizes.min())}
+            yield name, found | {"median": float(np.median(sizes)), "max": int(sizes.max())}
         elif pa.types.is_floating(kind):
             yield name, _numbers(known.to_numpy())
         elif pa.types.is_boolean(kind):
-            yield name, {"true": pc.sum(known).as_py()}
+            yield name, {"true": int(pc.sum(known).as_py())}
         else:
             counts = {str(item["values"]): item["counts"] for item in pc.value_counts(known).to_pylist()}
             yield name, {"values": dict(sorted(counts.items()))}
-
-
-def _list_sizes(lengths: pa.ChunkedArray) -> dict[str, Any]:
-    sizes = lengths.to_numpy()
-    return {
-        "items": int(sizes.sum()),
-        "min": int(sizes.min()),
-        "median": float(np.median(sizes)),
-        "max": int(sizes.max()),
-    }
 
 
 def _numbers(values: FloatArray) -> dict[str, Any]:
@@ -139,37 +121,23 @@ def _numbers(values: FloatArray) -> dict[str, Any]:
 
 
 SplitStatistics = Mapping[str, Mapping[str, Any]]
-"""Split name to what ``card_statistics.split_statistics`` gives."""
+"""Split name to what :func:`split_statistics` gives."""
 
 
 def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:
-    """Name, type and meaning of every column.
-
-    Example:
-        >>> features = datasets.Features({"ids": [datasets.Value("int64")], "text": datasets.Value("string")})
-        >>> print(fields_table(features, {"ids": "COCO ids", "text": "the caption"}))
-        | field | type | meaning |
-        |---|---|---|
-        | `ids` | list of int64 | COCO ids |
-        | `text` | string | the caption |
-    """
-    rows = [(f"`{name}`", type_name(feature), fields[name]) for name, feature in features.items()]
+    """Name, type and meaning of every column."""
+    rows = [(f"`{name}`", _type_name(feature), fields[name]) for name, feature in features.items()]
     return table(["field", "type", "meaning"], rows)
 
 
-def type_name(feature: object) -> str:
-    """A feature's type in words.
-
-    Example:
-        >>> type_name({"id": datasets.Value("int64"), "texts": datasets.List(datasets.Value("string"))})
-        '{id: int64, texts: list of string}'
-    """
+def _type_name(feature: object) -> str:
+    """A feature's type in words, as ``{id: int64, texts: list of string}``."""
     if isinstance(feature, datasets.Value):
         return str(feature.dtype)
     if isinstance(feature, dict):
-        return "{" + ", ".join(f"{name}: {type_name(part)}" for name, part in feature.items()) + "}"
+        return "{" + ", ".join(f"{name}: {_type_name(part)}" for name, part in feature.items()) + "}"
     if isinstance(feature, datasets.List):
-        return f"list of {type_name(feature.feature)}"
+        return f"list of {_type_name(feature.feature)}"
     return type(feature).__name__.lower()
 
 
@@ -191,7 +159,7 @@ def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> s
     by = next((name for name in GROUP_COLUMNS if name in features), None)
     head = ["split"] if by is None else ["split", by]
     groups = [
-        ([split] if by is None else [split, text(group)], part)
+        ([split] if by is None else [split, markdown_text(group)], part)
         for split, statistics in splits.items()
         for group, part in statistics["groups"].items()
     ]
@@ -200,14 +168,7 @@ def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> s
 
 
 def left_out_table(splits: SplitStatistics) -> str:
-    """What a rule left out of every split; empty where nothing was.
-
-    Example:
-        >>> print(left_out_table({"test": {"left_out": {"images without any category": 48}}}))
-        | split | left out | number |
-        |---|---|---:|
-        | test | images without any category | 48 |
-    """
+    """What a rule left out of every split; empty where nothing was."""
     rows = [
         (split, rule, number) for split, statistics in splits.items() for rule, number in statistics["left_out"].items()
     ]
@@ -221,23 +182,13 @@ def _number_tables(head: list[str], groups: Groups) -> Iterator[str]:
     names = dict.fromkeys(name for _, part in groups for name, found in part["columns"].items() if "mean" in found)
     for name in names:
         found = [(place, part["columns"][name]) for place, part in groups if name in part["columns"]]
-        bins = sorted({one for _, column in found for one in column.get("histogram", {})}, key=_bin_start)
-        header = [*head, f"`{name}` known", "mean", "min", "max", *bins]
-        yield table(
-            header,
-            [
-                [*place, *(column[key] for key in ("known", "mean", "min", "max")), *_counts(column, bins)]
-                for place, column in found
-            ],
-        )
-
-
-def _counts(column: Mapping[str, Any], bins: list[str]) -> list[int]:
-    return [column.get("histogram", {}).get(one, 0) for one in bins]
-
-
-def _bin_start(name: str) -> int:
-    return int(name.split()[0])
+        spans = {span for _, column in found for span in column.get("histogram", {})}
+        bins = sorted(spans, key=lambda span: int(span.split()[0]))  # as "2 to 3"
+        rows = []
+        for place, column in found:
+            counts = [column.get("histogram", {}).get(span, 0) for span in bins]
+            rows.append([*place, *(column[key] for key in ("known", "mean", "min", "max")), *counts])
+        yield table([*head, f"`{name}` known", "mean", "min", "max", *bins], rows)
 
 
 def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
@@ -245,7 +196,7 @@ def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
     lists = [[*place, name, *found.values()] for place, name, found in cells if "items" in found]
     flags = [[*place, name, found["true"]] for place, name, found in cells if "true" in found]
     labels = [
-        [*place, name, ", ".join(f"{text(value)}: {number:,}" for value, number in found["values"].items())]
+        [*place, name, ", ".join(f"{markdown_text(value)}: {number:,}" for value, number in found["values"].items())]
         for place, name, found in cells
         if "values" in found
     ]

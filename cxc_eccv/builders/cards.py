@@ -1,0 +1,232 @@
+"""Cards: what a reader of a dataset repository sees, from the declarations and from what was computed of the data.
+
+Their text stands in ``templates``. The template that huggingface_hub ships asks a person to fill it in; ours are filled
+by declarations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import datasets
+from datasets.splits import SplitDict, SplitInfo
+from huggingface_hub import DatasetCard, DatasetCardData
+
+from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
+from cxc_eccv.builders.markdown import fenced, table
+from cxc_eccv.builders.statistics import fields_table, left_out_table, statistics_tables
+from cxc_eccv.builders.summary import BuildSummary, SplitSummary
+from cxc_eccv.shown import code_span, markdown_text
+from cxc_eccv.sources.catalog import OFFICIAL, Catalog
+
+__all__ = ["citations", "config_card", "config_sections", "folder_card", "licences", "sources_of"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+TITLE = "CxC, ECCV Caption and entailment labels"
+
+URL = ":/?#&=%~+,;@!$'*"
+"""What stays as it is in an address; a parenthesis would end the link."""
+
+IMAGE_FIELD = "the photograph, null where its file was not found"
+
+SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+    (100_000_000, "10M<n<100M"),
+)
+
+
+def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: Catalog) -> DatasetCard:
+    """The card of one config.
+
+    ``statistics`` holds ``edition``, ``data_version``, ``fingerprint`` and ``configs``: config name to split name to
+    what ``split_statistics`` gives; a config that is not in it gets a card without statistics.
+    """
+    splits = statistics["configs"].get(config.name, {})
+    sizes = {split: (found["rows"], found["num_bytes"]) for split, found in splits.items()}
+    groups = sources_of([config])
+    return DatasetCard.from_template(
+        _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
+        str(TEMPLATES / "config.md.jinja"),
+        config=config,
+        sections=config_sections(config, config.features, splits, "path/to/the/built/folder", "##"),
+        licences=licences(groups, catalog),
+        citations=citations(groups, catalog),
+        splits=list(splits),
+        edition=code_span(statistics["edition"]),
+        version=markdown_text(statistics["data_version"]),
+        fingerprint=statistics["fingerprint"],
+    )
+
+
+def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
+    """The card of a built folder: every config, and how the folder was made."""
+    provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
+    infos = [_built_info(parts) for parts in summary.configs.values()]
+    return DatasetCard.from_template(
+        _front_matter(TITLE, infos, provenance.modified),
+        str(TEMPLATES / "folder.md.jinja"),
+        table=table,
+        official=provenance.edition == OFFICIAL,
+        edition=code_span(provenance.edition),
+        version=markdown_text(provenance.data_version),
+        provenance=provenance,
+        options=summary.options,
+        modified=[
+            [code_span(cell) for cell in (name, hashes["expected"], hashes["found"])]
+            for name, hashes in provenance.modified.items()
+        ],
+        overview=_overview(summary),
+        configs=[(parts[0].config, _built_sections(parts)) for parts in summary.configs.values()],
+        images=[
+            (part.config.name, part.split, part.images_found, part.images_missing)
+            for part in summary.splits
+            if part.images_found + part.images_missing
+        ],
+        left_out=[(*place, number) for place, number in summary.left_out.items()],
+        not_built=[(part.config, part.split, part.reason) for part in summary.not_built],
+        licences=licences(groups, catalog, provenance.sources),
+        citations=citations(groups, catalog),
+    )
+
+
+def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
+    sizes = {part.split: (part.shards.num_rows, part.shards.num_bytes) for part in parts}
+    file_bytes = sum(part.shards.file_bytes for part in parts)
+    # datasets finds its cache of a local folder by the front matter alone: without a hash of the files it would serve
+    # other rows of equal size from an old cache.
+    content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
+    return _dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
+
+
+def _built_sections(parts: Sequence[SplitSummary]) -> str:
+    statistics = {part.split: part.statistics for part in parts}
+    return config_sections(parts[0].config, parts[0].features, statistics, "path/to/this/folder", "###")
+
+
+def _overview(summary: BuildSummary) -> str:
+    splits = list(dict.fromkeys(part.split for part in summary.splits))
+    rows = []
+    for name, parts in summary.configs.items():
+        n_rows = {part.split: part.shards.num_rows for part in parts}
+        rows.append((f"`{name}`", parts[0].config.title, *(n_rows.get(split) for split in splits)))
+    return table(["config", "what", *splits], rows)
+
+
+def _dataset_info(
+    name: str,
+    features: datasets.Features,
+    sizes: Mapping[str, tuple[int, int]],
+    file_bytes: int | None = None,
+    description: str = "",
+) -> dict[str, Any]:
+    """One config's entry in ``dataset_info``; ``sizes`` are split name to rows and bytes uncompressed."""
+    splits = SplitDict()
+    for split, (rows, num_bytes) in sizes.items():
+        splits.add(SplitInfo(split, num_bytes=num_bytes, num_examples=rows))
+    info = datasets.DatasetInfo(
+        features=features,
+        splits=splits or None,
+        download_size=file_bytes,
+        dataset_size=sum(num_bytes for _, num_bytes in sizes.values()) or None,
+    )
+    known: dict[str, Any] = {"config_name": name} | ({"description": description} if description else {})
+    return known | {key: value for key, value in info._to_yaml_dict().items() if value is not None}
+
+
+def _front_matter(
+    title: str, infos: Sequence[Mapping[str, Any]], modified: Mapping[str, Mapping[str, str]] | None = None
+) -> DatasetCardData:
+    """``configs`` with the files of every split, and ``dataset_info`` with features and sizes.
+
+    ``captions`` is the default config where it is there, else the first one. Without the features older releases of
+    ``datasets`` cannot read what newer ones write. Raw files that are not the catalog's make the entry
+    ``modified_data``, which is absent without any.
+    """
+    names = [info["config_name"] for info in infos]
+    default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
+    n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
+    changed = [{"file": name, **hashes} for name, hashes in (modified or {}).items()]
+    return DatasetCardData(
+        pretty_name=title,
+        language="en",
+        multilinguality="monolingual",
+        # Terms differ between the sources; the card lists them.
+        license="other",
+        license_name="terms-of-each-source",
+        annotations_creators=["crowdsourced", "machine-generated"],
+        language_creators="crowdsourced",
+        size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
+        task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
+        tags=["image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption"],
+        configs=[_files(info, info["config_name"] == default) for info in infos],
+        dataset_info=infos,
+        **({"modified_data": changed} if changed else {}),
+    )
+
+
+def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
+    name, splits = info["config_name"], [split["name"] for split in info.get("splits", ())]
+    entry: dict[str, Any] = {"config_name": name}
+    if splits:
+        entry["data_files"] = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in splits]
+    return entry | ({"default": True} if is_default else {})
+
+
+def config_sections(
+    config: DatasetConfig, features: datasets.Features, splits: Mapping[str, Mapping[str, Any]], path: str, level: str
+) -> str:
+    """What, how collected, fields, statistics, defects and example of one config, as Markdown.
+
+    Args:
+        config: the declaration.
+        features: its columns, and the image column where there is one.
+        splits: split name to statistics; empty where none were computed.
+        path: what the example loads.
+        level: prefix of the headings, as ``##``.
+    """
+    described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
+    blocks = [config.description, f"{level} How it was collected", config.collection]
+    blocks += [f"{level} Fields", fields_table(features, described), f"{level} Statistics"]
+    if splits:
+        blocks += [statistics_tables(features, splits), left_out_table(splits)]
+    else:
+        blocks.append("None were computed: its raw files were not at hand.")
+    if config.defects:
+        blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
+    split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
+    load = f'from datasets import load_dataset\n\ndataset = load_dataset("{path}", "{config.name}", split="{split}")'
+    blocks += [f"{level} Example", fenced(f"{load}\n{textwrap.dedent(config.example)}", "python")]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
+    """Names of the catalog groups the configs draw on, each once, in the order of first use."""
+    return list(dict.fromkeys(name for config in configs for name in config.sources))
+
+
+def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
+    """Terms of every source as a table; with the names of the raw files ``used``, the files' own terms where read."""
+    names = set(used or ())
+    rows = []
+    for name in groups:
+        group = catalog.group(name)
+        read = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
+        terms = "; ".join(dict.fromkeys(read or [group.licence]))
+        rows.append((f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL)})", markdown_text(terms)))
+    return table(["source", "terms"], rows)
+
+
+def citations(groups: Iterable[str], catalog: Catalog) -> str:
+    """BibTeX of every paper the groups name, each once, as a code block."""
+    keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
+    return fenced("\n\n".join(catalog.citations[key].strip() for key in keys), "bibtex")
