@@ -187,12 +187,8 @@ def config_sections(
 ) -> str:
     """What, how collected, fields, statistics, defects and example of one config, as Markdown.
 
-    Args:
-        config: the declaration.
-        features: its columns, and the image column where there is one.
-        splits: split name to statistics; empty where none were computed.
-        path: what the example loads.
-        level: prefix of the headings, as ``##``.
+    ``features`` may have an image column besides; ``splits`` are split name to statistics, empty where none were
+    computed; the example loads ``path``; ``level`` is the prefix of the headings, as ``##``.
     """
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, f"{level} How it was collected", config.collection]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import declared
 from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.sources.library import Library
 
 __all__ = ["DEFAULT_CONFIG", "BuildOptions", "DatasetConfig", "Rows", "dataset_configs", "select_configs"]
@@ -35,6 +36,11 @@ class BuildOptions:
     sits: float = 3.0
     restval_in_train: bool = False
     allow_modified: bool = False
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The lowest positive ratings, as judgments take them."""
+        return Thresholds(sts=self.sts, sis=self.sis, sits=self.sits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,46 +97,22 @@ def dataset_configs() -> Mapping[str, DatasetConfig]:
 
     Raises:
         DataError: a config whose features and fields differ.
-        ImportError: a CONFIG that is none, or has another name than its file.
-
-    Example:
-        >>> next(iter(dataset_configs()))
-        'captions'
     """
     found = declared(importlib.import_module("cxc_eccv.builders.configs"), "CONFIG", DatasetConfig)
-    for config in found.values():
-        _check_fields(config)
+    for name, config in found.items():
+        undescribed = sorted(set(config.features) ^ set(config.fields))
+        if undescribed:
+            raise DataError(f"config {name!r}: features and fields must name the same columns, not so {undescribed}")
     return MappingProxyType({DEFAULT_CONFIG: found[DEFAULT_CONFIG], **found})
 
 
 def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[DatasetConfig]:
-    """The configs of these names, each once; all of them for None.
-
-    Args:
-        wanted: names, or declarations of your own.
-
-    Raises:
-        UnknownName: no config has this name; the message suggests the nearest.
-
-    Example:
-        >>> [config.name for config in select_configs(["sts", "sts"])]
-        ['sts']
-    """
-    if wanted is None:
-        return list(dataset_configs().values())
-    chosen = [item if isinstance(item, DatasetConfig) else _named(item) for item in wanted]
-    return list({config.name: config for config in chosen}.values())
-
-
-def _named(name: str) -> DatasetConfig:
-    if name not in dataset_configs():
-        raise UnknownName("config", name, dataset_configs())
-    return dataset_configs()[name]
-
-
-def _check_fields(config: DatasetConfig) -> None:
-    undescribed = set(config.features) ^ set(config.fields)
-    if undescribed:
-        raise DataError(
-            f"config {config.name!r}: features and fields must name the same columns, not so {sorted(undescribed)}"
-        )
+    """The configs of these names, or these declarations, each once; all that are declared for None."""
+    known = dataset_configs()
+    chosen = {}
+    for item in known.values() if wanted is None else wanted:
+        if isinstance(item, str) and item not in known:
+            raise UnknownName("config", item, known)
+        config = known[item] if isinstance(item, str) else item
+        chosen[config.name] = config
+    return list(chosen.values())

@@ -89,11 +89,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def attach_images(
-    dataset: AnyDataset,
-    folder: str | Path,
-    column: str = "image",
-    *,
-    missing: str = "error",
+    dataset: AnyDataset, folder: str | Path, column: str = "image", *, missing: str = "error"
 ) -> AnyDataset:
     """Add a ``datasets.Image`` column for every column of file names.
 

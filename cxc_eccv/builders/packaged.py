@@ -22,27 +22,19 @@ from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import catalog_of, locate, sha256_of
 from cxc_eccv.sources.library import Library
 
-__all__ = ["CxcEccv", "CxcEccvConfig", "cache_key", "load", "modified_at_hand"]
+__all__ = ["CxcEccv", "CxcEccvConfig", "cache_key", "load"]
 
 DATA_VERSION = load_catalog().version
 
 
 @dataclass
 class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is untyped
-    """A config and the user's choices.
-
-    Attributes:
-        options: conflict policy and rating thresholds, among others.
-    """
+    """A config and the user's choices: ``options`` are conflict policy and rating thresholds, among others."""
 
     options: BuildOptions = field(default_factory=BuildOptions)
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
-        """Name of the cache folder: it differs whenever the raw files, the options or the code do.
-
-        Raises:
-            InvalidOption: other features than the declared ones were asked for.
-        """
+        """Name of the cache folder: it differs whenever the raw files, the options or the code do."""
         if custom_features is not None:
             raise InvalidOption(f"the features of config {self.name!r} are fixed; cast the loaded dataset instead")
         return f"{self.name}-{cache_key(dataset_configs()[self.name], self.data_dir, self.options)[:16]}"
@@ -92,22 +84,15 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
 
     def splits_at_hand(self) -> list[str]:
         """Splits that the config can have and the raw files hold."""
-        return [split for split in self._declared.splits if split in self._opened.splits]
-
-    def require_split(self, split: str) -> None:
-        """Make sure that the raw files hold a split.
-
-        Raises:
-            DataError: they do not; says which file does, and where that is from.
-        """
-        self._opened.karpathy(split)
+        return [split for split in self._declared.splits if split in self.library.splits]
 
     @property
     def _declared(self) -> DatasetConfig:
         return dataset_configs()[self.config.name]
 
     @property
-    def _opened(self) -> Library:
+    def library(self) -> Library:
+        """The raw sources, opened once in each process."""
         if self._library is None:
             self._library = open_library(self.config.data_dir, self.config.options)
         return self._library
@@ -115,19 +100,20 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
     def _info(self) -> datasets.DatasetInfo:
         description = self._declared.description
         if self.config.options.allow_modified:
-            for name, hashes in modified_at_hand(self._declared, self.config.data_dir).items():
+            present = {
+                name: digest for name, digest in _digests(self._declared, self.config.data_dir).items() if digest
+            }
+            for name, hashes in catalog_of(self.config.data_dir).modified(present).items():
                 description += f"\n\nModified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}."
         return datasets.DatasetInfo(description=description, features=self._declared.features)
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        splits = self.splits_at_hand()
-        if not dl_manager.is_streaming:
-            splits = self._splits_with_rows(splits)
+        splits = self.splits_at_hand() if dl_manager.is_streaming else self._splits_with_rows()
         return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits]
 
-    def _splits_with_rows(self, splits: list[str]) -> list[str]:
-        reasons = {}
-        for split in splits:
+    def _splits_with_rows(self) -> list[str]:
+        kept, reasons = [], {}
+        for split in self.splits_at_hand():
             try:
                 self._tables[split] = self._table(split)
             except SourceMissing as error:
@@ -135,7 +121,8 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
                 continue
             if self._tables[split].num_rows == 0:
                 reasons[split] = "no row"
-        kept = [split for split in splits if split not in reasons]
+            else:
+                kept.append(split)
         if not kept:
             raise SourceMissing(
                 "\n".join(f"{self.config.name}/{split}: {reason}" for split, reason in reasons.items())
@@ -146,7 +133,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         return kept
 
     def _table(self, split: str) -> pa.Table:
-        rows = self._declared.rows(self._opened, split, self.config.options)
+        rows = self._declared.rows(self.library, split, self.config.options)
         return conform(rows.table, self._declared.features, f"{self.config.name}/{split}")
 
     def _generate_tables(self, split: str) -> Iterator[tuple[int, pa.Table]]:
@@ -200,30 +187,27 @@ def load(
         data_dir=None if data_dir is None else str(data_dir),
         options=options,
     )
-    wanted = None if split is None else _known(split, builder)
+    wanted = None if split is None else _spell_out(split, builder)
     if streaming:
-        dataset = _streamed(builder, wanted)
+        try:
+            dataset = builder.as_streaming_dataset(wanted)
+        except ValueError as error:
+            remedy = "Name one split, or load all."
+            raise InvalidOption(f"split {wanted!r} cannot be streamed ({error}). {remedy}") from None
     else:
         builder.download_and_prepare()
         dataset = builder.as_dataset(wanted)
     return dataset if images is None else attach_images(dataset, images, missing=missing_images)
 
 
-def _streamed(builder: CxcEccv, split: str | None) -> datasets.IterableDataset | datasets.IterableDatasetDict:
-    try:
-        return builder.as_streaming_dataset(split)
-    except ValueError as error:
-        raise InvalidOption(f"split {split!r} cannot be streamed ({error}). Name one split, or load all.") from None
-
-
-def _known(split: str, builder: CxcEccv) -> str:
+def _spell_out(split: str, builder: CxcEccv) -> str:
     """``split`` with ``val`` spelled out, every name in it checked."""
     parts, known = [], builder.splits_at_hand()
     for part in str(split).split("+"):
         name, bracket, rest = part.strip().partition("[")
         name = "validation" if name == "val" else name
         if name in dataset_configs()[builder.config.name].splits:
-            builder.require_split(name)
+            builder.library.karpathy(name)  # raises where the raw files do not hold it
         elif name != "all":
             raise UnknownName("split", name, known)
         parts.append(name + bracket + rest)
@@ -239,33 +223,11 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
 
     It covers the content of every raw file at hand among the sources of the config, which of them are absent, the
     edition and version of the data, the options, and the code of this package that makes the rows.
-
-    Example:
-        >>> from cxc_eccv.builders.config import dataset_configs
-        >>> config = dataset_configs()["sts"]
-        >>> keys = [cache_key(config, "sample", BuildOptions(sts=lowest)) for lowest in (3.0, 3.0, 4.0)]
-        >>> keys[0] == keys[1], keys[1] == keys[2]
-        (True, False)
     """
     catalog = catalog_of(data_dir)
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(asdict(options).items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
-
-
-def modified_at_hand(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, dict[str, str]]:
-    """The raw files at hand, among the sources of the config, that are not the catalog's.
-
-    Returns:
-        Catalog name to ``expected`` and ``found``, both sha256.
-
-    Example:
-        >>> from cxc_eccv.builders.config import dataset_configs
-        >>> modified_at_hand(dataset_configs()["sts"], "sample")
-        {}
-    """
-    present = {name: digest for name, digest in _digests(config, data_dir).items() if digest is not None}
-    return catalog_of(data_dir).modified(present)
 
 
 def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, str | None]:

@@ -142,20 +142,7 @@ def _type_name(feature: object) -> str:
 
 
 def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> str:
-    """Rows per split, then ratings, list sizes, flags and labels; a row per split and group.
-
-    Example:
-        >>> column = {"known": 2, "mean": 2.5, "min": 1.0, "max": 4.0, "histogram": {"1 to 2": 1, "3 to 4": 1}}
-        >>> splits = {"test": {"rows": 2, "groups": {"": {"rows": 2, "columns": {"rating": column}}}}}
-        >>> print(statistics_tables(datasets.Features({"rating": datasets.Value("float64")}), splits))
-        | split | rows |
-        |---|---:|
-        | test | 2 |
-        <BLANKLINE>
-        | split | `rating` known | mean | min | max | 1 to 2 | 3 to 4 |
-        |---|---:|---:|---:|---:|---:|---:|
-        | test | 2 | 2.5 | 1 | 4 | 1 | 1 |
-    """
+    """Rows per split, then ratings, list sizes, flags and labels; a row per split and group."""
     by = next((name for name in GROUP_COLUMNS if name in features), None)
     head = ["split"] if by is None else ["split", by]
     groups = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,9 @@ __all__ = ["BuildSummary", "NotBuilt", "Provenance", "Shards", "SplitSummary"]
 class Provenance:
     """What something was built from.
 
-    Attributes:
-        edition: edition of the data: ``official``, ``sample``, or the name of a mirror folder's own catalog.
-        data_version: version of that edition's catalog.
-        package_version: version of this package.
-        fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
-        sources: catalog name to sha256 of every raw file read.
-        modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
+    ``edition`` and ``data_version`` are those of the catalog. ``sources`` are catalog name to sha256 of every raw file
+    read, ``fingerprint`` is the hex sha256 over them, and ``modified`` those that are not the catalog's, to
+    ``expected`` and ``found`` sha256.
     """
 
     edition: str
@@ -37,15 +34,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What was written for one config and split.
-
-    Attributes:
-        files: file names, in order.
-        num_rows: rows in all files.
-        num_bytes: size in memory, uncompressed.
-        file_bytes: size of the files.
-        sha256: of each file.
-    """
+    """What was written for one config and split: ``num_bytes`` uncompressed in memory, ``file_bytes`` on disk."""
 
     files: tuple[str, ...]
     num_rows: int
@@ -58,13 +47,9 @@ class Shards:
 class SplitSummary:
     """One config and split of a build.
 
-    Attributes:
-        config: the declaration.
-        split: split name.
-        features: the declared features, and the image column where images were embedded.
-        shards: files, rows and bytes.
-        statistics: as in ``card_statistics.split_statistics``.
-        images_found, images_missing: rows with and without an embedded image; zero where none were asked for.
+    ``features`` are those declared, and the image column where images were embedded; ``images_found`` and
+    ``images_missing`` rows with and without one, zero where none were asked for; ``statistics`` as of
+    ``split_statistics``.
     """
 
     config: DatasetConfig
@@ -78,14 +63,7 @@ class SplitSummary:
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """One config and split that could not be built.
-
-    Attributes:
-        config: config name.
-        split: split name.
-        reason: why, in a few words.
-        missing: the raw file's error in full, or empty.
-    """
+    """A config's name and a split that could not be built; ``missing`` is the raw file's error in full, or empty."""
 
     config: str
     split: str
@@ -147,16 +125,12 @@ class BuildSummary:
     @property
     def conflicts(self) -> dict[tuple[str, str], int]:
         """(config, split) to the number of judgments on which sources contradict each other; they are in the rows."""
-        counts = {
-            (part.config.name, part.split): sum(
-                column["true"]
-                for group in part.statistics["groups"].values()
-                for name, column in group["columns"].items()
-                if name.rpartition(".")[2] == "conflict"
-            )
-            for part in self.splits
-        }
-        return {place: number for place, number in counts.items() if number}
+        counts: Counter[tuple[str, str]] = Counter()
+        for part in self.splits:
+            for group in part.statistics["groups"].values():
+                flags = (group["columns"][name] for name in group["columns"] if name.rpartition(".")[2] == "conflict")
+                counts[part.config.name, part.split] += sum(flag["true"] for flag in flags)
+        return dict(+counts)
 
     @property
     def left_out(self) -> dict[tuple[str, str, str], int]:

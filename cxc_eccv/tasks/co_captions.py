@@ -1,7 +1,5 @@
 """Co-captions: text-text retrieval under the original COCO links alone."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.qrels import coco_links

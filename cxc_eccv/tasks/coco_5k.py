@@ -1,7 +1,5 @@
 """COCO 5K: the original links of all images and captions of a Karpathy split."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.qrels import coco_links

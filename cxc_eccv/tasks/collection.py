@@ -1,7 +1,5 @@
 """Collection: the images and captions that a task ranks, with ids of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

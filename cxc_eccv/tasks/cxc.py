@@ -1,7 +1,5 @@
 """CxC: retrieval within and across modalities, and correlation with the human ratings."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.graded import cxc_ratings, rated_pairs

@@ -1,7 +1,5 @@
 """CxC retrieval as the eccv_caption package counts it: rated pairs alone."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.qrels import cxc_rated

@@ -1,7 +1,5 @@
 """Entailment: which retrieved captions the image with its captions entails."""
 
-from __future__ import annotations
-
 from cxc_eccv.judgments.graded import entailment_labels, label_conflicts
 from cxc_eccv.tasks.task import Task
 

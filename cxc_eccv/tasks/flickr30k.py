@@ -1,7 +1,5 @@
 """Flickr30k: the original links of a Karpathy split."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.qrels import flickr30k_links

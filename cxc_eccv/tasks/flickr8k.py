@@ -1,7 +1,5 @@
 """Flickr8k: the original links of a split of its authors."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.qrels import flickr8k_links

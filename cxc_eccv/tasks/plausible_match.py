@@ -1,7 +1,5 @@
 """Plausible matches: images of nearly the same object categories, and their captions."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cxc_eccv.judgments.plausible import category_matches

@@ -1,15 +1,12 @@
 """Config ``captions``: one row per image with its captions and categories."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import nested
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import positions_of
 
 COCO_URL = "http://images.cocodataset.org"
 
@@ -17,8 +14,7 @@ COCO_URL = "http://images.cocodataset.org"
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per image, in Karpathy order."""
     content = library.karpathy(split)
-    places = positions_of(content.caption_image_ids, content.image_ids)[0]
-    order = np.argsort(places, kind="stable")
+    order, sizes = lookup.captions_by_image(library, split)
     invalid = np.isin(content.caption_ids, library.invalid_ids("caption"))[order]
     captions = {
         "id": pa.array(content.caption_ids[order]),
@@ -31,7 +27,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "file_name": content.images["file_name"],
         "coco_url": _addresses(library.edition, folders, names),
         "split": [split] * len(names),
-        "captions": nested(places[order], len(names), captions),
+        "captions": lookup.struct_lists(sizes, captions),
         "categories": _category_names(library, split),
         "invalid": np.isin(content.image_ids, library.invalid_ids("image")),
     }
@@ -50,8 +46,8 @@ def _addresses(edition: str, folders: list[str], names: list[str]) -> pa.Array:
 def _category_names(library: Library, split: str) -> pa.Array:
     sets = library.categories(split)
     image, category = np.nonzero(sets.present)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=sets.image_ids.size))]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(sets.category_names).take(pa.array(category)))
+    names = pa.array(sets.category_names).take(pa.array(category))
+    return lookup.list_column(np.bincount(image, minlength=sets.image_ids.size), names)
 
 
 CONFIG = DatasetConfig(

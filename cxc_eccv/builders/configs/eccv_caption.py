@@ -1,13 +1,11 @@
 """Config ``eccv_caption``: the verified positives of every query and direction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import caption_texts, file_names
 from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
@@ -24,18 +22,16 @@ def _direction(library: Library, split: str, direction: str) -> pa.Table:
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
     reachable = positions_of(items, item_ids(library, split, direction)[1])[1]
     starts = np.flatnonzero(np.diff(queries, prepend=-1))
-    offsets = np.append(starts, queries.size).astype(np.int32)
-    missing = np.concatenate([[0], np.cumsum(np.add.reduceat(~reachable, starts))]).astype(np.int32)
     query_ids = queries[starts]
     by_image = direction == "i2t"
     nothing = pa.nulls(query_ids.size, pa.string())
     columns = {
         "query_id": query_ids,
         "direction": [direction] * query_ids.size,
-        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
-        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
-        "positives": pa.ListArray.from_arrays(pa.array(offsets), pa.array(items)),
-        "unreachable": pa.ListArray.from_arrays(pa.array(missing), pa.array(items[~reachable])),
+        "query_caption": nothing if by_image else lookup.caption_texts(library, split, query_ids),
+        "query_file_name": lookup.file_names(library, split, query_ids) if by_image else nothing,
+        "positives": lookup.list_column(np.diff(starts, append=queries.size), pa.array(items)),
+        "unreachable": lookup.list_column(np.add.reduceat(~reachable, starts), pa.array(items[~reachable])),
     }
     return pa.table(columns)
 

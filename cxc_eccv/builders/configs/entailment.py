@@ -1,37 +1,34 @@
 """Config ``entailment``: does an image with its captions entail another caption?"""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, images_of, nullable, subset_lists
-from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
+from cxc_eccv.judgments.evidence import match_hypotheses
 from cxc_eccv.judgments.graded import entailed_pairs
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
-    thresholds = Thresholds(sts=options.sts, sis=options.sis, sits=options.sits)
-    pairs = entailed_pairs(library, split, policy=options.policy, thresholds=thresholds)
+    pairs = entailed_pairs(library, split, policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    own = images_of(library, split, caption_ids) == image_ids
+    own = lookup.images_of(library, split, caption_ids) == image_ids
     keep = ~own
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
         "image_id": image_ids,
-        "file_name": file_names(library, split, image_ids),
+        "file_name": lookup.file_names(library, split, image_ids),
         "premise": _premises(library, split).take(pa.array(pairs.queries[keep])),
         "hypothesis_id": caption_ids,
-        "hypothesis": caption_texts(library, split, caption_ids),
+        "hypothesis": lookup.caption_texts(library, split, caption_ids),
         "label": pa.array(pairs.positive[keep].astype(np.int8)),
-        "sources": subset_lists(pairs.judged[keep], pairs.sources),
-        "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
-        "rating": nullable(pairs.ratings[keep]),
+        "sources": lookup.subset_lists(pairs.judged[keep], pairs.sources),
+        "rules": lookup.subset_lists(pairs.said_positive[keep], pairs.rules),
+        "rating": lookup.nullable(pairs.ratings[keep]),
         "votes": _votes(library, split, image_ids, caption_ids),
         "conflict": pairs.conflict[keep],
     }
@@ -39,12 +36,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 
 def _premises(library: Library, split: str) -> pa.ListArray:
-    content = library.karpathy(split)
-    places = positions_of(content.caption_image_ids, content.image_ids)[0]
-    order = np.argsort(places, kind="stable")
-    sizes = np.bincount(places, minlength=content.image_ids.size)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), content.captions["text"].combine_chunks().take(pa.array(order)))
+    order, sizes = lookup.captions_by_image(library, split)
+    return lookup.list_column(sizes, library.karpathy(split).captions["text"].combine_chunks().take(pa.array(order)))
 
 
 def _votes(library: Library, split: str, image_ids: IntArray, caption_ids: IntArray) -> pa.Array:

@@ -1,14 +1,12 @@
 """Config ``pairs``: image-caption pairs for training, with weak positives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, nested, subset_lists
-from cxc_eccv.judgments.evidence import Thresholds, label_sources
+from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.merge import merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
@@ -19,7 +17,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     content = library.karpathy(split)
     columns = {
         "image_id": content.caption_image_ids,
-        "file_name": file_names(library, split, content.caption_image_ids),
+        "file_name": lookup.file_names(library, split, content.caption_image_ids),
         "caption_id": content.caption_ids,
         "caption": content.captions["text"],
         "weak_positives": _weak_positives(library, split, options),
@@ -29,8 +27,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.ListArray:
     """Per caption: the captions of other images that are positives of its image."""
-    thresholds = Thresholds(sts=options.sts, sis=options.sis, sits=options.sits)
-    found = merge(library, split, "i2t", policy=options.policy, thresholds=thresholds)
+    found = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
     content = library.karpathy(split)
     own = content.caption_image_ids[found.items] == found.query_ids[found.queries]
     keep = np.flatnonzero(found.positive & ~own)
@@ -44,10 +41,10 @@ def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.L
     ids = content.caption_ids[items[chosen]]
     columns = {
         "caption_id": pa.array(ids),
-        "caption": caption_texts(library, split, ids),
-        "sources": subset_lists(found.said_positive[keep][chosen], found.sources),
+        "caption": lookup.caption_texts(library, split, ids),
+        "sources": lookup.subset_lists(found.said_positive[keep][chosen], found.sources),
     }
-    return nested(np.repeat(np.arange(per_caption.size), per_caption), per_caption.size, columns)
+    return lookup.struct_lists(per_caption, columns)
 
 
 CONFIG = DatasetConfig(

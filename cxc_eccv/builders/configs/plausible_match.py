@@ -1,13 +1,11 @@
 """Config ``plausible_match``: images whose category sets nearly agree."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import file_names
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.sources.library import Library
 
@@ -22,19 +20,16 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     distances = category_distances(present)
     columns = {
         "image_id": image_ids,
-        "file_name": file_names(library, split, image_ids),
-        "category_ids": _lists(present.sum(axis=1), sets.category_ids[category]),
+        "file_name": lookup.file_names(library, split, image_ids),
+        "category_ids": lookup.list_column(present.sum(axis=1), pa.array(sets.category_ids[category])),
     }
     for zeta in ZETAS:
         matches = distances <= zeta
-        columns[f"matches_{zeta}"] = _lists(matches.sum(axis=1), image_ids[np.nonzero(matches)[1]])
+        columns[f"matches_{zeta}"] = lookup.list_column(
+            matches.sum(axis=1), pa.array(image_ids[np.nonzero(matches)[1]])
+        )
     without = sets.image_ids.size - image_ids.size
     return Rows(pa.table(columns), {"images without any category": without} if without else {})
-
-
-def _lists(sizes: np.ndarray, values: np.ndarray) -> pa.ListArray:
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
 
 
 CONFIG = DatasetConfig(

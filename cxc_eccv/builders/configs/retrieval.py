@@ -1,14 +1,12 @@
 """Config ``retrieval``: the merged judgments of every query and direction, with provenance."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, nested, nullable, subset_lists
-from cxc_eccv.judgments.evidence import Thresholds, label_sources
+from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS
@@ -26,11 +24,10 @@ JUDGMENT = {
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Queries of i2t, t2i, t2t and i2i in turn, each in Karpathy order."""
-    thresholds = Thresholds(sts=options.sts, sis=options.sis, sits=options.sits)
     tables: list[pa.Table] = []
     left_out: dict[str, int] = {}
     for direction in DIRECTIONS:
-        pairs = merge(library, split, direction, policy=options.policy, thresholds=thresholds)
+        pairs = merge(library, split, direction, policy=options.policy, thresholds=options.thresholds)
         tables.append(_direction(library, split, direction, pairs))
         left_out |= {f"{direction}: {rule}": number for rule, number in _left_out(pairs, options.policy).items()}
     return Rows(pa.concat_tables(tables).combine_chunks(), left_out)
@@ -54,31 +51,29 @@ def _direction(library: Library, split: str, direction: str, pairs: MergedPairs)
     columns = {
         "query_id": query_ids,
         "direction": pa.array([direction] * asked.size, pa.string()),
-        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
-        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
+        "query_caption": nothing if by_image else lookup.caption_texts(library, split, query_ids),
+        "query_file_name": lookup.file_names(library, split, query_ids) if by_image else nothing,
         "query_invalid": np.isin(query_ids, library.invalid_ids("image" if by_image else "caption")),
     }
     invalid_ids = library.invalid_ids("image" if direction[2] == "i" else "caption")
     for name, chosen in (("positives", pairs.positive), ("negatives", ~pairs.positive)):
         keep = chosen & np.isin(pairs.queries, asked)
-        columns[name] = _judgments(pairs, keep, np.searchsorted(asked, pairs.queries[keep]), asked.size, invalid_ids)
+        sizes = np.bincount(np.searchsorted(asked, pairs.queries[keep]), minlength=asked.size)
+        columns[name] = lookup.struct_lists(sizes, _judgments(pairs, keep, invalid_ids))
     return pa.table(columns)
 
 
-def _judgments(
-    pairs: MergedPairs, keep: np.ndarray, places: np.ndarray, n_rows: int, invalid_ids: np.ndarray
-) -> pa.ListArray:
+def _judgments(pairs: MergedPairs, keep: np.ndarray, invalid_ids: np.ndarray) -> dict[str, pa.Array]:
     ids = pairs.gallery_ids[pairs.items[keep]]
-    columns = {
+    return {
         "id": pa.array(ids),
-        "sources": subset_lists(pairs.judged[keep], pairs.sources),
-        "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
-        "rating": nullable(pairs.ratings[keep]),
-        "reverse_rating": nullable(pairs.reverse[keep]),
+        "sources": lookup.subset_lists(pairs.judged[keep], pairs.sources),
+        "rules": lookup.subset_lists(pairs.said_positive[keep], pairs.rules),
+        "rating": lookup.nullable(pairs.ratings[keep]),
+        "reverse_rating": lookup.nullable(pairs.reverse[keep]),
         "conflict": pa.array(pairs.conflict[keep]),
         "invalid": pa.array(np.isin(ids, invalid_ids)),
     }
-    return nested(places, n_rows, columns)
 
 
 CONFIG = DatasetConfig(

@@ -1,13 +1,11 @@
 """Config ``sis``: graded similarity of image pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import RATING_FEATURES, RATING_FIELDS, file_names, nullable, single_ratings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray
 
@@ -20,16 +18,15 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     ratings = np.asarray(table["rating"])
     columns = {
         "image1_id": left,
-        "file_name1": file_names(library, split, left),
+        "file_name1": lookup.file_names(library, split, left),
         "image2_id": right,
-        "file_name2": file_names(library, split, right),
+        "file_name2": lookup.file_names(library, split, right),
         "rating": ratings,
-        "reverse_rating": nullable(reverse),
+        "reverse_rating": lookup.nullable(reverse),
         "positive": np.fmax(ratings, reverse) >= options.sis,
         "sampling_method": table["sampling_method"],
     }
-    spread, left_out = single_ratings(library, "sis", split)
-    return Rows(pa.table(columns | spread), left_out)
+    return lookup.with_single_ratings(columns, library, "sis", split)
 
 
 def _reverse_ratings(table: pa.Table) -> FloatArray:
@@ -54,7 +51,7 @@ CONFIG = DatasetConfig(
             "reverse_rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": Value("string"),
-            **RATING_FEATURES,
+            **lookup.RATING_FEATURES,
         }
     ),
     fields={
@@ -66,7 +63,7 @@ CONFIG = DatasetConfig(
         "reverse_rating": "mean rating of the same pair in the other order, null where it was rated once",
         "positive": "either rating is at least 2.5",
         "sampling_method": "`i2i_csim`",
-        **RATING_FIELDS,
+        **lookup.RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -1,20 +1,10 @@
 """Config ``sits``: graded similarity of image-caption pairs."""
 
-from __future__ import annotations
-
 import numpy as np
-import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import (
-    RATING_FEATURES,
-    RATING_FIELDS,
-    caption_texts,
-    file_names,
-    images_of,
-    single_ratings,
-)
 from cxc_eccv.sources.library import Library
 
 
@@ -25,16 +15,15 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     ratings = np.asarray(table["rating"])
     columns = {
         "caption_id": caption_ids,
-        "caption": caption_texts(library, split, caption_ids),
-        "caption_image_id": images_of(library, split, caption_ids),
+        "caption": lookup.caption_texts(library, split, caption_ids),
+        "caption_image_id": lookup.images_of(library, split, caption_ids),
         "image_id": image_ids,
-        "file_name": file_names(library, split, image_ids),
+        "file_name": lookup.file_names(library, split, image_ids),
         "rating": ratings,
         "positive": ratings >= options.sits,
         "sampling_method": table["sampling_method"],
     }
-    spread, left_out = single_ratings(library, "sits", split)
-    return Rows(pa.table(columns | spread), left_out)
+    return lookup.with_single_ratings(columns, library, "sits", split)
 
 
 CONFIG = DatasetConfig(
@@ -54,7 +43,7 @@ CONFIG = DatasetConfig(
             "rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": Value("string"),
-            **RATING_FEATURES,
+            **lookup.RATING_FEATURES,
         }
     ),
     fields={
@@ -66,7 +55,7 @@ CONFIG = DatasetConfig(
         "rating": "mean rating, 0 to 5",
         "positive": "rating of at least 3",
         "sampling_method": "`c2i_original` or `c2i_intrasim`",
-        **RATING_FIELDS,
+        **lookup.RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -1,20 +1,10 @@
 """Config ``sts``: graded similarity of caption pairs."""
 
-from __future__ import annotations
-
 import numpy as np
-import pyarrow as pa
 from datasets import Features, Value
 
+from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.evidence_lookup import (
-    RATING_FEATURES,
-    RATING_FIELDS,
-    caption_texts,
-    file_names,
-    images_of,
-    single_ratings,
-)
 from cxc_eccv.sources.library import Library
 
 
@@ -24,21 +14,16 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     columns: dict[str, object] = {}
     for number, side in (("1", "left_id"), ("2", "right_id")):
         caption_ids = np.asarray(table[side])
-        image_ids = images_of(library, split, caption_ids)
+        image_ids = lookup.images_of(library, split, caption_ids)
         columns |= {
             f"caption{number}_id": caption_ids,
-            f"caption{number}": caption_texts(library, split, caption_ids),
+            f"caption{number}": lookup.caption_texts(library, split, caption_ids),
             f"image{number}_id": image_ids,
-            f"file_name{number}": file_names(library, split, image_ids),
+            f"file_name{number}": lookup.file_names(library, split, image_ids),
         }
     ratings = np.asarray(table["rating"])
-    columns |= {
-        "rating": ratings,
-        "positive": ratings >= options.sts,
-        "sampling_method": table["sampling_method"],
-    }
-    spread, left_out = single_ratings(library, "sts", split)
-    return Rows(pa.table(columns | spread), left_out)
+    columns |= {"rating": ratings, "positive": ratings >= options.sts, "sampling_method": table["sampling_method"]}
+    return lookup.with_single_ratings(columns, library, "sts", split)
 
 
 CONFIG = DatasetConfig(
@@ -61,7 +46,7 @@ CONFIG = DatasetConfig(
             "rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": Value("string"),
-            **RATING_FEATURES,
+            **lookup.RATING_FEATURES,
         }
     ),
     fields={
@@ -76,7 +61,7 @@ CONFIG = DatasetConfig(
         "rating": "mean rating, 0 to 5",
         "positive": "rating of at least 3",
         "sampling_method": "`c2c_cocaption` or `c2c_isim`",
-        **RATING_FIELDS,
+        **lookup.RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -35,6 +35,7 @@ __all__ = ["SPLITS", "build_folder"]
 SPLITS = ("train", "restval", "validation", "test")
 
 Outcome = SplitSummary | NotBuilt
+Build = Callable[[str, Library], Iterator[Outcome]]
 Outcomes = tuple[list[Outcome], dict[str, str]]
 """What came of every config and split, and catalog name to sha256 of every raw file read."""
 
@@ -131,9 +132,7 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
     return [split for split in SPLITS if split in names]
 
 
-def _build_here(
-    build: Callable[[str, Library], Iterator[Outcome]], library: Library, splits: Sequence[str], bar: tqdm[Any]
-) -> Outcomes:
+def _build_here(build: Build, library: Library, splits: Sequence[str], bar: tqdm[Any]) -> Outcomes:
     outcomes = []
     for split in splits:
         for outcome in build(split, library):
@@ -143,11 +142,7 @@ def _build_here(
 
 
 def _build_in_processes(
-    build: Callable[[str, Library], Iterator[Outcome]],
-    opening: Callable[[], Library],
-    splits: Sequence[str],
-    num_proc: int,
-    bar: tqdm[Any],
+    build: Build, opening: Callable[[], Library], splits: Sequence[str], num_proc: int, bar: tqdm[Any]
 ) -> Outcomes:
     # Not forked: a forked child may inherit a lock that a thread of Arrow holds.
     context = multiprocessing.get_context("spawn")
@@ -169,9 +164,7 @@ def _build_in_processes(
     return [outcome for outcomes, _ in results for outcome in outcomes], files
 
 
-def _build_with_own_library(
-    build: Callable[[str, Library], Iterator[Outcome]], opening: Callable[[], Library], split: str
-) -> Outcomes:
+def _build_with_own_library(build: Build, opening: Callable[[], Library], split: str) -> Outcomes:
     library = opening()
     return list(build(split, library)), library.files_used()
 

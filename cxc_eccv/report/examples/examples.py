@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.evidence_lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.merge import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k

@@ -9,6 +9,7 @@ import pyarrow as pa
 from datasets import Value
 from numpy.typing import NDArray
 
+from cxc_eccv.builders.config import Rows
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
 
@@ -16,12 +17,14 @@ __all__ = [
     "RATING_FEATURES",
     "RATING_FIELDS",
     "caption_texts",
+    "captions_by_image",
     "file_names",
     "images_of",
-    "nested",
+    "list_column",
     "nullable",
-    "single_ratings",
+    "struct_lists",
     "subset_lists",
+    "with_single_ratings",
 ]
 
 
@@ -46,11 +49,21 @@ def _looked_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array
     return table[value].combine_chunks().take(pa.array(places, mask=~known))
 
 
-def nested(rows: IntArray, n_rows: int, columns: dict[str, pa.Array]) -> pa.ListArray:
-    """One list of structs per row; ``rows`` (ascending) says which row each struct belongs to."""
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))]).astype(np.int32)
-    structs = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
-    return pa.ListArray.from_arrays(pa.array(offsets), structs)
+def captions_by_image(library: Library, split: str) -> tuple[IntArray, IntArray]:
+    """The order of the split's captions that goes by image, and how many captions each image has."""
+    content = library.karpathy(split)
+    places = positions_of(content.caption_image_ids, content.image_ids)[0]
+    return np.argsort(places, kind="stable"), np.bincount(places, minlength=content.image_ids.size)
+
+
+def list_column(sizes: IntArray, values: pa.Array) -> pa.ListArray:
+    """One list per row: row after row, the next ``sizes`` of the values."""
+    return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32)), values)
+
+
+def struct_lists(sizes: IntArray, columns: dict[str, pa.Array]) -> pa.ListArray:
+    """One list of structs per row, likewise."""
+    return list_column(sizes, pa.StructArray.from_arrays(list(columns.values()), names=list(columns)))
 
 
 def nullable(values: NDArray[np.float64]) -> pa.Array:
@@ -66,21 +79,15 @@ RATING_FIELDS = {
 }
 
 
-def single_ratings(library: Library, kind: str, split: str) -> tuple[dict[str, pa.Array], dict[str, int]]:
-    """Number and standard deviation of the single ratings behind each row of CxC, in the order of its table.
+def with_single_ratings(columns: dict[str, object], library: Library, kind: str, split: str) -> Rows:
+    """Rows of CxC in the order of its table, and the number and standard deviation of the single ratings behind each.
 
-    Returns:
-        Columns ``rating_count`` and ``rating_std``, null where the single ratings are not at hand; and rule to the
-        number of ratings left out.
-
-    Example:
-        >>> columns, _ = single_ratings(Library("sample"), "sts", "test")
-        >>> columns["rating_std"].null_count == len(columns["rating_std"]) > 0
-        True
+    ``rating_count`` and ``rating_std`` are null where the single ratings are not at hand.
     """
     table, single = library.cxc(kind, split), library.annotators(kind, split)
     if single is None:
-        return {name: pa.nulls(table.num_rows, feature.pa_type) for name, feature in RATING_FEATURES.items()}, {}
+        unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, feature in RATING_FEATURES.items()}
+        return Rows(pa.table(columns | unknown))
     pairs = np.concatenate([np.stack([part["left_id"], part["right_id"]], axis=1) for part in (table, single)])
     places = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     row_of = np.full(places.max() + 1, -1)
@@ -92,9 +99,10 @@ def single_ratings(library: Library, kind: str, split: str) -> tuple[dict[str, p
     least = np.maximum(count, 1)
     mean = np.bincount(rows, ratings, table.num_rows) / least
     std = np.sqrt(np.bincount(rows, (ratings - mean[rows]) ** 2, table.num_rows) / least)
-    columns = {"rating_count": pa.array(count, mask=count == 0), "rating_std": pa.array(std, mask=count == 0)}
+    spread = {"rating_count": pa.array(count, mask=count == 0), "rating_std": pa.array(std, mask=count == 0)}
     left_out = int((~known).sum())
-    return columns, {"single ratings of pairs without an aggregated one": left_out} if left_out else {}
+    rule = "single ratings of pairs without an aggregated one"
+    return Rows(pa.table(columns | spread), {rule: left_out} if left_out else {})
 
 
 def subset_lists(flags: NDArray[np.bool_], names: Sequence[str]) -> pa.Array:
