@@ -54,7 +54,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
     splits = statistics["configs"].get(config.name, {})
     sizes = {split: (found["rows"], found["num_bytes"]) for split, found in splits.items()}
     groups = sources_of([config])
-    return DatasetCard.from_template(
+    card: DatasetCard = DatasetCard.from_template(
         _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
@@ -66,13 +66,14 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
         version=markdown_text(statistics["data_version"]),
         fingerprint=statistics["fingerprint"],
     )
+    return card
 
 
 def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     """The card of a built folder: every config, and how the folder was made."""
     provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
     infos = [_built_info(parts) for parts in summary.configs.values()]
-    return DatasetCard.from_template(
+    card: DatasetCard = DatasetCard.from_template(
         _front_matter(TITLE, infos, provenance.modified),
         str(TEMPLATES / "folder.md.jinja"),
         table=table,
@@ -97,6 +98,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
         licences=licences(groups, catalog, provenance.sources),
         citations=citations(groups, catalog),
     )
+    return card
 
 
 def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
@@ -155,7 +157,9 @@ def _front_matter(
     names = [info["config_name"] for info in infos]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
-    changed = [{"file": name, **hashes} for name, hashes in (modified or {}).items()]
+    extra: dict[str, Any] = {}
+    if modified:
+        extra["modified_data"] = [{"file": name, **hashes} for name, hashes in modified.items()]
     return DatasetCardData(
         pretty_name=title,
         language="en",
@@ -170,7 +174,7 @@ def _front_matter(
         tags=["image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption"],
         configs=[_files(info, info["config_name"] == default) for info in infos],
         dataset_info=infos,
-        **({"modified_data": changed} if changed else {}),
+        **extra,
     )
 
 

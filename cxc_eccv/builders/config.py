@@ -111,8 +111,8 @@ def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[Dataset
     known = dataset_configs()
     chosen = {}
     for item in known.values() if wanted is None else wanted:
-        if isinstance(item, str) and item not in known:
+        if not isinstance(item, DatasetConfig) and item not in known:
             raise UnknownName("config", item, known)
-        config = known[item] if isinstance(item, str) else item
+        config = item if isinstance(item, DatasetConfig) else known[item]
         chosen[config.name] = config
     return list(chosen.values())

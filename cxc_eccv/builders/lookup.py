@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,29 +14,15 @@ from cxc_eccv.builders.config import Rows
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = [
-    "RATING_FEATURES",
-    "RATING_FIELDS",
-    "caption_texts",
-    "captions_by_image",
-    "file_names",
-    "images_of",
-    "list_column",
-    "nullable",
-    "struct_lists",
-    "subset_lists",
-    "with_single_ratings",
-]
-
 
 def caption_texts(library: Library, split: str, ids: IntArray) -> pa.Array:
     """The captions' raw texts; null for ids outside the split."""
-    return _looked_up(library.captions(split), "caption_id", "text", ids)
+    return _look_up(library.captions(split), "caption_id", "text", ids)
 
 
 def file_names(library: Library, split: str, ids: IntArray) -> pa.Array:
     """The images' file names; null for ids outside the split."""
-    return _looked_up(library.images(split), "image_id", "file_name", ids)
+    return _look_up(library.images(split), "image_id", "file_name", ids)
 
 
 def images_of(library: Library, split: str, caption_ids: IntArray) -> IntArray:
@@ -44,7 +31,7 @@ def images_of(library: Library, split: str, caption_ids: IntArray) -> IntArray:
     return content.caption_image_ids[positions_of(caption_ids, content.caption_ids)[0]]
 
 
-def _looked_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array:
+def _look_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array:
     places, known = positions_of(ids, np.asarray(table[key]))
     return table[value].combine_chunks().take(pa.array(places, mask=~known))
 
@@ -56,12 +43,12 @@ def captions_by_image(library: Library, split: str) -> tuple[IntArray, IntArray]
     return np.argsort(places, kind="stable"), np.bincount(places, minlength=content.image_ids.size)
 
 
-def list_column(sizes: IntArray, values: pa.Array) -> pa.ListArray:
+def list_column(sizes: IntArray, values: pa.Array | NDArray[Any]) -> pa.ListArray:
     """One list per row: row after row, the next ``sizes`` of the values."""
-    return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32)), values)
+    return pa.ListArray.from_arrays(np.append(0, np.cumsum(sizes)).astype(np.int32), values)
 
 
-def struct_lists(sizes: IntArray, columns: dict[str, pa.Array]) -> pa.ListArray:
+def struct_lists(sizes: IntArray, columns: dict[str, pa.Array | NDArray[Any]]) -> pa.ListArray:
     """One list of structs per row, likewise."""
     return list_column(sizes, pa.StructArray.from_arrays(list(columns.values()), names=list(columns)))
 

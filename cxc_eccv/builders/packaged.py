@@ -24,8 +24,6 @@ from cxc_eccv.sources.library import Library
 
 __all__ = ["CxcEccv", "CxcEccvConfig", "cache_key", "load"]
 
-DATA_VERSION = load_catalog().version
-
 
 @dataclass
 class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is untyped
@@ -62,7 +60,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
 
     BUILDER_CONFIG_CLASS = CxcEccvConfig
     BUILDER_CONFIGS = [  # noqa: RUF012 - the name and kind that datasets looks for
-        CxcEccvConfig(name=config.name, version=datasets.Version(DATA_VERSION), description=config.title)
+        CxcEccvConfig(name=config.name, version=datasets.Version(load_catalog().version), description=config.title)
         for config in dataset_configs().values()
     ]
     DEFAULT_CONFIG_NAME = DEFAULT_CONFIG
@@ -100,9 +98,8 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
     def _info(self) -> datasets.DatasetInfo:
         description = self._declared.description
         if self.config.options.allow_modified:
-            present = {
-                name: digest for name, digest in _digests(self._declared, self.config.data_dir).items() if digest
-            }
+            digests = _digests(self._declared, self.config.data_dir)
+            present = {name: digest for name, digest in digests.items() if digest is not None}
             for name, hashes in catalog_of(self.config.data_dir).modified(present).items():
                 description += f"\n\nModified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}."
         return datasets.DatasetInfo(description=description, features=self._declared.features)

@@ -69,15 +69,12 @@ def _inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array
         return {}
     lists = column.combine_chunks()
     rows, records = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
-    return {
-        f"{field.name}.{inner.name}": pa.array(
-            np.bincount(
-                rows, weights=pc.struct_field(records, inner.name).to_numpy(zero_copy_only=False), minlength=len(lists)
-            )
-        )
-        for inner in field.type.value_type
-        if pa.types.is_boolean(inner.type)
-    }
+    counts = {}
+    for inner in field.type.value_type:
+        if pa.types.is_boolean(inner.type):
+            flags = pc.struct_field(records, inner.name).to_numpy(zero_copy_only=False)
+            counts[f"{field.name}.{inner.name}"] = pa.array(np.bincount(rows, flags, len(lists)))
+    return counts
 
 
 def _groups(light: pa.Table, n_rows: int) -> Iterator[tuple[str, int, pa.Table]]:

@@ -19,9 +19,12 @@ __all__ = ["BuildSummary", "NotBuilt", "Provenance", "Shards", "SplitSummary"]
 class Provenance:
     """What something was built from.
 
-    ``edition`` and ``data_version`` are those of the catalog. ``sources`` are catalog name to sha256 of every raw file
-    read, ``fingerprint`` is the hex sha256 over them, and ``modified`` those that are not the catalog's, to
-    ``expected`` and ``found`` sha256.
+    Attributes:
+        edition, data_version: of the catalog: ``official``, ``sample``, or the name of a mirror folder's own.
+        package_version: version of this package.
+        fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
+        sources: catalog name to sha256 of every raw file read.
+        modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
     """
 
     edition: str
@@ -47,9 +50,11 @@ class Shards:
 class SplitSummary:
     """One config and split of a build.
 
-    ``features`` are those declared, and the image column where images were embedded; ``images_found`` and
-    ``images_missing`` rows with and without one, zero where none were asked for; ``statistics`` as of
-    ``split_statistics``.
+    Attributes:
+        features: those declared, and the image column where images were embedded.
+        shards: files, rows and bytes.
+        statistics: as of ``statistics.split_statistics``.
+        images_found, images_missing: rows with and without an embedded image; zero where none were asked for.
     """
 
     config: DatasetConfig

@@ -87,9 +87,8 @@ def evaluate_sts(
             found[task] = _by_subtask(own, library, task, confidence)
         else:
             found[task] = _supervised(own, library, task, confidence, classifier)
-    years = [row for task in SUBTASKS if task in found for row in found[task] if row.name in SUBTASKS[task]]
     if set(SUBTASKS) <= set(found):
-        found["sts"] = _means(years)
+        found["sts"] = _means([row for task in SUBTASKS for row in found[task] if row.name in SUBTASKS[task]])
     fitted = {} if fitted_on is None else {"fitted_on": fitted_on}
     return StsReport(found, provenance_of(library, model=model, confidence=confidence, **fitted))
 

@@ -15,11 +15,10 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per image, in Karpathy order."""
     content = library.karpathy(split)
     order, sizes = lookup.captions_by_image(library, split)
-    invalid = np.isin(content.caption_ids, library.invalid_ids("caption"))[order]
     captions = {
-        "id": pa.array(content.caption_ids[order]),
+        "id": content.caption_ids[order],
         "text": content.captions["text"].combine_chunks().take(pa.array(order)),
-        "invalid": pa.array(invalid),
+        "invalid": np.isin(content.caption_ids[order], library.invalid_ids("caption")),
     }
     names, folders = content.images["file_name"].to_pylist(), content.images["folder"].to_pylist()
     columns = {

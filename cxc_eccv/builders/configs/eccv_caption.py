@@ -30,8 +30,8 @@ def _direction(library: Library, split: str, direction: str) -> pa.Table:
         "direction": [direction] * query_ids.size,
         "query_caption": nothing if by_image else lookup.caption_texts(library, split, query_ids),
         "query_file_name": lookup.file_names(library, split, query_ids) if by_image else nothing,
-        "positives": lookup.list_column(np.diff(starts, append=queries.size), pa.array(items)),
-        "unreachable": lookup.list_column(np.add.reduceat(~reachable, starts), pa.array(items[~reachable])),
+        "positives": lookup.list_column(np.diff(starts, append=queries.size), items),
+        "unreachable": lookup.list_column(np.add.reduceat(~reachable, starts), items[~reachable]),
     }
     return pa.table(columns)
 

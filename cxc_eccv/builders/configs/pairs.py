@@ -30,21 +30,15 @@ def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.L
     found = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
     content = library.karpathy(split)
     own = content.caption_image_ids[found.items] == found.query_ids[found.queries]
-    keep = np.flatnonzero(found.positive & ~own)
-    images, items = found.queries[keep], found.items[keep]
-    sizes = np.bincount(images, minlength=found.query_ids.size)
-    starts = np.cumsum(sizes) - sizes
-    image_of = positions_of(content.caption_image_ids, found.query_ids)[0]
-    per_caption = sizes[image_of]
-    within = np.arange(per_caption.sum()) - np.repeat(np.cumsum(per_caption) - per_caption, per_caption)
-    chosen = np.repeat(starts[image_of], per_caption) + within
-    ids = content.caption_ids[items[chosen]]
+    keep = found.positive & ~own
+    ids = content.caption_ids[found.items[keep]]
     columns = {
-        "caption_id": pa.array(ids),
+        "caption_id": ids,
         "caption": lookup.caption_texts(library, split, ids),
-        "sources": lookup.subset_lists(found.said_positive[keep][chosen], found.sources),
+        "sources": lookup.subset_lists(found.said_positive[keep], found.sources),
     }
-    return lookup.struct_lists(per_caption, columns)
+    of_images = lookup.struct_lists(np.bincount(found.queries[keep], minlength=found.query_ids.size), columns)
+    return of_images.take(pa.array(positions_of(content.caption_image_ids, found.query_ids)[0]))
 
 
 CONFIG = DatasetConfig(

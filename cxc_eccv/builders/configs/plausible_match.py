@@ -21,13 +21,11 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     columns = {
         "image_id": image_ids,
         "file_name": lookup.file_names(library, split, image_ids),
-        "category_ids": lookup.list_column(present.sum(axis=1), pa.array(sets.category_ids[category])),
+        "category_ids": lookup.list_column(present.sum(axis=1), sets.category_ids[category]),
     }
     for zeta in ZETAS:
         matches = distances <= zeta
-        columns[f"matches_{zeta}"] = lookup.list_column(
-            matches.sum(axis=1), pa.array(image_ids[np.nonzero(matches)[1]])
-        )
+        columns[f"matches_{zeta}"] = lookup.list_column(matches.sum(axis=1), image_ids[np.nonzero(matches)[1]])
     without = sets.image_ids.size - image_ids.size
     return Rows(pa.table(columns), {"images without any category": without} if without else {})
 

@@ -63,16 +63,16 @@ def _direction(library: Library, split: str, direction: str, pairs: MergedPairs)
     return pa.table(columns)
 
 
-def _judgments(pairs: MergedPairs, keep: np.ndarray, invalid_ids: np.ndarray) -> dict[str, pa.Array]:
+def _judgments(pairs: MergedPairs, keep: np.ndarray, invalid_ids: np.ndarray) -> dict[str, pa.Array | np.ndarray]:
     ids = pairs.gallery_ids[pairs.items[keep]]
     return {
-        "id": pa.array(ids),
+        "id": ids,
         "sources": lookup.subset_lists(pairs.judged[keep], pairs.sources),
         "rules": lookup.subset_lists(pairs.said_positive[keep], pairs.rules),
         "rating": lookup.nullable(pairs.ratings[keep]),
         "reverse_rating": lookup.nullable(pairs.reverse[keep]),
-        "conflict": pa.array(pairs.conflict[keep]),
-        "invalid": pa.array(np.isin(ids, invalid_ids)),
+        "conflict": pairs.conflict[keep],
+        "invalid": np.isin(ids, invalid_ids),
     }
 
 

@@ -195,35 +195,24 @@ def _build_split(
             continue
         table = conform(rows.table, config.features, f"{config.name}/{split}")
         statistics = split_statistics(table, split, rows.left_out)
-        own = folder / config.name
-        own.mkdir(exist_ok=True)
+        features, groups, found, missing = config.features, row_groups(table), 0, 0
         if images is not None and config.name == DEFAULT_CONFIG:
-            yield _write_with_images(config, split, table, statistics, own, images, progress)
-        else:
-            shards = write_shards(row_groups(table), own, split)
-            yield SplitSummary(config, split, config.features, shards, statistics)
+            features = datasets.Features({**config.features, "image": datasets.Image()})
+            found = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
+            missing = table.num_rows - found
+            groups = embed_images(table, images, portable_schema(features))
+            groups = _show(groups, f"{split} images", table.num_rows, progress)
+        (folder / config.name).mkdir(exist_ok=True)
+        shards = write_shards(groups, folder / config.name, split)
+        yield SplitSummary(config, split, features, shards, statistics, found, missing)
 
 
-def _write_with_images(
-    config: DatasetConfig,
-    split: str,
-    table: pa.Table,
-    statistics: dict[str, object],
-    folder: Path,
-    images: ImageFolder,
-    progress: bool,
-) -> SplitSummary:
-    features = datasets.Features({**config.features, "image": datasets.Image()})
-    found = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
-    with tqdm(total=table.num_rows, desc=f"{split} images", unit="image", disable=not progress) as bar:
-
-        def counted() -> Iterator[pa.Table]:
-            for group in embed_images(table, images, portable_schema(features)):
-                yield group
-                bar.update(group.num_rows)
-
-        shards = write_shards(counted(), folder, split)
-    return SplitSummary(config, split, features, shards, statistics, found, table.num_rows - found)
+def _show(groups: Iterator[pa.Table], what: str, n_rows: int, progress: bool) -> Iterator[pa.Table]:
+    """The groups, and a bar of images while they are made."""
+    with tqdm(total=n_rows, desc=what, unit="image", disable=not progress) as bar:
+        for group in groups:
+            yield group
+            bar.update(group.num_rows)
 
 
 def _absent_splits(configs: Sequence[DatasetConfig], at_hand: Sequence[str], options: BuildOptions) -> list[Outcome]:

@@ -16,14 +16,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.library import Library
 
-__all__ = [
-    "MANIFEST_NAME",
-    "open_library",
-    "provenance_of",
-    "require_replaceable",
-    "sha256_of_file",
-    "write_manifest",
-]
+__all__ = ["MANIFEST_NAME", "open_library", "provenance_of", "require_replaceable", "sha256_of_file", "write_manifest"]
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "cxc_eccv dataset folder 1"
