@@ -83,6 +83,11 @@ def test_cosines_equal_a_loop():
         assert value == pytest.approx(float(left[row] @ right[row]) / norms, abs=1e-6)
 
 
+def test_features_of_a_pair_are_its_difference_and_its_product():
+    left, right = np.array([[1, 2]], dtype="f4"), np.array([[3, 2]], dtype="f4")
+    np.testing.assert_array_equal(pair_features(left, right), [[2, 0, 3, 4]])
+
+
 @pytest.mark.parametrize(("lowest", "highest"), [(0, 5), (1, 5)])
 def test_the_expected_grade_is_the_score(lowest, highest):
     scores = np.linspace(lowest, highest, 23)

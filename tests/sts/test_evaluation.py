@@ -12,7 +12,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import FittedPerTask, evaluate_sts
 from cxc_eccv.sts.evaluation import GradeClassifier, cosines
 from cxc_eccv.sts.results import to_json, to_markdown
-from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_texts
+from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_names, task_texts
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -144,6 +144,11 @@ def test_a_zero_vector_has_no_cosine(small_library, task):
         evaluate_sts(forgetful, small_library, [task])
     with pytest.raises(MalformedRun, match="smaller than float32 can tell apart"):
         evaluate_sts(lambda texts: encoder(texts) * np.float64(1e-60), small_library, [task])
+
+
+def test_a_task_is_named_once():
+    assert task_names(["sick", "sts2013", "sick"]) == ["sick", "sts2013"]
+    assert task_names(None) == [*SUBTASKS, "stsb", "sick"]
 
 
 def test_an_unknown_task(small_library):

@@ -17,10 +17,11 @@ from markdown_it import MarkdownIt
 
 from cxc_eccv.builders.cards import config_card
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
-from cxc_eccv.builders.markdown import cell
+from cxc_eccv.builders.markdown import cell, fenced
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import UnknownName
+from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download.location import mirror_folder
 
@@ -50,6 +51,7 @@ def test_captions_come_first_then_the_alphabet():
     assert NAMES[1:] == sorted(NAMES[1:])
     with pytest.raises(UnknownName, match="did you mean 'retrieval'"):
         select_configs(["retreival"])
+    assert [config.name for config in select_configs(["sts", dataset_configs()["sis"], "sts"])] == ["sts", "sis"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -180,6 +182,15 @@ def test_cards_are_never_computed_from_another_edition():
     refused = generate("--check", CXC_ECCV_DATA="sample")
     assert refused.returncode == 2
     assert "CXC_ECCV_DATA holds 'sample'" in refused.stderr
+
+
+@pytest.mark.parametrize("value", ["a|b", r"a\|b", markdown_text("a|b")])
+def test_a_bar_in_a_cell_is_escaped_once(value):
+    assert cell(value) == r"a\|b"
+
+
+def test_a_fence_is_longer_than_any_within():
+    assert fenced("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
 
 
 def test_cards_need_statistics(tmp_path):
