@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import datasets
 import pyarrow as pa
 from PIL import Image
 
@@ -18,8 +17,15 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 
 __all__ = ["ImageFolder", "attach_images", "embed_images"]
 
+if TYPE_CHECKING:
+    import datasets
+
 AnyDataset = TypeVar(
-    "AnyDataset", datasets.Dataset, datasets.IterableDataset, datasets.DatasetDict, datasets.IterableDatasetDict
+    "AnyDataset",
+    "datasets.Dataset",
+    "datasets.IterableDataset",
+    "datasets.DatasetDict",
+    "datasets.IterableDatasetDict",
 )
 
 MISSING = ("error", "null", "drop")
@@ -112,6 +118,7 @@ def attach_images(
         >>> import tempfile
         >>> from PIL import Image
         >>> Image.new("RGB", (8, 6)).save(Path(folder := tempfile.mkdtemp()) / "a.png")
+        >>> import datasets
         >>> dataset = datasets.Dataset.from_dict({"file_name": ["a.png"]})
         >>> attach_images(dataset, folder)[0]["image"].size
         (8, 6)
@@ -122,6 +129,8 @@ def attach_images(
 
 
 def _attach(dataset: Any, files: ImageFolder, column: str, missing: str) -> Any:  # noqa: ANN401 - one of four kinds
+    import datasets  # not at the top: thumbnails of a report need the folder alone
+
     if isinstance(dataset, datasets.DatasetDict | datasets.IterableDatasetDict):
         return type(dataset)({split: _attach(part, files, column, missing) for split, part in dataset.items()})
     names = _name_columns(dataset.column_names, column)
@@ -142,6 +151,8 @@ def _name_columns(columns: list[str], column: str) -> dict[str, str]:
 def _attach_to_table(
     dataset: datasets.Dataset, files: ImageFolder, names: dict[str, str], missing: str
 ) -> datasets.Dataset:
+    from datasets import Image
+
     absent = {
         row: file_name
         for name in names
@@ -158,13 +169,15 @@ def _attach_to_table(
         dataset = dataset.select([row for row in range(len(dataset)) if row not in absent])
     for name, new in names.items():
         cells = [_cell(files, file_name) for file_name in dataset[name]]
-        dataset = dataset.add_column(new, cells, feature=datasets.Image())
+        dataset = dataset.add_column(new, cells, feature=Image())
     return dataset
 
 
 def _attach_to_stream(
     dataset: datasets.IterableDataset, files: ImageFolder, names: dict[str, str], missing: str
 ) -> datasets.IterableDataset:
+    from datasets import Features, Image
+
     def complete(row: dict[str, Any]) -> bool:
         absent = [row[name] for name in names if row[name] is not None and files.find(row[name]) is None]
         if absent and missing == "error":
@@ -177,7 +190,7 @@ def _attach_to_stream(
     def attach(row: dict[str, Any]) -> dict[str, Any]:
         return {new: _cell(files, row[name]) for name, new in names.items()}
 
-    features = datasets.Features({**dataset.features, **dict.fromkeys(names.values(), datasets.Image())})
+    features = Features({**dataset.features, **dict.fromkeys(names.values(), Image())})
     # Features given to map would count as applied already, and the images would stay undecoded.
     return dataset.filter(complete).map(attach).cast(features)
 
