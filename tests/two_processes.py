@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import distributed
 
-from cxc_eccv.baselines.dual_encoder.gathering import gathered
+from cxc_eccv.baselines.training import gathered
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.towers import sides
 from cxc_eccv.errors import InvalidOption

@@ -1,17 +1,20 @@
-"""Captions grouped by the image they describe: what baselines draw their training pairs from."""
+"""Captions grouped by the image they describe: what baselines draw their training pairs from and are selected by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
+import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.types import IntArray, Judgments
 
-__all__ = ["CaptionGroup", "caption_groups", "part_images"]
+__all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images"]
 
 SPLITS = {
     "train": "train",
@@ -47,23 +50,11 @@ class CaptionGroup:
 
 
 def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]:
-    """Groups of one or more parts of the data, each image once.
+    """Groups of one or more parts of the data, each image once, in the order of the names and of the raw files.
 
-    A photo that Flickr8k and Flickr30k both hold becomes one group, with every text once.
-
-    Args:
-        library: the raw sources.
-        names: ``coco/train``, ``coco/restval``, ``coco/val``, ``coco/test``, ``flickr30k/val`` and its like;
-            ``flickr8k/all`` (with the 92 images that are in no split), ``flickr8k/train``, ``flickr8k/dev`` or
-            ``flickr8k/test``.
-
-    Returns:
-        Groups in the order of ``names`` and of the raw files.
-
-    Raises:
-        UnknownName: no such collection or split.
-        InvalidOption: no name, or a part named twice.
-        DataError: a raw file is missing or malformed.
+    A photo that Flickr8k and Flickr30k both hold becomes one group, with every text once. Names are ``coco/train``,
+    ``coco/restval``, ``coco/val``, ``flickr30k/val``, ``flickr8k/dev`` and their like; ``flickr8k/all`` has also the 92
+    images that are in no split.
 
     Example:
         >>> groups = caption_groups(Library("sample"), ["coco/val"])
@@ -84,22 +75,9 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
 
 
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
-    """File names of the images of one or more parts.
+    """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in :func:`caption_groups`.
 
-    Args:
-        library: the raw sources.
-        names: as of :func:`caption_groups`.
-
-    Returns:
-        Collection (``coco`` or ``flickr``) and image id to file name, each image once.
-
-    Raises:
-        InvalidOption: ``flickr8k/all``, whose captions do not name all files.
-
-    Example:
-        >>> names = part_images(Library("sample"), ["coco/val"])
-        >>> len(names), next(iter(names))[0]
-        (60, 'coco')
+    InvalidOption for ``flickr8k/all``, whose captions do not name all files.
     """
     found: dict[tuple[str, int], str] = {}
     for collection, split in map(_parsed, names):
@@ -150,3 +128,19 @@ def _joined(first: CaptionGroup, second: CaptionGroup) -> CaptionGroup:
 
 def _plain(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
+
+
+def link_judgments(owners: IntArray, direction: str) -> Judgments:
+    """Positives by the image that captions were written for; captions and images are numbered through.
+
+    ``owners`` has the number of each caption's image; directions are ``t2t``, ``i2t`` and ``t2i``.
+    """
+    captions, images = np.arange(owners.size), np.arange(owners.max() + 1)
+    if direction == "i2t":
+        return Judgments.from_pairs(images, captions, owners, captions)
+    if direction == "t2i":
+        return Judgments.from_pairs(captions, images, captions, owners)
+    groups = np.split(np.argsort(owners, kind="stable"), np.cumsum(np.bincount(owners))[:-1])
+    pairs = [pair for group in groups for pair in permutations(group.tolist(), 2)]
+    left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Judgments.from_pairs(np.unique(left), captions, left, right, without_self=True)

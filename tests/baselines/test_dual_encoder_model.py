@@ -7,8 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import transformers  # noqa: E402 - after the check for torch
 from dual_encoder_models import config, inputs, model, pixels  # noqa: E402
 
-from cxc_eccv.baselines.dual_encoder.configuration import DualEncoderConfig  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel  # noqa: E402
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName  # noqa: E402
 
 OPTIONS = ("freeze_text", "extra_layers", "extra_heads", "pooling", "normalize", "scale", "learned_scale", "width")

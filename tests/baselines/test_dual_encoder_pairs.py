@@ -9,17 +9,15 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import tiny_models  # noqa: E402 - after the check for torch
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.data import (  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.data import (  # noqa: E402  # noqa: E402
+    PairCollator,
     image_paths,
     pairs_from_file,
+    token_ids,
     training_pairs,
     warn_of_conversion,
 )
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.processing import (  # noqa: E402
-    PairCollator,
-    token_ids,
-)
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing  # noqa: E402
 
 GROUPS = [

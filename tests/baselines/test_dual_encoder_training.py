@@ -28,13 +28,13 @@ from cxc_eccv.baselines.dual_encoder.arguments import (  # noqa: E402
     DualEncoderTrainingArguments,
     ModelArguments,
 )
-from cxc_eccv.baselines.dual_encoder.data import pairs_from_file  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.data import PairCollator, pairs_from_file  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.loading import starting_model  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.losses import Objective  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.processing import PairCollator  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.script import train  # noqa: E402
-from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer, EpochCallback, staircase  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
+from cxc_eccv.baselines.training import EpochCallback  # noqa: E402
 from cxc_eccv.encoding import encode  # noqa: E402
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402

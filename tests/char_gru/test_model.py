@@ -8,14 +8,14 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 from transformers import AutoModel, AutoTokenizer  # noqa: E402 - after the checks above
 
-from cxc_eccv.baselines.char_gru.configuration import CharGruConfig  # noqa: E402
 from cxc_eccv.baselines.char_gru.data import character_tokenizer  # noqa: E402
 from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble  # noqa: E402
 from cxc_eccv.baselines.char_gru.model import (  # noqa: E402
     BidirectionalLayer,
+    CharGruConfig,
     CharGruModel,
-    encoded_by_length,
 )
+from cxc_eccv.baselines.dual_encoder.model import encoded_by_length  # noqa: E402
 from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402
 
@@ -138,7 +138,7 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
         (lambda: CharGruConfig(pooling="mean"), "expected one of attention, max"),
         (lambda: CharGruConfig(hidden_size=0), "at least 1"),
         (lambda: CharGruConfig(margin=0), "positive"),
-        (lambda: CharGruConfig(image_feature_size=-1), "0 or more"),
+        (lambda: CharGruConfig(image_feature_size=-1), "at least 0"),
         (lambda: character_tokenizer([]), "at least one text"),
     ],
 )

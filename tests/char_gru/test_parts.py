@@ -10,22 +10,20 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
 pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
 
-from cxc_eccv.baselines.caption_groups import CaptionGroup  # noqa: E402 - after the checks above
+from cxc_eccv.baselines.caption_groups import CaptionGroup, link_judgments  # noqa: E402 - after the checks above
 from cxc_eccv.baselines.char_gru.arguments import PRESETS, parsed_arguments  # noqa: E402
-from cxc_eccv.baselines.char_gru.data import (  # noqa: E402  # noqa: E402
+from cxc_eccv.baselines.char_gru.data import (  # noqa: E402
     CoCaptions,
+    ImageFeatures,
     SharedBatches,
     character_tokenizer,
     coco_text,
     collate,
     held_out,
 )
-from cxc_eccv.baselines.char_gru.ensemble import EpochRecord, best_snapshots, read_curves  # noqa: E402
-from cxc_eccv.baselines.char_gru.hinge import hinge_loss  # noqa: E402
-from cxc_eccv.baselines.char_gru.image_features import ImageFeatures  # noqa: E402
-from cxc_eccv.baselines.char_gru.model import AttentionPooling, MaxPooling  # noqa: E402
-from cxc_eccv.baselines.char_gru.scoring import HeldOut, link_judgments  # noqa: E402
-from cxc_eccv.baselines.char_gru.training import cyclic_cosine, cyclic_cosine_rate  # noqa: E402
+from cxc_eccv.baselines.char_gru.model import AttentionPooling, MaxPooling, hinge_loss  # noqa: E402
+from cxc_eccv.baselines.char_gru.script import cyclic_cosine, cyclic_cosine_rate  # noqa: E402
+from cxc_eccv.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves  # noqa: E402
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName  # noqa: E402
 from cxc_eccv.types import Embeddings  # noqa: E402
 

@@ -11,10 +11,10 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 from typer.testing import CliRunner  # noqa: E402 - after the checks above
 
 from cxc_eccv.baselines.bag_of_words import TfIdf  # noqa: E402
-from cxc_eccv.baselines.char_gru.configuration import CharGruConfig  # noqa: E402
 from cxc_eccv.baselines.char_gru.data import character_tokenizer  # noqa: E402
-from cxc_eccv.baselines.char_gru.model import CharGruModel  # noqa: E402
-from cxc_eccv.baselines.char_gru.scoring import StsCorrelations  # noqa: E402
+from cxc_eccv.baselines.char_gru.model import CharGruConfig, CharGruModel  # noqa: E402
+from cxc_eccv.baselines.char_gru.script import train  # noqa: E402
+from cxc_eccv.baselines.char_gru.snapshots import sts_correlations  # noqa: E402
 from cxc_eccv.cli import app  # noqa: E402
 from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
@@ -117,7 +117,7 @@ def test_what_does_not_go_together_is_refused(mirror, words, error, message):
 def test_the_curve_of_a_training_run_is_the_reports_mean(model, mirror):
     library = Library(mirror, allow_modified=True)
     encoder = text_encoder(str(model))
-    found = StsCorrelations(library, ["sts2013"])(encoder)
+    found = sts_correlations(encoder, library=library, tasks=["sts2013"])
     assert found == {"sts2013/pearson": evaluate_sts(encoder, library, ["sts2013"]).row("sts2013", "mean").pearson}
     with pytest.raises(UnknownName, match="STS task"):
-        StsCorrelations(library, ["sts2011"])
+        train(["--data_dir", str(mirror), "--curve_sts", "sts2011", "--output_dir", "unused"])

@@ -14,7 +14,7 @@ import tiny_models  # noqa: E402 - after the checks above
 from PIL import Image, ImageOps  # noqa: E402
 
 from cxc_eccv import cli  # noqa: E402
-from cxc_eccv.baselines.char_gru.image_features import ImageFeatures  # noqa: E402
+from cxc_eccv.baselines.char_gru.data import ImageFeatures  # noqa: E402
 from cxc_eccv.encoding import TenCrops, encode  # noqa: E402
 from cxc_eccv.encoding.work.shards import FolderStore  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from cxc_eccv.baselines.script_arguments import read_arguments
+from cxc_eccv.baselines.training import read_arguments
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["PRESETS", "CharGruArguments", "parsed_arguments"]

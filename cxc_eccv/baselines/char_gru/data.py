@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,15 @@ from torch.utils.data import Dataset, Sampler
 from transformers import PreTrainedTokenizerFast
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup
-from cxc_eccv.baselines.dual_encoder.processing import token_ids
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.baselines.training import token_ids
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.runs import load_embeddings
+from cxc_eccv.sources.reading import first_duplicate
+from cxc_eccv.types import Embeddings, IntArray, positions_of
 
 __all__ = [
-    "PADDING",
-    "UNKNOWN",
     "CoCaptions",
-    "Draw",
+    "ImageFeatures",
     "Row",
     "SharedBatches",
     "character_tokenizer",
@@ -34,35 +37,21 @@ __all__ = [
 
 Row = dict[str, Any]
 
+Draw = tuple[int, int, int]
+"""Epoch, image, and which of the image's rows."""
+
+PADDING, UNKNOWN = "<pad>", "<unk>"
+
+WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
 
 class CoCaptions(Dataset[Row]):
     """Rows of an image: so many of its captions each, and over an epoch every caption once.
 
-    The captions of an image are dealt out anew every epoch. Where they do not divide evenly, the last row is filled up
-    with captions of its first. An index is a triple of epoch, image and row, as ``SharedBatches`` gives.
-
-    Args:
-        groups: captions by image.
-        tokenizer: texts to ids.
-        views: captions of a row.
-        image_features: (images, F) features in the order of the groups, or None.
-        seed: of the orders, which depend on it, the epoch and the image alone.
-
-    Attributes:
-        rows: number of rows of each image.
-
-    Raises:
-        InvalidOption: a group has fewer captions than a row, or the features are of other images.
-
-    Warns:
-        UserWarning: how many captions have more characters than the tokenizer's limit, and are cut.
-
-    Example:
-        >>> from cxc_eccv.baselines.char_gru.data import character_tokenizer
-        >>> groups = [CaptionGroup("coco", 7, (1, 2), ("a cat", "cat"))]
-        >>> rows = CoCaptions(groups, character_tokenizer(groups[0].texts), views=1)
-        >>> rows.rows, sorted(len(rows[0, 0, row]["input_ids"][0]) for row in range(2))
-        ([2], [3, 5])
+    The captions of an image are dealt out anew every epoch, in an order that depends on the seed, the epoch and the
+    image alone. Where they do not divide evenly, the last row is filled up with captions of its first. An index is a
+    triple of epoch, image and row, as ``SharedBatches`` gives; ``rows`` is the number of rows of each image. Features
+    are (images, F), in the order of the groups.
     """
 
     def __init__(
@@ -102,12 +91,7 @@ class CoCaptions(Dataset[Row]):
 def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
     """Rows to a batch, padded on the right.
 
-    Returns:
-        ``input_ids`` and ``attention_mask`` (N, V, T) int64; ``image_features`` (N, F) float32 where rows have them.
-
-    Example:
-        >>> collate([{"input_ids": [[5], [6, 7]]}])["input_ids"].tolist()
-        [[[5, 0], [6, 7]]]
+    ``input_ids`` and ``attention_mask`` are (N, V, T) int64; ``image_features`` (N, F) float32 where rows have them.
     """
     longest = max(len(ids) for row in rows for ids in row["input_ids"])
     shape = len(rows), len(rows[0]["input_ids"]), longest
@@ -123,16 +107,7 @@ def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
 
 
 def held_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
-    """Groups to train on, and ``count`` others spread evenly over all, to select snapshots by.
-
-    Raises:
-        InvalidOption: nothing would be left on one of the two sides.
-
-    Example:
-        >>> groups = [CaptionGroup("coco", number, (number,), ("a",)) for number in range(5)]
-        >>> [group.image_id for group in held_out(groups, 2)[1]]
-        [0, 2]
-    """
+    """Groups to train on, and ``count`` others spread evenly over all, to select snapshots by."""
     if not 0 < count < len(groups):
         raise InvalidOption(
             f"{count} of {len(groups)} images held out; hold out at least one, and keep one to train on"
@@ -140,10 +115,6 @@ def held_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGr
     places = {place * len(groups) // count for place in range(count)}
     train = [group for place, group in enumerate(groups) if place not in places]
     return train, [groups[place] for place in sorted(places)]
-
-
-Draw = tuple[int, int, int]
-"""Epoch, image, and which of the image's rows."""
 
 
 class SharedBatches(Sampler[list[Draw]]):
@@ -157,18 +128,8 @@ class SharedBatches(Sampler[list[Draw]]):
     of a round is cut to a multiple of that number, and left out where fewer images remain than processes, or one alone;
     its rows are in other batches of other epochs.
 
-    Args:
-        rows: number of rows of each image.
-        size: images of a batch, over all processes.
-        seed: of the orders.
-        rank: of this process.
-        processes: how many there are.
-
-    Attributes:
-        epoch: to be set before each pass.
-
-    Raises:
-        InvalidOption: the processes cannot share a batch equally, or there is not one batch.
+    ``rows`` is the number of rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be
+    set before each pass.
 
     Example:
         >>> both = [SharedBatches([1] * 7, 4, rank=rank, processes=2) for rank in range(2)]
@@ -192,8 +153,7 @@ class SharedBatches(Sampler[list[Draw]]):
             raise InvalidOption(f"{len(rows)} images make no batch for {processes} processes; train on more")
 
     def __len__(self) -> int:
-        shared = [count for images in self._rounds for count in self._sizes(len(images)) if self._share(count)]
-        return len(shared)
+        return sum(self._share(count) > 0 for images in self._rounds for count in self._sizes(len(images)))
 
     def __iter__(self) -> Iterator[list[Draw]]:
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
@@ -217,23 +177,8 @@ class SharedBatches(Sampler[list[Draw]]):
         return share if share * self.processes > 1 else 0
 
 
-PADDING, UNKNOWN = "<pad>", "<unk>"
-
-WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
 def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
     """A tokenizer of all characters that occur in the texts, capitals and punctuation included.
-
-    Args:
-        texts: the training captions.
-        max_length: characters beyond it are cut where truncation is asked for.
-
-    Returns:
-        One that ``AutoTokenizer.from_pretrained`` loads again.
-
-    Raises:
-        InvalidOption: there is no character.
 
     Example:
         >>> tokenizer = character_tokenizer(["A dog."])
@@ -260,9 +205,59 @@ def coco_text(text: str) -> str:
     """A COCO caption as the paper enters it: the tokens of the Karpathy file joined by blanks, and a full stop.
 
     Those tokens are the words in lower case without ASCII punctuation.
-
-    Example:
-        >>> coco_text("A man's dog,  asleep. ")
-        'a mans dog asleep.'
     """
     return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFeatures:
+    """Precomputed features of images, looked up by image id.
+
+    Example:
+        >>> features = ImageFeatures(Embeddings([7, 8], [[1, 2], [3, 4]]))
+        >>> features.of_ids(np.array([8])).tolist(), features.width
+        ([[3.0, 4.0]], 2)
+    """
+
+    embeddings: Embeddings
+
+    @classmethod
+    def read(cls, path: str | Path) -> ImageFeatures:
+        """From an embeddings file with ``image_ids`` and ``image_embeddings``; MalformedRun where it holds none."""
+        images = load_embeddings(Path(path)).images
+        if images is None:
+            raise MalformedRun(f"{path} holds no image_ids and image_embeddings; features of images are needed")
+        return cls(images)
+
+    @property
+    def width(self) -> int:
+        """Numbers per image."""
+        return int(self.embeddings.vectors.shape[1])
+
+    def of(self, groups: Sequence[CaptionGroup]) -> NDArray[np.float32]:
+        """(groups, F) features of the groups' images; InvalidOption where two collections have the same image id."""
+        image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
+        twice = first_duplicate(image_ids)
+        if twice is not None:
+            raise InvalidOption(
+                f"image id {image_ids[twice]} is one of COCO and one of Flickr, and features are looked up by id; "
+                "train on one of the two"
+            )
+        return self.of_ids(image_ids)
+
+    def of_ids(self, image_ids: IntArray) -> NDArray[np.float32]:
+        """(N, F) features; MissingIds names the first image that has none."""
+        places, known = positions_of(image_ids, self.embeddings.ids)
+        if not known.all():
+            missing = image_ids[~known]
+            raise MissingIds(
+                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; add them to "
+                "the file, which cxc-eccv features makes of all parts that are named"
+            )
+        return self.embeddings.vectors[places]
+
+    def encoded(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - any with get_image_features
+        """(N, D) vectors that a model makes of the features."""
+        with torch.inference_mode():
+            vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output
+        return np.asarray(vectors.float().cpu().numpy())

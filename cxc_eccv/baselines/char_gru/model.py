@@ -1,30 +1,102 @@
-"""The character GRU: captions and precomputed image features to unit vectors of one space."""
+"""The character GRU, its configuration and loss: captions and precomputed image features to vectors of one space."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
-from cxc_eccv.baselines.char_gru.configuration import CharGruConfig
-from cxc_eccv.baselines.char_gru.hinge import hinge_loss_of_views
+from cxc_eccv.baselines.dual_encoder.model import encoded_by_length
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types.ids import check_whole
 
 __all__ = [
     "AttentionPooling",
     "BidirectionalLayer",
+    "CharGruConfig",
     "CharGruModel",
     "CharGruOutput",
     "MaxPooling",
-    "encoded_by_length",
-    "reversed_within",
+    "hinge_loss",
+    "hinge_loss_of_views",
 ]
+
+UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+CHOICES = {"recurrent_unit": tuple(UNITS), "pooling": ("attention", "max")}
+SIZES = {"vocab_size": 1, "character_size": 1, "hidden_size": 1, "attention_size": 1, "image_feature_size": 0}
+"""Option to its least value."""
+
+ROWS = 128
+"""Captions that are encoded at once."""
+
+
+class CharGruConfig(PreTrainedConfig):
+    """Sizes of the model; the defaults are the paper's.
+
+    Args:
+        vocab_size: number of characters, padding and the unknown character included.
+        character_size: width of a character's embedding.
+        recurrent_unit: ``gru`` or ``lstm``.
+        hidden_size: units per direction; an embedding has twice as many dimensions.
+        pooling: ``attention`` or ``max``.
+        attention_size: hidden units of the attention layer.
+        image_feature_size: width of the precomputed image features; 0 for a model of captions alone.
+        margin: of the hinge loss.
+        pad_token_id: the padding's id.
+        **kwargs: what every configuration takes.
+
+    Raises:
+        InvalidOption: no such unit or pooling, a size below 1, a margin that is not positive.
+
+    Example:
+        >>> CharGruConfig().embedding_size, CharGruConfig(hidden_size=8).embedding_size
+        (2048, 16)
+    """
+
+    model_type = "cxc_eccv_char_gru"
+
+    def __init__(
+        self,
+        vocab_size: int = 128,
+        character_size: int = 20,
+        recurrent_unit: str = "gru",
+        hidden_size: int = 1024,
+        pooling: str = "attention",
+        attention_size: int = 128,
+        image_feature_size: int = 2048,
+        margin: float = 0.2,
+        pad_token_id: int = 0,
+        **kwargs: Any,  # noqa: ANN401 - handed on
+    ) -> None:
+        self.vocab_size, self.character_size = vocab_size, character_size
+        self.recurrent_unit, self.hidden_size = recurrent_unit, hidden_size
+        self.pooling, self.attention_size = pooling, attention_size
+        self.image_feature_size, self.margin = image_feature_size, margin
+        self.pad_token_id = pad_token_id
+        self._check()
+        super().__init__(**kwargs)
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of a caption's or an image's embedding."""
+        return 2 * self.hidden_size
+
+    def _check(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InvalidOption(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(choices)}")
+        for name, least in SIZES.items():
+            check_whole(name, getattr(self, name), least)
+        if not self.margin > 0:
+            raise InvalidOption(f"margin is {self.margin}, expected a positive number")
 
 
 @dataclass
@@ -75,7 +147,7 @@ class CharGruModel(PreTrainedModel):
         self.recurrent = BidirectionalLayer(config.recurrent_unit, config.character_size, config.hidden_size)
         self.pooling = AttentionPooling(width, config.attention_size) if config.pooling == "attention" else MaxPooling()
         self.image_projection = nn.Linear(config.image_feature_size, width) if config.image_feature_size else None
-        self.post_init()  # type: ignore[no-untyped-call] # as above
+        self.post_init()  # type: ignore[no-untyped-call] # transformers' own
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, image_features: Tensor | None = None
@@ -90,7 +162,7 @@ class CharGruModel(PreTrainedModel):
         captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
         ids = captions.flatten(0, 1)
         mask = torch.ones_like(ids) if attention_mask is None else attention_mask.reshape(ids.shape)
-        texts = encoded_by_length(self._text_vectors, ids, mask).reshape(*captions.shape[:2], -1)
+        texts = encoded_by_length(self._text_vectors, ids, mask, ROWS).reshape(*captions.shape[:2], -1)
         images = None if image_features is None else self.get_image_features(image_features).pooler_output
         found = CharGruOutput(text_embeds=texts, image_embeds=images)
         if len(found.views) > 1 and len(captions) > 1:
@@ -142,49 +214,11 @@ class CharGruModel(PreTrainedModel):
             module.reset_parameters()
 
 
-AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)
-AutoModel.register(CharGruConfig, CharGruModel, exist_ok=True)
-
-
-UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
-
-
-def reversed_within(states: Tensor, lengths: Tensor) -> Tensor:
-    """Turn every sequence round within its own length; what follows stays where it is.
-
-    Args:
-        states: (N, T, D).
-        lengths: (N,) int64, at most T.
-
-    Returns:
-        (N, T, D).
-
-    Example:
-        >>> states = torch.tensor([[[1], [2], [3], [0]]])
-        >>> reversed_within(states, torch.tensor([3])).flatten().tolist()
-        [3, 2, 1, 0]
-    """
-    places = torch.arange(states.shape[1], device=states.device).expand(states.shape[:2])
-    last = lengths[:, None] - 1
-    source = torch.where(places <= last, last - places, places)
-    return states.gather(1, source[:, :, None].expand_as(states))
-
-
 class BidirectionalLayer(nn.Module):
     """One recurrent layer read in both directions, states side by side.
 
     The layer from right to left starts at a sequence's own last step. This equals packed sequences, which are several
     times slower on a processor.
-
-    Args:
-        unit: ``gru`` or ``lstm``.
-        input_size: width of a step.
-        hidden_size: units per direction.
-
-    Example:
-        >>> layer = BidirectionalLayer("gru", 3, 4)
-        >>> layer(torch.zeros(2, 5, 3), torch.tensor([5, 2])).shape
-        torch.Size([2, 5, 8])
     """
 
     def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:
@@ -195,8 +229,16 @@ class BidirectionalLayer(nn.Module):
     def forward(self, steps: Tensor, lengths: Tensor) -> Tensor:
         """(N, T, input size) steps to (N, T, 2 x hidden size) states; those past a length mean nothing."""
         onward = self.left_to_right(steps)[0]
-        back = self.right_to_left(reversed_within(steps, lengths))[0]
-        return torch.cat([onward, reversed_within(back, lengths)], dim=-1)
+        back = self.right_to_left(_reversed_within(steps, lengths))[0]
+        return torch.cat([onward, _reversed_within(back, lengths)], dim=-1)
+
+
+def _reversed_within(states: Tensor, lengths: Tensor) -> Tensor:
+    """(N, T, D) states, every sequence turned round within its own length; what follows stays where it is."""
+    places = torch.arange(states.shape[1], device=states.device).expand(states.shape[:2])
+    last = lengths[:, None] - 1
+    source = torch.where(places <= last, last - places, places)
+    return states.gather(1, source[:, :, None].expand_as(states))
 
 
 class AttentionPooling(nn.Module):
@@ -204,17 +246,8 @@ class AttentionPooling(nn.Module):
 
     ``a_t = softmax_t(V tanh(W h_t + b_w) + b_v)`` and ``Att(h) = sum_t a_t * h_t``, element by element.
 
-    Args:
-        state_size: width of a state.
-        attention_size: hidden units.
-
     References:
-        Merkx and Frank, Learning semantic sentence representations from visually grounded language without lexical
-        knowledge, 2019, arXiv:1903.11393, section 3.1.2.
-
-    Example:
-        >>> AttentionPooling(4, 3)(torch.ones(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))[0].tolist()
-        [1.0, 1.0, 1.0, 1.0]
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
     """
 
     def __init__(self, state_size: int, attention_size: int) -> None:
@@ -231,46 +264,41 @@ class AttentionPooling(nn.Module):
 
 
 class MaxPooling(nn.Module):
-    """The largest value of every feature over the steps.
-
-    Example:
-        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
-        >>> MaxPooling()(states, torch.tensor([[True, True, False]])).tolist()
-        [[3.0, 5.0]]
-    """
+    """The largest value of every feature over the steps."""
 
     def forward(self, states: Tensor, present: Tensor) -> Tensor:
         """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
         return states.masked_fill(~present[:, :, None], -torch.inf).amax(dim=1)
 
 
-ROWS = 128
-"""Captions of one part."""
+def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
+    r"""Mean over the ordered pairs of two different rows of a batch, in float32.
 
+    ``max(0, cos(l_i, r_j) - cos(l_i, r_i) + margin) + max(0, cos(r_i, l_j) - cos(r_i, l_i) + margin)`` for ``i != j``,
+    where row i of one side, (N, D) unit vectors, belongs to row i of the other. The paper prints the sum; the mean
+    differs by a factor that Adam's steps do not feel, and does not grow with the batch.
 
-def encoded_by_length(
-    encode: Callable[[Tensor, Tensor], Tensor], input_ids: Tensor, attention_mask: Tensor, rows: int = ROWS
-) -> Tensor:
-    """What ``encode`` makes of a batch, given to it in parts of like length, each without its surplus padding.
-
-    Args:
-        encode: ids and mask of some rows to their (n, D) vectors; a row's vector must not depend on the others.
-        input_ids: (N, T), padded on the right.
-        attention_mask: (N, T).
-        rows: captions of one part.
-
-    Returns:
-        (N, D) in the order of the batch.
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
 
     Example:
-        >>> ids = torch.tensor([[3, 0, 0], [1, 2, 3], [5, 5, 0]])
-        >>> encoded_by_length(lambda part, mask: part.sum(1, keepdim=True), ids, (ids > 0).long(), rows=1).tolist()
-        [[3], [6], [10]]
+        >>> left = torch.eye(2)
+        >>> round(float(hinge_loss(left, left)), 3), round(float(hinge_loss(left, left.flip(0))), 3)
+        (0.0, 2.4)
     """
-    lengths = attention_mask.sum(dim=1)
-    order = lengths.argsort()
-    parts = []
-    for places in torch.split(order, rows):
-        longest = int(lengths[places].max())
-        parts.append(encode(input_ids[places, :longest], attention_mask[places, :longest]))
-    return torch.cat(parts)[order.argsort()]
+    similarity = left.float() @ right.float().T
+    match = similarity.diagonal()
+    onward = (similarity - match[:, None] + margin).clamp(min=0)
+    back = (similarity - match[None, :] + margin).clamp(min=0)
+    different = ~torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
+    return (onward + back)[different].mean()
+
+
+def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
+    """Mean over all pairs of views: (N, D) unit vectors of a caption of each of N images, or of the images."""
+    losses = [hinge_loss(left, right, margin) for left, right in combinations(views, 2)]
+    return torch.stack(losses).mean()
+
+
+AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)
+AutoModel.register(CharGruConfig, CharGruModel, exist_ok=True)

@@ -22,8 +22,8 @@ from transformers import (
 )
 
 from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
+from cxc_eccv.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.baselines.dual_encoder.processing import tokenizer_of
 from cxc_eccv.encoding.models import (
     context_length,
     from_checkpoint,
@@ -42,18 +42,24 @@ SAMPLE = "sample"
 LONGEST = 512
 """Tokens of a caption where a tokenizer names no limit."""
 
+OPTIONS = (
+    "extra_layers",
+    "extra_heads",
+    "extra_feed_forward",
+    "extra_dropout",
+    "pooling",
+    "image_pooling",
+    "normalize",
+    "scale",
+    "learned_scale",
+)
+"""Model arguments that are options of the config by the same name."""
+
 
 def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
-    """The model, and its tokenizer (texts alone) or processor.
+    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``.
 
-    Args:
-        arguments: which model.
-        mode: as in ``Objective``.
-
-    Raises:
-        InvalidOption: neither ``pretrained`` nor ``no_pretraining``, or both.
-        TowerMissing: the model lacks a side that the mode needs.
-        ModelError: the checkpoint cannot be loaded or does not fit its config.
+    TowerMissing where the model lacks a side that the mode needs, ModelError where it cannot be loaded.
     """
     if (arguments.pretrained is None) != arguments.no_pretraining:
         raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no_pretraining")
@@ -93,29 +99,11 @@ def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any 
 
 
 def from_pretrained(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN401 - an Auto class and what it loads
-    """What an Auto class loads.
-
-    Raises:
-        ModelError: it cannot be loaded.
-    """
+    """What an Auto class loads; ModelError if it cannot."""
     try:
         return kind.from_pretrained(source, trust_remote_code=False, **options)
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
         raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason_of(error, source)})") from None
-
-
-OPTIONS = (
-    "extra_layers",
-    "extra_heads",
-    "extra_feed_forward",
-    "extra_dropout",
-    "pooling",
-    "image_pooling",
-    "normalize",
-    "scale",
-    "learned_scale",
-)
-"""Model arguments that are options of the config by the same name."""
 
 
 def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
@@ -150,16 +138,7 @@ SPECIAL = ("[PAD]", "[UNK]")
 
 
 def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]:
-    """A BERT of one layer and no dropout, with a tokenizer of the words of the train split.
-
-    Args:
-        library: the embedded sample.
-
-    Example:
-        >>> model, tokenizer = text_backbone(Library("sample"))
-        >>> model.config.vocab_size == len(tokenizer)
-        True
-    """
+    """A BERT of one layer and no dropout, with a tokenizer of the words of the sample's train split."""
     tokenizer = word_tokenizer(library.captions("train")["text"].to_pylist())
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -175,13 +154,7 @@ def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]
 
 
 def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:
-    """A ResNet of three stages with group normalisation, so that a batch may be split over processes.
-
-    Example:
-        >>> model, processor = image_backbone()
-        >>> model.config.hidden_sizes, processor.size["shortest_edge"]
-        ([96, 192, 256], 64)
-    """
+    """A ResNet of three stages with group normalisation, so that a batch may be split over processes."""
     config = BitConfig(embedding_size=32, hidden_sizes=[96, 192, 256], depths=[1, 1, 1], num_groups=8)
     return BitModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 
-from cxc_eccv.baselines.dual_encoder.gathering import gathered, process_rank
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.baselines.training import gathered, process_rank
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["LOSSES", "MODES", "Objective", "in_batch_softmax", "one_way_loss", "softmax_without_positive"]
@@ -17,19 +18,8 @@ def in_batch_softmax(similarities: torch.Tensor, positives: torch.Tensor) -> tor
     r"""The usual in-batch softmax, its denominator over the whole row.
 
     :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \left(S_{ip} - \log \sum_j e^{S_{ij}}\right)`; with one positive per
-    row this is cross-entropy, with several the loss of Khosla et al. (arXiv 2004.11362, eq. 2).
-
-    Args:
-        similarities: (K, N) scaled similarities of K queries and N items.
-        positives: (K, N) bool, at least one per row.
-
-    Returns:
-        (K,) loss of each row.
-
-    Example:
-        >>> eye = torch.eye(2, dtype=torch.bool)
-        >>> in_batch_softmax(torch.zeros(2, 2), eye).exp().tolist()
-        [2.0, 2.0]
+    row this is cross-entropy, with several the loss of Khosla et al. (arXiv 2004.11362, eq. 2). (K, N) scaled
+    similarities of K queries and N items, and at least one positive per row, to (K,) losses.
     """
     return similarities.logsumexp(1) - _mean_of_positives(similarities, positives)
 
@@ -38,21 +28,7 @@ def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor
     r"""The CxC paper's loss as printed (arXiv 2004.15020, eq. 1): the denominator leaves out what is positive.
 
     :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} S_{ip} + \log \sum_{j \notin P_i} e^{S_{ij}}`. It has no lower bound.
-
-    Args:
-        similarities: (K, N) scaled similarities of K queries and N items.
-        positives: (K, N) bool, at least one per row.
-
-    Returns:
-        (K,) loss of each row.
-
-    Raises:
-        InvalidOption: a row has no negative, as in a batch of one pair.
-
-    Example:
-        >>> eye = torch.eye(3, dtype=torch.bool)
-        >>> softmax_without_positive(torch.zeros(3, 3), eye).exp().tolist()
-        [2.0, 2.0, 2.0]
+    Shapes as of :func:`in_batch_softmax`; InvalidOption where a row has no negative, as in a batch of one pair.
     """
     if positives.all(1).any():
         raise InvalidOption("a row of the batch has no negative; take batches of at least two pairs")
@@ -67,20 +43,7 @@ LOSSES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
 def one_way_loss(
     queries: torch.Tensor, items: torch.Tensor, positives: torch.Tensor, scale: torch.Tensor, loss: str
 ) -> torch.Tensor:
-    """Mean loss of one direction, the half of eq. 1.
-
-    Args:
-        queries: (K, D) features.
-        items: (N, D) features, those of all processes where there are several.
-        positives: (K, N) bool.
-        scale: scalar that dot products are multiplied by.
-        loss: one of :data:`LOSSES`.
-
-    Raises:
-        UnknownName: no such loss.
-    """
-    if loss not in LOSSES:
-        raise UnknownName("loss", loss, LOSSES)
+    """Mean loss of one direction, the half of eq. 1: (K, D) queries against (N, D) items, those of all processes."""
     # Logits and their sums of exponentials need single precision also where features are bf16.
     similarities = scale.float() * (queries.float() @ items.float().T)
     return LOSSES[loss](similarities, positives).mean()
@@ -89,6 +52,9 @@ def one_way_loss(
 def _mean_of_positives(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     return similarities.masked_fill(~positives, 0).sum(1) / positives.sum(1)
 
+
+Match = Callable[..., torch.Tensor]
+"""A method of BatchPositives."""
 
 MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
 """Name on the command line to the model's name in the CxC paper."""
@@ -142,53 +108,37 @@ class Objective:
         text_index: torch.Tensor,
         image_index: torch.Tensor,
     ) -> torch.Tensor:
-        """Loss of this process's rows against the items of all processes.
+        """Loss of this process's rows against the items of all processes; its mean over these is the whole batch's.
 
-        Args:
-            texts: (K, D) features of captions; (2 K, D), left ones first, where there are pairs of captions.
-            images: (K, D) features, or None.
-            scale: scalar that dot products are multiplied by.
-            text_index: positions of the captions among all training captions.
-            image_index: (K,) positions of the images among all training images.
-
-        Returns:
-            The scalar whose mean over processes is the loss of the whole batch.
+        ``texts`` are the (K, D) features of captions, or (2 K, D), left ones first, where there are pairs of captions;
+        ``images`` (K, D), or None; ``scale`` multiplies dot products. The indices are positions of the captions and
+        (K,) of the images among all training ones.
         """
         count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
         left, left_index = texts[:count], text_index[:count]
         if images is not None:
-            total = total + self._image_text(images, left, scale, image_index, left_index)
+            matches = self.positives.images_texts, self.positives.texts_images
+            total = total + self._both_ways(images, left, image_index, left_index, scale, matches)
         if self.has_text_pairs:
             weight = self.text_weight if images is not None else 1.0
-            total = total + weight * self._text_text(left, texts[count:], scale, left_index, text_index[count:])
+            matches = self.positives.texts, self.positives.texts
+            right, right_index = texts[count:], text_index[count:]
+            total = total + weight * self._both_ways(left, right, left_index, right_index, scale, matches)
         return total
 
-    def _image_text(
-        self,
-        images: torch.Tensor,
-        texts: torch.Tensor,
-        scale: torch.Tensor,
-        image_index: torch.Tensor,
-        text_index: torch.Tensor,
-    ) -> torch.Tensor:
-        offset = process_rank() * len(images)
-        forth = self.positives.images_texts(image_index, gathered(text_index), offset=offset)
-        back = self.positives.texts_images(text_index, gathered(image_index), offset=offset)
-        return one_way_loss(images, gathered(texts), forth, scale, self.loss) + one_way_loss(
-            texts, gathered(images), back, scale, self.loss
-        )
-
-    def _text_text(
+    def _both_ways(
         self,
         left: torch.Tensor,
         right: torch.Tensor,
-        scale: torch.Tensor,
         left_index: torch.Tensor,
         right_index: torch.Tensor,
+        scale: torch.Tensor,
+        matches: tuple[Match, Match],
     ) -> torch.Tensor:
+        """Left ones as queries and right ones of all processes as items, and the other way round."""
         offset = process_rank() * len(left)
-        forth = self.positives.texts(left_index, gathered(right_index), offset=offset)
-        back = self.positives.texts(right_index, gathered(left_index), offset=offset)
+        forth = matches[0](left_index, gathered(right_index), offset=offset)
+        back = matches[1](right_index, gathered(left_index), offset=offset)
         return one_way_loss(left, gathered(right), forth, scale, self.loss) + one_way_loss(
             right, gathered(left), back, scale, self.loss
         )

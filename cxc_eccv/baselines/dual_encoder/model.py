@@ -1,4 +1,4 @@
-"""DualEncoderModel: the dual encoders of the CxC paper over any text and image backbone."""
+"""DualEncoderConfig and DualEncoderModel: the dual encoders of the CxC paper over any text and image backbone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,119 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
-from cxc_eccv.baselines.dual_encoder.configuration import DualEncoderConfig
-from cxc_eccv.errors import TowerMissing
+from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 
-__all__ = ["DualEncoderModel", "DualEncoderOutput", "encoded_by_length"]
+__all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encoded_by_length"]
+
+POOLINGS = ("first_token", "mean")
+IMAGE_POOLINGS = ("backbone", "max")
+
+ROWS = 64
+"""Captions that a processor encodes at once."""
+
+
+class DualEncoderConfig(PreTrainedConfig):
+    """A text tower and, but for text-text models, an image tower; the defaults are those of the CxC paper.
+
+    Args:
+        text_config: config of the text backbone, or its dictionary.
+        image_config: config of the image backbone, or its dictionary; None for a model of texts alone.
+        freeze_text: keep the text backbone as it is; it then stays in evaluation mode.
+        extra_layers: trainable transformer layers on top of the text backbone; 0 for none.
+        extra_heads: attention heads of these layers.
+        extra_feed_forward: width of their hidden layer.
+        extra_dropout: dropout of these layers.
+        pooling: ``first_token``: the feature at token 0; ``mean``: over the tokens of the caption.
+        image_pooling: ``backbone``: what the image backbone gives as pooled; ``max``: the largest value of each
+            feature over all positions.
+        normalize: scale features to unit length; without it similarities are dot products, as in the paper.
+        scale: what similarities are multiplied by in the loss, the inverse of the temperature.
+        learned_scale: train the scale.
+
+    Raises:
+        InvalidOption: a number out of range.
+        UnknownName: no such pooling.
+
+    Example:
+        >>> from transformers import BertConfig
+        >>> config = DualEncoderConfig(BertConfig(hidden_size=64))
+        >>> config.width, config.extra_layers, config.has_images
+        (64, 3, False)
+    """
+
+    model_type = "cxc_eccv_dual_encoder"
+    sub_configs = {"text_config": AutoConfig, "image_config": AutoConfig}  # noqa: RUF012 - transformers' own form
+
+    def __init__(
+        self,
+        text_config: PreTrainedConfig | dict[str, Any] | None = None,
+        image_config: PreTrainedConfig | dict[str, Any] | None = None,
+        *,
+        freeze_text: bool = True,
+        extra_layers: int = 3,
+        extra_heads: int = 8,
+        extra_feed_forward: int = 3072,
+        extra_dropout: float = 0.1,
+        pooling: str = "first_token",
+        image_pooling: str = "backbone",
+        normalize: bool = False,
+        scale: float = 1.0,
+        learned_scale: bool = False,
+        **options: Any,  # noqa: ANN401 - what every config takes
+    ) -> None:
+        # A config without arguments is what transformers compares with when it writes one.
+        self.text_config = _as_config({"model_type": "bert"} if text_config is None else text_config)
+        self.image_config = None if image_config is None else _as_config(image_config)
+        self.freeze_text, self.extra_layers = freeze_text, extra_layers
+        self.extra_heads, self.extra_feed_forward = extra_heads, extra_feed_forward
+        self.extra_dropout = extra_dropout
+        self.pooling, self.image_pooling, self.normalize = pooling, image_pooling, normalize
+        self.scale, self.learned_scale = scale, learned_scale
+        self._check()
+        super().__init__(**options)
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there is an image tower."""
+        return self.image_config is not None
+
+    @property
+    def text_width(self) -> int:
+        """Width of the text backbone."""
+        return int(self.text_config.hidden_size)
+
+    @property
+    def width(self) -> int:
+        """Width of the features: the image backbone's, else the text backbone's."""
+        return self.text_width if self.image_config is None else _image_width(self.image_config)
+
+    def _check(self) -> None:
+        if self.pooling not in POOLINGS:
+            raise UnknownName("pooling", self.pooling, POOLINGS)
+        if self.image_pooling not in IMAGE_POOLINGS:
+            raise UnknownName("image pooling", self.image_pooling, IMAGE_POOLINGS)
+        if self.extra_layers < 0 or not self.scale > 0:
+            raise InvalidOption(f"extra_layers={self.extra_layers}, scale={self.scale}: need at least 0 and above 0")
+        if self.extra_layers and self.text_width % self.extra_heads:
+            raise InvalidOption(
+                f"extra_heads={self.extra_heads} does not divide the text width {self.text_width}. "
+                "Choose a divisor, or extra_layers=0."
+            )
+
+
+def _image_width(config: PreTrainedConfig) -> int:
+    """Width of an image backbone's pooled features, under the name that its config has for it."""
+    if config.model_type == "efficientnet":
+        return int(config.hidden_dim)
+    sizes = getattr(config, "hidden_sizes", None)
+    return int(sizes[-1]) if sizes else int(config.hidden_size)
+
+
+def _as_config(config: PreTrainedConfig | dict[str, Any]) -> PreTrainedConfig:
+    if isinstance(config, PreTrainedConfig):
+        return config
+    options = dict(config)
+    return AutoConfig.for_model(options.pop("model_type", None), **options)
 
 
 @dataclass
@@ -109,7 +218,7 @@ class DualEncoderModel(PreTrainedModel):
             ``last_hidden_state`` (T, L, text width) and ``pooler_output`` (T, D).
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        tokens = encoded_by_length(self._token_states, input_ids, mask)
+        tokens = self._token_states(input_ids, mask)
         features = self._finished(self.text_projection(_pooled(tokens, mask, self.config.pooling)))
         return BaseModelOutputWithPooling(last_hidden_state=tokens, pooler_output=features)
 
@@ -158,6 +267,17 @@ class DualEncoderModel(PreTrainedModel):
         self.log_scale.requires_grad_(self.config.learned_scale)
 
     def _token_states(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(T, L, W) states; a processor gains by parts of like length, 0 where they have no token, a GPU does not."""
+        if input_ids.device.type != "cpu" or len(input_ids) <= ROWS:
+            return self._states_of_part(input_ids, mask)
+
+        def encode(ids: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+            padding = input_ids.shape[1] - ids.shape[1]
+            return functional.pad(self._states_of_part(ids, present), (0, 0, 0, padding))
+
+        return encoded_by_length(encode, input_ids, mask, ROWS)
+
+    def _states_of_part(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.freeze_text):
             tokens: torch.Tensor = self.text_model(input_ids=input_ids, attention_mask=mask).last_hidden_state
         if self.text_layers is not None:
@@ -210,43 +330,26 @@ def _pooled_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - b
     return pooled
 
 
-def _register(config: type[PreTrainedConfig]) -> None:
-    AutoConfig.register(config.model_type, config)
-    AutoModel.register(config, DualEncoderModel)
+def encoded_by_length(
+    encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], input_ids: torch.Tensor, mask: torch.Tensor, rows: int
+) -> torch.Tensor:
+    """(N, ...) what ``encode`` makes of (N, T) ids and their mask, given to it in parts of so many rows of like length.
 
-
-_register(DualEncoderConfig)
-
-
-ROWS = 64
-"""Captions in a group."""
-
-Encode = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-
-def encoded_by_length(encode: Encode, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """(T, L, W) states of every token, 0 where there is none.
-
-    A GPU takes the whole batch at once.
-
-    Args:
-        encode: (t, l) tokens and mask to (t, l, W) states; a caption's states do not depend on padding.
-        input_ids: (T, L).
-        mask: (T, L), 0 for padding.
+    Each part is without its surplus padding on the right; what is made of a row must not depend on the others.
 
     Example:
-        >>> ids = torch.tensor([[1, 2, 3], [4, 0, 0]])
-        >>> encoded_by_length(lambda ids, mask: ids[..., None].float(), ids, (ids > 0).long()).squeeze(-1).tolist()
-        [[1.0, 2.0, 3.0], [4.0, 0.0, 0.0]]
+        >>> ids = torch.tensor([[3, 0, 0], [1, 2, 3], [5, 5, 0]])
+        >>> encoded_by_length(lambda part, mask: part.sum(1, keepdim=True), ids, (ids > 0).long(), rows=1).tolist()
+        [[3], [6], [10]]
     """
-    if input_ids.device.type != "cpu" or len(input_ids) <= ROWS:
-        return encode(input_ids, mask)
-    columns = torch.arange(1, mask.shape[1] + 1)
-    ends = (mask.bool() * columns).amax(1)
+    ends = (mask.bool() * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)
     order = ends.argsort()
     parts = []
-    for rows in order.split(ROWS):
-        width = max(1, int(ends[rows].max()))
-        states = encode(input_ids[rows, :width], mask[rows, :width])
-        parts.append(torch.nn.functional.pad(states, (0, 0, 0, mask.shape[1] - width)))
+    for places in order.split(rows):
+        width = max(1, int(ends[places].max()))
+        parts.append(encode(input_ids[places, :width], mask[places, :width]))
     return torch.cat(parts)[order.argsort()]
+
+
+AutoConfig.register(DualEncoderConfig.model_type, DualEncoderConfig)
+AutoModel.register(DualEncoderConfig, DualEncoderModel)

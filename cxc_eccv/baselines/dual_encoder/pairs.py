@@ -24,19 +24,10 @@ __all__ = ["BatchPositives", "EpochSampler", "TrainingPairs"]
 class TrainingPairs(Dataset[dict[str, Any]]):
     """One item per image and epoch, so that no batch holds two captions of an image as negatives of each other.
 
-    An index is a pair of epoch and image, as :class:`EpochSampler` gives. Items are dictionaries: ``texts``, token ids
-    of one or two captions; ``text_index``, the positions of these among all captions; ``image_index``, the position of
-    the group; ``image_path`` where images are given.
-
-    Args:
-        groups: captions by image; with ``co_captions`` each has at least two.
-        tokens: token ids of every caption of every group, in order.
-        co_captions: draw two captions of the image; else one.
-        image_paths: file of every group, or None for pairs of texts.
-        seed: of the draws, which depend on it and the index alone.
-
-    Raises:
-        InvalidOption: a group has too few captions, or the lists differ in length.
+    An index is a pair of epoch and image, as :class:`EpochSampler` gives; what is drawn depends on it and the seed
+    alone. Items are dictionaries: ``texts``, token ids of two captions with ``co_captions``, else of one;
+    ``text_index``, the positions of these among all captions; ``image_index``, the position of the group;
+    ``image_path`` where images are given. ``tokens`` are those of every caption of every group, in order.
 
     Example:
         >>> groups = [CaptionGroup("coco", 7, (1, 2, 3), ("a cat", "cat", "one cat"))]
@@ -67,21 +58,11 @@ class TrainingPairs(Dataset[dict[str, Any]]):
             raise InvalidOption(f"{len(self.image_paths)} image files for {len(self.groups)} groups of captions")
         few = [group for group in self.groups if len(group.texts) < self.draws]
         if few:
-            one = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
-            raise InvalidOption(f"{one}; text-text pairs need two. {len(few)} such images; leave them out")
+            first = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
+            raise InvalidOption(f"{first}; text-text pairs need two. {len(few)} such images; leave them out")
 
     def hold_out(self, count: int) -> tuple[Self, Self]:
-        """Pairs to train on, and those of ``count`` other images, drawn by the seed.
-
-        Raises:
-            InvalidOption: nothing would be left on one of the two sides.
-
-        Example:
-            >>> groups = [CaptionGroup("coco", number, (number,), ("a",)) for number in range(5)]
-            >>> trained, held = TrainingPairs(groups, [[1]] * 5, co_captions=False).hold_out(2)
-            >>> len(trained), len(held)
-            (3, 2)
-        """
+        """Pairs to train on, and those of ``count`` other images, drawn by the seed."""
         if not 0 < count < len(self):
             raise InvalidOption(
                 f"held_out={count} of {len(self)} images: hold out at least one, and keep one to train on"
@@ -115,18 +96,7 @@ class TrainingPairs(Dataset[dict[str, Any]]):
 
 
 class EpochSampler(Sampler[tuple[int, int]]):
-    """All images in the order of an epoch; what it yields depends on seed and epoch alone, so that a run can go on.
-
-    Args:
-        count: number of images.
-        seed: of the orders.
-
-    Example:
-        >>> sampler = EpochSampler(3)
-        >>> sampler.epoch = 1
-        >>> sorted(sampler)
-        [(1, 0), (1, 1), (1, 2)]
-    """
+    """All images in the order of an epoch; what it yields depends on seed and epoch alone, so that a run can go on."""
 
     def __init__(self, count: int, seed: int = 0) -> None:
         self.count, self.seed, self.epoch = count, seed, 0
@@ -142,7 +112,10 @@ class EpochSampler(Sampler[tuple[int, int]]):
 
 @dataclass(frozen=True, slots=True)
 class BatchPositives:
-    """Positives between items of a batch.
+    """Which items of a batch match: those of a pair, and those that judgments say.
+
+    Each method gives (K, N) bool from the items' positions among all training captions or images; ``offset`` is the
+    column of the first row's own pair.
 
     Attributes:
         text_text: (T, T) symmetric bool matrix over all training captions, or None.
@@ -159,40 +132,24 @@ class BatchPositives:
 
     @classmethod
     def judged(cls, library: Library, split: str, groups: Sequence[CaptionGroup]) -> BatchPositives:
-        """Positives of task ``cxc``: original links, and pairs rated similar.
-
-        Args:
-            library: the raw sources.
-            split: ``validation`` or ``test``, whose judgments to use.
-            groups: the training data; groups of other collections and splits match only themselves.
-        """
-        coco = [group if group.collection == "coco" else None for group in groups]
-        images = np.array([-1 if group is None else group.image_id for group in coco])
-        texts = np.array([-1 if one is None else one for group in groups for one in _ids(group)])
+        """Positives of task ``cxc`` in a split; groups of other collections and splits match only themselves."""
+        of_coco = [(group, group.collection == "coco") for group in groups]
+        images = np.array([group.image_id if is_coco else -1 for group, is_coco in of_coco])
+        texts = np.array([number if is_coco else -1 for group, is_coco in of_coco for number in group.caption_ids])
         text_text = _matrix(merged_qrels(library, split, "t2t"), texts, texts)
         return cls(text_text.maximum(text_text.T), _matrix(merged_qrels(library, split, "i2t"), images, texts))
 
     def texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """(K, N) bool: which captions match which.
-
-        Args:
-            rows: (K,) positions among all training captions.
-            columns: (N,) positions among them.
-            offset: column of the first row's own pair.
-        """
+        """Which captions match which."""
         return _block(self.text_text, rows, columns, offset)
 
     def images_texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """(K, N) bool: which captions match which images; rows are positions among all training images."""
+        """Which captions match which images; rows are images."""
         return _block(self.image_text, rows, columns, offset)
 
     def texts_images(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """(K, N) bool: which images match which captions; columns are positions among all training images."""
+        """Which images match which captions; columns are images."""
         return _block(None if self.image_text is None else self.image_text.T.tocsr(), rows, columns, offset)
-
-
-def _ids(group: CaptionGroup) -> Sequence[int | None]:
-    return group.caption_ids if group.collection == "coco" else [None] * len(group.caption_ids)
 
 
 def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matrix:
@@ -201,11 +158,12 @@ def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matr
         (np.ones(judgments.indices.size, dtype=bool), judgments.indices, judgments.indptr),
         shape=(judgments.query_ids.size, judgments.gallery_ids.size),
     )
-    picks = (_picked(rows, judgments.query_ids), _picked(columns, judgments.gallery_ids).T)
-    return csr_matrix(picks[0] @ matrix @ picks[1]).astype(bool)
+    chosen = _picks(rows, judgments.query_ids) @ matrix @ _picks(columns, judgments.gallery_ids).T
+    return csr_matrix(chosen).astype(bool)
 
 
-def _picked(ids: IntArray, known_ids: IntArray) -> csr_matrix:
+def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
+    """(ids, known ids) True where they are the same."""
     places, known = positions_of(ids, known_ids)
     found = np.flatnonzero(known)
     ones = np.ones(found.size, dtype=bool)

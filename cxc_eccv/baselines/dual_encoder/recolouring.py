@@ -16,7 +16,7 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
-from cxc_eccv.baselines.dual_encoder.processing import token_ids
+from cxc_eccv.baselines.training import token_ids
 from cxc_eccv.encoding.towers import open_picture
 
 __all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recoloured", "reworded"]
@@ -51,12 +51,7 @@ VALUES = np.array(list(COLOURS.values()), dtype=np.int64)
 
 
 class RecolouredPairs(Dataset[dict[str, Any]]):
-    """Training pairs of the embedded sample, augmented; what is drawn depends on the seed, epoch and image alone.
-
-    Args:
-        pairs: with images.
-        tokenizer: of the model.
-    """
+    """Training pairs of the embedded sample, augmented; what is drawn depends on the seed, epoch and image alone."""
 
     def __init__(self, pairs: TrainingPairs, tokenizer: Any) -> None:  # noqa: ANN401 - tokenizers share no type
         self.pairs, self.groups, self._tokenizer = pairs, pairs.groups, tokenizer
@@ -89,31 +84,15 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
 
 
 def nearest_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """(H, W) position in :data:`COLOURS` of each pixel's colour; -1 where it is none of them.
-
-    Args:
-        pixels: (H, W, 3) RGB.
-
-    Example:
-        >>> nearest_colours(np.array([[(208, 52, 58), (250, 242, 224), (0, 255, 0)]], dtype=np.uint8)).tolist()
-        [[0, 8, -1]]
-    """
+    """(H, W) position in :data:`COLOURS` of the colour of each of (H, W, 3) RGB pixels; -1 where it is none of them."""
     distances = np.linalg.norm(pixels[:, :, None].astype(np.float64) - VALUES, axis=-1)
     return np.where(distances.min(axis=-1) < NEAR, distances.argmin(axis=-1), -1)
 
 
 def recoloured(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``.
+    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``, a permutation.
 
-    Args:
-        pixels: (H, W, 3) RGB.
-        colours: (H, W) from :func:`nearest_colours`.
-        order: (12,) a permutation.
-
-    Example:
-        >>> red = np.full((1, 1, 3), (208, 52, 58), dtype=np.uint8)
-        >>> recoloured(red, nearest_colours(red), np.roll(np.arange(12), -4))[0, 0].tolist()  # the fourth after red
-        [48, 108, 196]
+    ``colours`` are those of :func:`nearest_colours`.
     """
     changes = np.concatenate([VALUES[order] - VALUES, [[0, 0, 0]]])
     return np.asarray(np.clip(pixels + changes[colours], 0, 255).astype(np.uint8))
@@ -127,11 +106,11 @@ def reworded(text: str, words: Mapping[str, str]) -> str:
         'An orange heart right of a red star.'
     """
 
-    def exchanged(found: re.Match[str]) -> str:
+    def exchange(found: re.Match[str]) -> str:
         word = words.get(found[0].lower(), found[0].lower())
         return word.capitalize() if found[0][0].isupper() else word
 
-    text = re.sub(r"[A-Za-z]+", exchanged, text)
+    text = re.sub(r"[A-Za-z]+", exchange, text)
     text = re.sub(r"\b([Aa])n (?=[^aeiou])", r"\1 ", text)
     return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
 

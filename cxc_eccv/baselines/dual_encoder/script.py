@@ -1,34 +1,46 @@
-"""Train a dual encoder: arguments, data, model, Trainer, report."""
+"""Train a dual encoder: arguments, data, model, Trainer, report; and what selects its checkpoint."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import set_seed
 
+from cxc_eccv.baselines.caption_groups import link_judgments
 from cxc_eccv.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
+    run_identity,
 )
-from cxc_eccv.baselines.dual_encoder.checkpoint import last_checkpoint, run_identity
-from cxc_eccv.baselines.dual_encoder.data import pairs_from_file, training_pairs
+from cxc_eccv.baselines.dual_encoder.data import (
+    PairCollator,
+    image_paths,
+    image_processor_of,
+    pairs_from_file,
+    tokenizer_of,
+    training_pairs,
+)
 from cxc_eccv.baselines.dual_encoder.loading import SAMPLE, starting_model
 from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
-from cxc_eccv.baselines.dual_encoder.processing import PairCollator, image_processor_of, tokenizer_of
 from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
-from cxc_eccv.baselines.dual_encoder.scoring import HeldOutScorer, SplitScorer
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
-from cxc_eccv.baselines.script_arguments import read_arguments
+from cxc_eccv.baselines.training import last_checkpoint, read_arguments
+from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.models import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
 from cxc_eccv.writing import explained, replaced_file
@@ -40,6 +52,9 @@ ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
+
+TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
+"""Mode to the directions whose mean R@10 selects the best checkpoint."""
 
 
 def train(command: Sequence[str]) -> Report | None:
@@ -66,28 +81,27 @@ def train(command: Sequence[str]) -> Report | None:
     objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
+    tokenizer = tokenizer_of(processing)
     _refuse_to_recolour(data, mode)
-    pairs = _training_pairs(library, data, processing, mode, training.seed)
-    data.held_out = _held_out(data, training, len(pairs))
-    score: HeldOutScorer | SplitScorer = SplitScorer(library, "validation", mode, processing, data.images)
+    pairs = _read_pairs(library, data, processing, mode, training.seed)
+    data.held_out = _count_held_out(data, training, len(pairs))
+    encode_it = partial(_encode_split, library=library, mode=mode, processing=processing, images=data.images)
+    score = partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
     if data.held_out:
         pairs, held = pairs.hold_out(data.held_out)
-        score = HeldOutScorer(held, mode, processing)
+        score = partial(_score_held_out, held=held, mode=mode, processing=processing)
     _warn_of_leaks(data, training)
     _refuse_too_few(pairs, training)
-    dataset = RecolouredPairs(pairs, tokenizer_of(processing)) if data.recolour else pairs
 
     trainer = DualEncoderTrainer(
         model=model,
         args=training,
-        objective=replace(objective, positives=_positives(objective_arguments, library, pairs)),
+        objective=replace(objective, positives=_judged_positives(objective_arguments, library, pairs)),
         score=score,
         paper_schedule=training.schedule == "staircase",
-        train_dataset=dataset,
+        train_dataset=RecolouredPairs(pairs, tokenizer) if data.recolour else pairs,
         data_collator=PairCollator(
-            tokenizer_of(processing),
-            None if mode == "t2t" else image_processor_of(processing),
-            padded_length(tokenizer_of(processing), model),
+            tokenizer, None if mode == "t2t" else image_processor_of(processing), padded_length(tokenizer, model)
         ),
         processing_class=processing,
     )
@@ -99,14 +113,15 @@ def train(command: Sequence[str]) -> Report | None:
         trainer.save_state()
     if data.report_on is None:
         return None
-    report = SplitScorer(library, split_of(data.report_on), mode, processing, data.images).report(trainer.model)
+    split = _split_named(data.report_on)
+    report = evaluate(encode_it(trainer.model, split=split), split=split, data_dir=library, progress=False)
     if is_first:
         with replaced_file(folder / "report.json") as part:
             part.write_text(report_to_json(report), encoding="utf-8")
     return report
 
 
-def _training_pairs(
+def _read_pairs(
     library: Library,
     data: DataArguments,
     processing: Any,  # noqa: ANN401 - a tokenizer or a processor
@@ -118,29 +133,20 @@ def _training_pairs(
     return training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=seed)
 
 
-def _held_out(data: DataArguments, training: DualEncoderTrainingArguments, count: int) -> int:
+def _count_held_out(data: DataArguments, training: DualEncoderTrainingArguments, count: int) -> int:
     """Images to hold out, of so many; pairs of a file have no validation split beside them."""
     if data.held_out is not None:
         return data.held_out
     return min(HELD_OUT, count // 10) if data.pairs_file and training.eval_strategy != "no" else 0
 
 
-def _positives(arguments: ObjectiveArguments, library: Library, pairs: TrainingPairs) -> BatchPositives:
+def _judged_positives(arguments: ObjectiveArguments, library: Library, pairs: TrainingPairs) -> BatchPositives:
     if arguments.judged_positives is None:
         return BatchPositives()
-    return BatchPositives.judged(library, split_of(arguments.judged_positives), pairs.groups)
+    return BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
 
 
-def split_of(name: str) -> str:
-    """The dataset's name of a split with judgments; ``val`` is ``validation``.
-
-    Raises:
-        UnknownName: no such split.
-
-    Example:
-        >>> split_of("val")
-        'validation'
-    """
+def _split_named(name: str) -> str:
     if name not in SPLITS:
         raise UnknownName("split", name, SPLITS)
     return SPLITS[name]
@@ -169,3 +175,52 @@ def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments) 
         warnings.warn(message, stacklevel=3)
     if data.report_on is not None and f"coco/{data.report_on}".replace("validation", "val") in seen:
         warnings.warn(f"coco/{data.report_on} is trained on and reported", stacklevel=3)
+
+
+def _encode_split(
+    model: Any,  # noqa: ANN401 - any dual encoder
+    split: str,
+    *,
+    library: Library,
+    mode: str,
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    images: str | None,
+) -> EmbeddingsRun:
+    """Every caption of the split, and every image unless the model is of texts alone."""
+    content, files = library.karpathy(split), None
+    if mode != "t2t":
+        paths = image_paths(content.images["file_name"].to_pylist(), images)
+        files = zip(content.image_ids.tolist(), paths, strict=True)
+    return encode(model, images=files, captions=content.captions, processor=processing, batch_size=128, progress=False)
+
+
+def _score_validation(
+    model: Any,  # noqa: ANN401 - any dual encoder
+    *,
+    encode_it: Callable[..., EmbeddingsRun],
+    library: Library,
+    mode: str,
+) -> dict[str, float]:
+    """Report keys to values, and ``recall_at_10``, the mean over the directions that are trained."""
+    parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
+    options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
+    scores = evaluate(encode_it(model, "validation"), [f"cxc/{part}" for part in parts], **options).scores
+    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in TRAINED[mode]]
+    return {**scores, "recall_at_10": sum(trained) / len(trained)}
+
+
+def _score_held_out(model: Any, *, held: TrainingPairs, mode: str, processing: Any) -> dict[str, float]:  # noqa: ANN401 - likewise
+    """R@10 of every direction that is trained, and ``recall_at_10``, their mean.
+
+    Retrieval among held-out training images and their captions, by which captions were written for which image.
+    """
+    texts = [text for group in held.groups for text in group.texts]
+    owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
+    images = None if held.image_paths is None else enumerate(held.image_paths)
+    captions = list(enumerate(texts))
+    run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
+    found = {}
+    for direction in TRAINED[mode]:
+        ranks = positive_ranks(run, link_judgments(owners, direction), direction)
+        found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
+    return {**found, "recall_at_10": sum(found.values()) / len(found)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,24 +10,20 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from torch.utils.data import Sampler
-from transformers import Trainer, TrainerCallback
+from transformers import Trainer
 from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler
+from cxc_eccv.baselines.training import EpochCallback
 
-__all__ = ["DualEncoderTrainer", "EpochCallback", "staircase"]
+__all__ = ["DualEncoderTrainer", "staircase"]
 
 Metrics = dict[str, float]
 
 
 def staircase(step: int) -> float:
-    """The paper's factor of the learning rate: 0.1% less after every 1000 steps.
-
-    Example:
-        >>> staircase(999), staircase(1000), round(staircase(30_000), 4)
-        (1.0, 0.999, 0.9704)
-    """
+    """The paper's factor of the learning rate: 0.1% less after every 1000 steps."""
     return float(0.999 ** (step // 1000))
 
 
@@ -44,10 +39,6 @@ class DualEncoderTrainer(Trainer):
 
     # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
     loss_is_scaled_for_ga = False
-
-    objective: Objective
-    score: Callable[[Any], Metrics] | None
-    paper_schedule: bool
 
     def __init__(
         self,
@@ -116,18 +107,3 @@ class DualEncoderTrainer(Trainer):
         # CLIP and its kin hold the logarithm of the factor, and return features of unit length.
         found: torch.Tensor = self.accelerator.unwrap_model(self.model).logit_scale.exp()
         return found
-
-
-class EpochCallback(TrainerCallback):
-    """Tells a sampler its epoch, also in a run that goes on in the middle of one.
-
-    Args:
-        sampler: has an attribute ``epoch``.
-    """
-
-    def __init__(self, sampler: Any) -> None:  # noqa: ANN401 - samplers with an epoch share no type
-        self.sampler = sampler
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
-        """Where an epoch begins, before its first batch is drawn."""
-        self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
