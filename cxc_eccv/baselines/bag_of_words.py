@@ -59,11 +59,7 @@ class TfIdf:
         return cls(vocabulary, np.log((1 + len(texts)) / (1 + frequency)) + 1)
 
     def encode(self, texts: Sequence[str]) -> csr_array:
-        """(N, V) float32 unit rows; a text of unknown words only is a zero row.
-
-        Args:
-            texts: N captions.
-        """
+        """(N, V) float32 unit rows; a text of unknown words only is a zero row."""
         columns = [[self.vocabulary[word] for word in words(text) if word in self.vocabulary] for text in texts]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns])])
         indices = np.array([column for row in columns for column in row], dtype=np.int64)
@@ -78,10 +74,6 @@ class TfIdf:
         """(N, D) unit rows as :meth:`encode` has them, without the columns of words that no text here holds.
 
         So the columns of two calls differ; similarities within one do not miss anything.
-
-        Example:
-            >>> TfIdf.fit(["a red circle", "a blue square"])(["a circle", "a square"]).shape
-            (2, 3)
         """
         vectors = self.encode(texts)
         return np.asarray(vectors[:, np.unique(vectors.indices)].toarray())

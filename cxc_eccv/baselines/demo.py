@@ -25,40 +25,30 @@ FILES = ("dataset", "cache", "ridge.npz")
 def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings.
 
-    Args:
-        folder: where ``dataset/``, the cache it is read through and ``ridge.npz`` are written.
-        say: called with one line per step.
-
-    Returns:
-        The report on the sample's test split.
+    Writes ``dataset/``, the cache it is read through and ``ridge.npz``; each step is said.
     """
     say("1. Building the embedded sample's dataset")
     build_folder(folder / "dataset", data_dir="sample", images=sample_images(), progress=False)
     say("2. Training ridge regression from pixels to words on its train split")
-    splits = _loaded(folder)
+    splits = _load_quietly(folder)
     train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
     captions = [[caption["text"] for caption in row] for row in train["captions"]]
     model = RidgeModel.fit(list(train["image"]), captions)
     say("3. Encoding the test split")
     path = folder / "ridge.npz"
-    save_embeddings(path, _encoded(model, splits["test"]))
+    save_embeddings(path, _encode(model, splits["test"]))
     say(f"4. Scoring {path.name}\n")
     return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
 
 
 def sample_images() -> Path:
-    """Folder with the embedded sample's images.
-
-    Example:
-        >>> (sample_images() / "COCO_val2014_000000764118.jpg").is_file()
-        True
-    """
+    """Folder with the embedded sample's images."""
     raw = mirror_folder("sample")
     assert raw is not None  # noqa: S101 - the sample is part of the package
     return raw / "coco" / "images"
 
 
-def _loaded(folder: Path) -> datasets.DatasetDict:
+def _load_quietly(folder: Path) -> datasets.DatasetDict:
     """What any training code would do; quiet, as it takes no time."""
     were_off = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
@@ -69,7 +59,7 @@ def _loaded(folder: Path) -> datasets.DatasetDict:
             datasets.enable_progress_bars()
 
 
-def _encoded(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:
+def _encode(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:
     captions = [caption for row in test["captions"] for caption in row]
     images = Embeddings(np.array(test["image_id"]), model.encode_images(list(test["image"])))
     texts = model.encode_captions([caption["text"] for caption in captions])

@@ -23,10 +23,7 @@ PIXEL_WEIGHT = 0.1
 
 
 def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
-    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel.
-
-    Args:
-        images: N images of any size.
+    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel, of N images of any size.
 
     Example:
         >>> pixel_features([Image.new("RGB", (64, 64), "red")]).shape
@@ -84,10 +81,7 @@ class RidgeModel:
     ) -> RidgeModel:
         """Fit the map from an image's pixels to the mean vector of its captions.
 
-        Args:
-            images: N images.
-            captions: N lists of captions.
-            penalty: weight of the squared norm of the map; pays for few images with many features.
+        ``penalty`` is the weight of the squared norm of the map; it pays for few images with many features.
         """
         terms = sorted({term for texts in captions for text in texts for term in _terms(text)})
         vocabulary = {term: column for column, term in enumerate(terms)}

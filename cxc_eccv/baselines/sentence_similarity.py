@@ -26,40 +26,29 @@ def sts_of_baseline(
     scores are not seen. It has a dimension per word, so that the STS Benchmark and SICK have its cosine and no
     classifier. ``word_vectors``: the mean of the vectors of a sentence's words, in lower case.
 
-    Args:
-        name: one of :data:`STS_BASELINES`.
-        library: the raw sources.
-        tasks: as of ``evaluate_sts``.
-        vectors: of ``word_vectors``: a text file as GloVe's.
-
-    Raises:
-        UnknownName: no such baseline or task.
-        InvalidOption: vectors are missing, or given to a baseline that reads none.
-        DataError: a raw file, or the file of vectors, is missing or malformed.
+    ``vectors`` is a text file as GloVe's, of ``word_vectors`` alone; tasks are as of ``evaluate_sts``.
     """
     if name not in STS_BASELINES:
         raise UnknownName("baseline for sentences", name, STS_BASELINES)
     if (vectors is None) == (name == "word_vectors"):
-        wanted = (
-            "needs --vectors FILE, for example GloVe's glove.840B.300d.txt" if vectors is None else "reads no vectors"
-        )
-        raise InvalidOption(f"the baseline {name} {wanted}")
-    wanted_tasks = task_names(tasks)
+        advice = "needs --vectors FILE, for example GloVe's glove.840B.300d.txt"
+        raise InvalidOption(f"the baseline {name} {advice if vectors is None else 'reads no vectors'}")
+    wanted = task_names(tasks)
     if vectors is None:
         return evaluate_sts(
             FittedPerTask(TfIdf.fit),
             library,
-            wanted_tasks,
+            wanted,
             model="TF-IDF bag of words",
             classifier=False,
             fitted_on="the distinct sentences of each task, without their scores: vocabulary and document frequencies",
         )
-    asked = {word for task in wanted_tasks for text in task_texts(library, task) for word in words(text)}
+    asked = {word for task in wanted for text in task_texts(library, task) for word in words(text)}
     found = read_word_vectors(vectors, asked)
     return evaluate_sts(
         AveragedVectors(found),
         library,
-        wanted_tasks,
+        wanted,
         model=f"averaged word vectors of {vectors.name}",
         fitted_on=f"nothing; {len(found):,} of the {len(asked):,} words of the sentences have a vector",
     )

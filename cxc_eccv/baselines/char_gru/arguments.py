@@ -123,26 +123,9 @@ class CharGruArguments:
         """What weights and choice depend on: a run goes on only from checkpoints of the same."""
         return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
 
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """Options of the model's configuration."""
-        names = ("recurrent_unit", "hidden_size", "pooling", "margin")
-        return {name: getattr(self, name) for name in names}
-
 
 def parsed_arguments(command: Sequence[str]) -> CharGruArguments:
-    """The arguments of a command line; a preset's options stand where the command does not name them.
-
-    Raises:
-        UnknownName: no such preset.
-        InvalidOption: arguments at odds with each other.
-
-    Example:
-        >>> command = ["--output_dir", "run", "--preset", "coco", "--image_features", "resnet152.npz", "--seed", "1"]
-        >>> arguments = parsed_arguments(command)
-        >>> arguments.highest_rate, arguments.select_on, arguments.seed
-        (0.0001, ['coco/val'], 1)
-    """
-    (found,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command, presets=PRESETS)
-    arguments: CharGruArguments = found
+    """The arguments of a command line; a preset's options stand where the command does not name them."""
+    arguments: CharGruArguments
+    (arguments,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command, presets=PRESETS)
     return arguments

@@ -80,26 +80,19 @@ class CharGruEnsemble(PreTrainedModel):
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
         """As of a member."""
-        return _mean([member.get_text_features(input_ids, attention_mask) for member in self._models])
+        return self._mean("get_text_features", input_ids, attention_mask)
 
     def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
         """As of a member."""
-        return _mean([member.get_image_features(image_features) for member in self._models])
+        return self._mean("get_image_features", image_features)
 
-    @property
-    def _models(self) -> list[CharGruModel]:
-        return [member for member in self.members if isinstance(member, CharGruModel)]
+    def _mean(self, method: str, *inputs: Tensor | None) -> BaseModelOutputWithPooling:
+        vectors = torch.stack([getattr(member, method)(*inputs).pooler_output for member in self.members])
+        return BaseModelOutputWithPooling(pooler_output=normalize(vectors.mean(dim=0), dim=-1))
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Members initialise themselves."""
-
-
-def _mean(outputs: Sequence[BaseModelOutputWithPooling]) -> BaseModelOutputWithPooling:
-    # transformers says that the field may be missing; our models always set it.
-    given = [output.pooler_output for output in outputs if output.pooler_output is not None]
-    vectors = torch.stack(given).mean(dim=0)
-    return BaseModelOutputWithPooling(pooler_output=normalize(vectors, dim=-1))
 
 
 AutoConfig.register(CharGruEnsembleConfig.model_type, CharGruEnsembleConfig, exist_ok=True)

@@ -170,14 +170,7 @@ class CharGruModel(PreTrainedModel):
         return found
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
-        """Captions to unit vectors.
-
-        Args:
-            input_ids: (N, T) int64, padded on the right.
-            attention_mask: (N, T); None where nothing is padded.
-
-        Returns:
-            ``pooler_output``: (N, D) float32 unit vectors.
+        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32.
 
         Raises:
             InvalidOption: a caption without a character, or padding on the left.

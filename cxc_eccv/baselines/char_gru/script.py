@@ -64,17 +64,6 @@ def train(command: Sequence[str]) -> Report | None:
 
     Checkpoints of the same run in its output folder are gone on from. Under torchrun the processes share the batches
     and the captions to encode, and train as one would; the first one writes, and all return the same report.
-
-    Args:
-        command: arguments as on the command line.
-
-    Returns:
-        The report; None without ``--report_on``.
-
-    Raises:
-        InvalidOption: arguments at odds with each other, or images that are trained on and selected by or reported on.
-        CheckpointMismatch: the output folder holds checkpoints of another run.
-        DataError: captions or features are missing or broken.
     """
     arguments = parsed_arguments(command)
     _check_report(arguments)
@@ -200,8 +189,9 @@ def _trainer(
     place = {"rank": options.process_index, "processes": options.world_size}
     rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
     batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
+    sizes = {name: getattr(arguments, name) for name in ("recurrent_unit", "hidden_size", "pooling", "margin")}
     width = 0 if features is None else features.width
-    model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **arguments.sizes))
+    model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **sizes))
     cycle = arguments.cycle_epochs * len(batches)
     measure = HeldOut(selecting, tokenizer, features, similarity)
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.highest_rate)

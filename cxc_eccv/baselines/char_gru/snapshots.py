@@ -92,14 +92,8 @@ class EpochRecord(TrainerCallback):
 
     Rows of ``curves.csv`` are ``epoch``, ``step`` and what was measured; epoch 0 is the untrained model. A run that
     goes on writes the epochs that it repeats anew. Each snapshot is ``snapshots/step-N`` below the run's folder, their
-    scores are in ``snapshots/snapshots.json``.
-
-    Args:
-        folder: of the run.
-        epoch_steps: optimiser steps of an epoch.
-        cycle_epochs: epochs of a cycle.
-        measure: a model to its measures, among them ``selection``, higher is better.
-        tokenizer: saved along.
+    scores are in ``snapshots/snapshots.json``. ``measure`` gives the measures of a model, among them ``selection``,
+    higher is better; ``epoch_steps`` are optimiser steps.
     """
 
     def __init__(

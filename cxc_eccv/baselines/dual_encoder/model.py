@@ -191,10 +191,7 @@ class DualEncoderModel(PreTrainedModel):
     def from_backbones(cls, text: PreTrainedModel, image: PreTrainedModel | None = None, **options: Any) -> Self:  # noqa: ANN401 - config's
         """A model whose backbones hold the given weights, and whose other layers are new.
 
-        Args:
-            text: the text backbone.
-            image: the image backbone; None for a model of texts alone.
-            options: of :class:`DualEncoderConfig`.
+        Without an image backbone it is of texts alone; the options are those of :class:`DualEncoderConfig`.
         """
         model = cls(DualEncoderConfig(text.config, None if image is None else image.config, **options))
         model.text_model.load_state_dict(text.state_dict())
@@ -208,14 +205,9 @@ class DualEncoderModel(PreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         **_others: Any,  # noqa: ANN401 - tokenizers differ in what else they give
     ) -> BaseModelOutputWithPooling:
-        """Features of captions.
+        """Features of captions: (T, L) tokens and their mask, 0 for padding, None where there is none.
 
-        Args:
-            input_ids: (T, L) tokens.
-            attention_mask: (T, L), 0 for padding; None where there is none.
-
-        Returns:
-            ``last_hidden_state`` (T, L, text width) and ``pooler_output`` (T, D).
+        ``last_hidden_state`` is (T, L, text width), ``pooler_output`` (T, D).
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         tokens = self._token_states(input_ids, mask)
@@ -227,13 +219,7 @@ class DualEncoderModel(PreTrainedModel):
         pixel_values: torch.Tensor,
         **_others: Any,  # noqa: ANN401 - image processors differ in what else they give
     ) -> BaseModelOutputWithPooling:
-        """Features of images.
-
-        Args:
-            pixel_values: (I, 3, H, W).
-
-        Returns:
-            The backbone's ``last_hidden_state`` and ``pooler_output`` (I, D).
+        """Features of (I, 3, H, W) images: the backbone's ``last_hidden_state``, and ``pooler_output`` (I, D).
 
         Raises:
             TowerMissing: a model of texts alone.

@@ -60,18 +60,7 @@ TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2
 def train(command: Sequence[str]) -> Report | None:
     """Train, save model and processor, and score the split that ``--report_on`` names.
 
-    Checkpoints of the same run in its output folder are gone on from.
-
-    Args:
-        command: arguments as on the command line.
-
-    Returns:
-        The report; None without ``--report_on``.
-
-    Raises:
-        InvalidOption: arguments at odds with each other.
-        ModelError: the model cannot be loaded, lacks a side, or does not fit the checkpoints in the output folder.
-        DataError: captions or images are missing or broken.
+    Checkpoints of the same run in its output folder are gone on from. Every process returns the report.
     """
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir)
@@ -92,11 +81,14 @@ def train(command: Sequence[str]) -> Report | None:
         score = partial(_score_held_out, held=held, mode=mode, processing=processing)
     _warn_of_leaks(data, training)
     _refuse_too_few(pairs, training)
+    positives, judged = BatchPositives(), objective_arguments.judged_positives
+    if judged is not None:
+        positives = BatchPositives.judged(library, _split_named(judged), pairs.groups)
 
     trainer = DualEncoderTrainer(
         model=model,
         args=training,
-        objective=replace(objective, positives=_judged_positives(objective_arguments, library, pairs)),
+        objective=replace(objective, positives=positives),
         score=score,
         paper_schedule=training.schedule == "staircase",
         train_dataset=RecolouredPairs(pairs, tokenizer) if data.recolour else pairs,
@@ -138,12 +130,6 @@ def _count_held_out(data: DataArguments, training: DualEncoderTrainingArguments,
     if data.held_out is not None:
         return data.held_out
     return min(HELD_OUT, count // 10) if data.pairs_file and training.eval_strategy != "no" else 0
-
-
-def _judged_positives(arguments: ObjectiveArguments, library: Library, pairs: TrainingPairs) -> BatchPositives:
-    if arguments.judged_positives is None:
-        return BatchPositives()
-    return BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
 
 
 def _split_named(name: str) -> str:

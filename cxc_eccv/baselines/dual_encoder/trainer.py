@@ -30,15 +30,16 @@ def staircase(step: int) -> float:
 class DualEncoderTrainer(Trainer):
     """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
 
-    Args:
-        objective: what is minimised.
-        score: the library's metrics of a model on the whole validation split; None for no evaluation.
-        paper_schedule: decay by :func:`staircase`; else the schedule that the arguments name.
-        options: of ``transformers.Trainer``.
+    ``score`` gives the library's metrics of a model, None for no evaluation; ``paper_schedule`` decays by
+    :func:`staircase`, else the arguments name the schedule. The other options are ``transformers.Trainer``'s.
     """
 
     # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
     loss_is_scaled_for_ga = False
+
+    objective: Objective
+    score: Callable[[Any], Metrics] | None
+    paper_schedule: bool
 
     def __init__(
         self,
@@ -101,9 +102,7 @@ class DualEncoderTrainer(Trainer):
         return sampler
 
     def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
-        if "scale" in outputs:
-            scale: torch.Tensor = outputs.scale
-            return scale
         # CLIP and its kin hold the logarithm of the factor, and return features of unit length.
-        found: torch.Tensor = self.accelerator.unwrap_model(self.model).logit_scale.exp()
+        model = self.accelerator.unwrap_model(self.model)
+        found: torch.Tensor = outputs.scale if "scale" in outputs else model.logit_scale.exp()
         return found

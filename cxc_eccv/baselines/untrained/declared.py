@@ -55,11 +55,7 @@ class Baseline:
     takes: tuple[str, ...] = ()
 
     def __call__(self, library: Library, split: str, inputs: Inputs) -> tuple[Report, Run | None]:
-        """Score the baseline.
-
-        Raises:
-            InvalidOption: an input that it does not read.
-        """
+        """Score the baseline; InvalidOption for an input that it does not read."""
         for field in fields(inputs):
             if getattr(inputs, field.name) is not None and field.name not in self.takes:
                 takes = ", ".join(map(_option, self.takes)) or "no option of its own"
@@ -73,21 +69,12 @@ def _option(name: str) -> str:
 
 @cache
 def baselines() -> Mapping[str, Baseline]:
-    """Every declared baseline by name.
-
-    Example:
-        >>> list(baselines())
-        ['bow', 'image_features', 'random', 'word_vectors']
-    """
+    """Every declared baseline by name."""
     return declared(cxc_eccv.baselines.untrained, "BASELINE", Baseline)
 
 
 def baseline_named(name: str) -> Baseline:
-    """The baseline of this name.
-
-    Raises:
-        UnknownName: there is none; suggests the nearest.
-    """
+    """The baseline of this name; UnknownName suggests the nearest."""
     if name not in baselines():
         raise UnknownName("baseline", name, baselines())
     return baselines()[name]

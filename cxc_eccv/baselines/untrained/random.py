@@ -19,12 +19,7 @@ WIDTH = 64
 
 
 def random_run(library: Library, split: str, seed: int = 0) -> EmbeddingsRun:
-    """Independent Gaussian vectors for all images and captions of a split.
-
-    Example:
-        >>> random_run(Library("sample"), "test").images.vectors.shape[1]
-        64
-    """
+    """Independent Gaussian vectors for all images and captions of a split."""
     random, content = np.random.default_rng(seed), library.karpathy(split)
     images, captions = (
         Embeddings(ids, random.standard_normal((ids.size, WIDTH), dtype=np.float32))

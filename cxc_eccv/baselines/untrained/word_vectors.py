@@ -26,21 +26,8 @@ Vector = NDArray[np.float32]
 def read_word_vectors(path: Path, keep: Collection[str]) -> dict[str, Vector]:
     r"""The vectors of some words, read line by line: the published files are larger than memory.
 
-    Args:
-        path: a word and D numbers per line, parted by blanks, as in GloVe's files; a first line of two whole numbers,
-            as word2vec writes it, is passed over.
-        keep: words to keep.
-
-    Raises:
-        MalformedSource: no such file, lines of unequal width, a number that is none or not finite, none of the words.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder) / "glove.txt"
-        ...     _ = file.write_text("dog 1.0 0.5\nsofa 0.0 2.0\n")
-        ...     read_word_vectors(file, {"dog"})["dog"].tolist()
-        [1.0, 0.5]
+    Each line is a word and D numbers, parted by blanks, as in GloVe's files; a first line of two whole numbers, as
+    word2vec writes it, is passed over. MalformedSource names a line of another form.
     """
     found: dict[str, Vector] = {}
     width = 0
@@ -77,10 +64,7 @@ def _numbers(path: Path, line: int, cells: Sequence[str]) -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AveragedVectors:
-    """A text encoder: the mean of the vectors of a text's known words, each as often as it occurs.
-
-    Attributes:
-        vectors: lower-case word to its (D,) vector.
+    """A text encoder: the mean of the (D,) vectors of a text's known words in lower case, each as often as it occurs.
 
     Example:
         >>> AveragedVectors({"dog": np.array([1, 0], "f4"), "cat": np.array([0, 1], "f4")})(["Dog, cat!"]).tolist()
