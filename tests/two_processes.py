@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import distributed
 
-from cxc_eccv.baselines.training import gathered
+from cxc_eccv.baselines.training import gather
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.towers import sides
 from cxc_eccv.errors import InvalidOption
@@ -20,7 +20,7 @@ CAPTIONS = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
 def refused_batches(rank):
     """What is said of batches that differ in size."""
     try:
-        gathered(torch.zeros(3 + rank, 2))
+        gather(torch.zeros(3 + rank, 2))
     except InvalidOption as error:
         return str(error)
     return None

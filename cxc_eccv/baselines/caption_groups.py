@@ -61,16 +61,16 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
         >>> len(groups), len(groups[0].texts)
         (60, 5)
     """
-    parts = [_parsed(name) for name in names]
+    parts = [_parse(name) for name in names]
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example coco/val")
     groups: dict[tuple[str, int], CaptionGroup] = {}
     for collection, split in parts:
         whole = (collection, split) == ("flickr8k", "all")
         captions = library.flickr8k() if whole else _content(library, collection, split).captions
-        for group in _grouped("coco" if collection == "coco" else "flickr", captions):
+        for group in _group("coco" if collection == "coco" else "flickr", captions):
             key = group.collection, group.image_id
-            groups[key] = _joined(groups[key], group) if key in groups else group
+            groups[key] = _join(groups[key], group) if key in groups else group
     return list(groups.values())
 
 
@@ -80,7 +80,7 @@ def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int],
     InvalidOption for ``flickr8k/all``, whose captions do not name all files.
     """
     found: dict[tuple[str, int], str] = {}
-    for collection, split in map(_parsed, names):
+    for collection, split in map(_parse, names):
         if (collection, split) == ("flickr8k", "all"):
             raise InvalidOption(
                 "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
@@ -93,7 +93,7 @@ def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int],
     return found
 
 
-def _parsed(name: str) -> tuple[str, str]:
+def _parse(name: str) -> tuple[str, str]:
     collection, _, split = name.partition("/")
     if collection not in COLLECTIONS:
         raise UnknownName("collection of captions", collection, COLLECTIONS)
@@ -107,7 +107,7 @@ def _content(library: Library, collection: str, split: str) -> KarpathySplit:
     return of[collection](split)
 
 
-def _grouped(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:
+def _group(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:
     columns = (captions[name].to_pylist() for name in ("image_id", "caption_id", "text"))
     found: dict[int, list[tuple[int, str]]] = {}
     for image_id, caption_id, text in zip(*columns, strict=True):
@@ -117,7 +117,7 @@ def _grouped(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:
         yield CaptionGroup(collection, image_id, ids, texts)
 
 
-def _joined(first: CaptionGroup, second: CaptionGroup) -> CaptionGroup:
+def _join(first: CaptionGroup, second: CaptionGroup) -> CaptionGroup:
     # Flickr30k took over captions of Flickr8k, some with other blanks before the full stop.
     seen = {_plain(text) for text in first.texts}
     rows = zip(second.caption_ids, second.texts, strict=True)

@@ -20,7 +20,7 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, UnknownName
 
 __all__ = [
     "EpochCallback",
-    "gathered",
+    "gather",
     "last_checkpoint",
     "process_count",
     "process_rank",
@@ -102,7 +102,7 @@ def process_rank() -> int:
     return distributed.get_rank() if process_count() > 1 else 0
 
 
-def gathered(values: torch.Tensor) -> torch.Tensor:
+def gather(values: torch.Tensor) -> torch.Tensor:
     """(processes x K, ...) the (K, ...) values of all processes, by rank, so that each serves the others as negatives.
 
     The gradient of what other processes compute from this process's values is summed into them. As data-parallel

@@ -16,8 +16,8 @@ from cxc_eccv.baselines.dual_encoder.recolouring import (
     COLOURS,
     RecolouredPairs,
     nearest_colours,
-    recoloured,
-    reworded,
+    recolour,
+    reword,
 )
 from cxc_eccv.baselines.dual_encoder.script import train
 from cxc_eccv.errors import InvalidOption
@@ -41,7 +41,7 @@ def test_colours_change_in_the_picture_as_in_the_text():
     pixels = np.array([[COLOURS["red"], COLOURS["cream"], (0, 255, 0)]], dtype=np.uint8)
     order = np.arange(len(COLOURS))
     order[[0, 4, 8, 10]] = 4, 0, 10, 8
-    found = recoloured(pixels, nearest_colours(pixels), order)
+    found = recolour(pixels, nearest_colours(pixels), order)
     assert [tuple(pixel) for pixel in found[0].tolist()] == [COLOURS["blue"], COLOURS["mint"], (0, 255, 0)]
 
 
@@ -56,7 +56,7 @@ def test_colours_change_in_the_picture_as_in_the_text():
     ],
 )  # fmt: skip
 def test_words_change_as_wholes(text, words, expected):
-    assert reworded(text, words) == expected
+    assert reword(text, words) == expected
 
 
 def test_items_depend_on_the_draw_alone(sample_library):

@@ -15,7 +15,7 @@ from cxc_eccv.baselines.char_gru.model import (  # noqa: E402
     CharGruConfig,
     CharGruModel,
 )
-from cxc_eccv.baselines.dual_encoder.model import encoded_by_length  # noqa: E402
+from cxc_eccv.baselines.dual_encoder.model import encode_by_length  # noqa: E402
 from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402
 
@@ -63,7 +63,7 @@ def test_parts_of_like_length_change_nothing():
     model, batch = tiny(), tokenizer()(TEXTS, padding=True, return_tensors="pt")
     whole = model.get_text_features(**batch).pooler_output
     for rows in (1, 2, 3, 9):
-        parts = encoded_by_length(model._text_vectors, batch["input_ids"], batch["attention_mask"], rows=rows)
+        parts = encode_by_length(model._text_vectors, batch["input_ids"], batch["attention_mask"], rows=rows)
         torch.testing.assert_close(parts, whole)
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, link_judgments  # noqa: E402 - after the checks above
-from cxc_eccv.baselines.char_gru.arguments import PRESETS, parsed_arguments  # noqa: E402
+from cxc_eccv.baselines.char_gru.arguments import PRESETS, parse_arguments  # noqa: E402
 from cxc_eccv.baselines.char_gru.data import (  # noqa: E402
     CoCaptions,
     ImageFeatures,
@@ -19,7 +19,7 @@ from cxc_eccv.baselines.char_gru.data import (  # noqa: E402
     character_tokenizer,
     coco_text,
     collate,
-    held_out,
+    hold_out,
 )
 from cxc_eccv.baselines.char_gru.model import AttentionPooling, MaxPooling, hinge_loss  # noqa: E402
 from cxc_eccv.baselines.char_gru.script import cyclic_cosine, cyclic_cosine_rate  # noqa: E402
@@ -199,12 +199,12 @@ def test_captions_beyond_the_limit_are_cut_and_counted():
 
 def test_held_out_images_are_spread_and_kept_apart():
     groups = [group(number, "a", "b") for number in range(10)]
-    train, kept = held_out(groups, 3)
+    train, kept = hold_out(groups, 3)
     assert [one.image_id for one in kept] == [0, 3, 6]
     assert {one.image_id for one in train} == set(range(10)) - {0, 3, 6}
     for count in (0, 10):
         with pytest.raises(InvalidOption, match="held out"):
-            held_out(groups, count)
+            hold_out(groups, count)
 
 
 def test_links_between_held_out_captions_and_images():
@@ -279,7 +279,7 @@ def test_only_the_first_process_measures_and_writes(tmp_path):
 @pytest.mark.parametrize(("name", "rate"), [("flickr8k", 1e-3), ("coco", 1e-4)])
 def test_the_presets_are_the_papers_runs(name, rate):
     command = ["--output_dir", "run", "--image_features", "resnet152.npz", "--preset", name]
-    found = parsed_arguments(command)
+    found = parse_arguments(command)
     assert (found.highest_rate, found.lowest_rate, found.captions, found.images) == (rate, 1e-6, 1, 32)
     assert (found.epochs, found.cycle_epochs, found.ensemble, found.margin) == (32, 4, 2, 0.2)
     assert (found.hidden_size, found.recurrent_unit, found.pooling) == (1024, "gru", "attention")
@@ -287,9 +287,9 @@ def test_the_presets_are_the_papers_runs(name, rate):
     data = {"flickr8k": (["flickr8k/train"], ["flickr8k/dev"], "flickr8k/test")}
     data["coco"] = (["coco/train", "coco/restval"], ["coco/val"], "test")
     assert (found.train_on, found.select_on, found.report_on) == data[name]
-    assert parsed_arguments([*command, "--highest_rate", "0.5"]).highest_rate == 0.5
+    assert parse_arguments([*command, "--highest_rate", "0.5"]).highest_rate == 0.5
     # A preset is its options: the run that names them goes on from its checkpoints.
-    assert parsed_arguments(["--output_dir", "run", "--image_features", "a.npz"]).identity != found.identity
+    assert parse_arguments(["--output_dir", "run", "--image_features", "a.npz"]).identity != found.identity
     assert set(PRESETS) == {"flickr8k", "coco"}
 
 
@@ -305,4 +305,4 @@ def test_the_presets_are_the_papers_runs(name, rate):
 )
 def test_arguments_that_make_no_run(options, error, words):
     with pytest.raises(error, match=words):
-        parsed_arguments(["--output_dir", "run", *options])
+        parse_arguments(["--output_dir", "run", *options])

@@ -10,7 +10,7 @@ from typing import Any
 from cxc_eccv.baselines.training import read_arguments
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["PRESETS", "CharGruArguments", "parsed_arguments"]
+__all__ = ["PRESETS", "CharGruArguments", "parse_arguments"]
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -124,7 +124,7 @@ class CharGruArguments:
         return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
 
 
-def parsed_arguments(command: Sequence[str]) -> CharGruArguments:
+def parse_arguments(command: Sequence[str]) -> CharGruArguments:
     """The arguments of a command line; a preset's options stand where the command does not name them."""
     arguments: CharGruArguments
     (arguments,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command, presets=PRESETS)

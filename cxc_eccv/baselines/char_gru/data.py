@@ -32,7 +32,7 @@ __all__ = [
     "character_tokenizer",
     "coco_text",
     "collate",
-    "held_out",
+    "hold_out",
 ]
 
 Row = dict[str, Any]
@@ -106,7 +106,7 @@ def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
     return batch
 
 
-def held_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
     """Groups to train on, and ``count`` others spread evenly over all, to select snapshots by."""
     if not 0 < count < len(groups):
         raise InvalidOption(
@@ -256,7 +256,7 @@ class ImageFeatures:
             )
         return self.embeddings.vectors[places]
 
-    def encoded(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - any with get_image_features
+    def encode(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - any with get_image_features
         """(N, D) vectors that a model makes of the features."""
         with torch.inference_mode():
             vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output

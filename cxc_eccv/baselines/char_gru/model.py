@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
-from cxc_eccv.baselines.dual_encoder.model import encoded_by_length
+from cxc_eccv.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types.ids import check_whole
 
@@ -162,7 +162,7 @@ class CharGruModel(PreTrainedModel):
         captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
         ids = captions.flatten(0, 1)
         mask = torch.ones_like(ids) if attention_mask is None else attention_mask.reshape(ids.shape)
-        texts = encoded_by_length(self._text_vectors, ids, mask, ROWS).reshape(*captions.shape[:2], -1)
+        texts = encode_by_length(self._text_vectors, ids, mask, ROWS).reshape(*captions.shape[:2], -1)
         images = None if image_features is None else self.get_image_features(image_features).pooler_output
         found = CharGruOutput(text_embeds=texts, image_embeds=images)
         if len(found.views) > 1 and len(captions) > 1:
@@ -222,11 +222,11 @@ class BidirectionalLayer(nn.Module):
     def forward(self, steps: Tensor, lengths: Tensor) -> Tensor:
         """(N, T, input size) steps to (N, T, 2 x hidden size) states; those past a length mean nothing."""
         onward = self.left_to_right(steps)[0]
-        back = self.right_to_left(_reversed_within(steps, lengths))[0]
-        return torch.cat([onward, _reversed_within(back, lengths)], dim=-1)
+        back = self.right_to_left(_reverse_within(steps, lengths))[0]
+        return torch.cat([onward, _reverse_within(back, lengths)], dim=-1)
 
 
-def _reversed_within(states: Tensor, lengths: Tensor) -> Tensor:
+def _reverse_within(states: Tensor, lengths: Tensor) -> Tensor:
     """(N, T, D) states, every sequence turned round within its own length; what follows stays where it is."""
     places = torch.arange(states.shape[1], device=states.device).expand(states.shape[:2])
     last = lengths[:, None] - 1

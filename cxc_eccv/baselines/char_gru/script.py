@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from transformers import AutoTokenizer, Trainer, TrainingArguments, set_seed
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
-from cxc_eccv.baselines.char_gru.arguments import CharGruArguments, parsed_arguments
+from cxc_eccv.baselines.char_gru.arguments import CharGruArguments, parse_arguments
 from cxc_eccv.baselines.char_gru.data import (
     CoCaptions,
     ImageFeatures,
@@ -27,12 +27,12 @@ from cxc_eccv.baselines.char_gru.data import (
     character_tokenizer,
     coco_text,
     collate,
-    held_out,
+    hold_out,
 )
 from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble
 from cxc_eccv.baselines.char_gru.model import CharGruConfig, CharGruModel, hinge_loss_of_views
 from cxc_eccv.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
-from cxc_eccv.baselines.training import EpochCallback, gathered, last_checkpoint, process_count, process_rank
+from cxc_eccv.baselines.training import EpochCallback, gather, last_checkpoint, process_count, process_rank
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -65,7 +65,7 @@ def train(command: Sequence[str]) -> Report | None:
     Checkpoints of the same run in its output folder are gone on from. Under torchrun the processes share the batches
     and the captions to encode, and train as one would; the first one writes, and all return the same report.
     """
-    arguments = parsed_arguments(command)
+    arguments = parse_arguments(command)
     _check_report(arguments)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
     similarity = None
@@ -113,7 +113,7 @@ def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionG
         reported = {(kind, number) for number in collection.content(library, split).image_ids.tolist()}
         _refuse_seen(groups, reported, f"--report_on {arguments.report_on}")
     if arguments.select_on is None:
-        return held_out(groups, arguments.held_out)
+        return hold_out(groups, arguments.held_out)
     selecting = _groups(library, arguments.select_on, arguments)
     _refuse_seen(groups, {(group.collection, group.image_id) for group in selecting}, "--select_on")
     return groups, selecting
@@ -171,7 +171,7 @@ def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Ten
     The gathered vectors collect the gradients of all processes, and data-parallel training takes their mean: so weights
     get the gradient of one process with the whole batch.
     """
-    return hinge_loss_of_views(gathered(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
+    return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 
 
 def _trainer(
@@ -270,7 +270,7 @@ def _score(model: Path, library: Library, arguments: CharGruArguments, features:
     tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
     run = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False)
     if features is not None:
-        run = replace(run, images=Embeddings(content.image_ids, features.encoded(ensemble, content.image_ids)))
+        run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))
     tasks = "all" if collection is COCO else "flickr8k"
     report = evaluate(run, tasks, split=split, data_dir=library, per_query=True, intervals=arguments.intervals)
     return replace(report, provenance={**report.provenance, "model": "character GRU", "training": arguments.identity})

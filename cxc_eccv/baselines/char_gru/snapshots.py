@@ -65,7 +65,7 @@ class HeldOut:
         encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
         images = None
         if self.features is not None:
-            images = Embeddings(np.arange(self.image_ids.size), self.features.encoded(model, self.image_ids))
+            images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
         run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
         found: dict[str, float] = {}
         for direction, judgments in self.judgments.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
-from cxc_eccv.baselines.training import gathered, process_rank
+from cxc_eccv.baselines.training import gather, process_rank
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["LOSSES", "MODES", "Objective", "in_batch_softmax", "one_way_loss", "softmax_without_positive"]
@@ -137,8 +137,8 @@ class Objective:
     ) -> torch.Tensor:
         """Left ones as queries and right ones of all processes as items, and the other way round."""
         offset = process_rank() * len(left)
-        forth = matches[0](left_index, gathered(right_index), offset=offset)
-        back = matches[1](right_index, gathered(left_index), offset=offset)
-        return one_way_loss(left, gathered(right), forth, scale, self.loss) + one_way_loss(
-            right, gathered(left), back, scale, self.loss
+        forth = matches[0](left_index, gather(right_index), offset=offset)
+        back = matches[1](right_index, gather(left_index), offset=offset)
+        return one_way_loss(left, gather(right), forth, scale, self.loss) + one_way_loss(
+            right, gather(left), back, scale, self.loss
         )

@@ -15,7 +15,7 @@ from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 
-__all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encoded_by_length"]
+__all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
 
 POOLINGS = ("first_token", "mean")
 IMAGE_POOLINGS = ("backbone", "max")
@@ -210,8 +210,8 @@ class DualEncoderModel(PreTrainedModel):
         ``last_hidden_state`` is (T, L, text width), ``pooler_output`` (T, D).
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        tokens = self._token_states(input_ids, mask)
-        features = self._finished(self.text_projection(_pooled(tokens, mask, self.config.pooling)))
+        tokens = self._encode_in_parts(input_ids, mask)
+        features = self._finish(self.text_projection(_pool(tokens, mask, self.config.pooling)))
         return BaseModelOutputWithPooling(last_hidden_state=tokens, pooler_output=features)
 
     def get_image_features(
@@ -227,7 +227,7 @@ class DualEncoderModel(PreTrainedModel):
         if self.image_model is None:
             raise TowerMissing("this dual encoder has no image tower (DE_T2T); train one with an image backbone")
         found = self.image_model(pixel_values=pixel_values)
-        features = self._finished(_pooled_image(found, self.config.image_pooling))
+        features = self._finish(_pool_image(found, self.config.image_pooling))
         return BaseModelOutputWithPooling(last_hidden_state=found.last_hidden_state, pooler_output=features)
 
     def forward(
@@ -252,25 +252,25 @@ class DualEncoderModel(PreTrainedModel):
         self.text_model.requires_grad_(not self.config.freeze_text)
         self.log_scale.requires_grad_(self.config.learned_scale)
 
-    def _token_states(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _encode_in_parts(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """(T, L, W) states; a processor gains by parts of like length, 0 where they have no token, a GPU does not."""
         if input_ids.device.type != "cpu" or len(input_ids) <= ROWS:
-            return self._states_of_part(input_ids, mask)
+            return self._encode_tokens(input_ids, mask)
 
         def encode(ids: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
             padding = input_ids.shape[1] - ids.shape[1]
-            return functional.pad(self._states_of_part(ids, present), (0, 0, 0, padding))
+            return functional.pad(self._encode_tokens(ids, present), (0, 0, 0, padding))
 
-        return encoded_by_length(encode, input_ids, mask, ROWS)
+        return encode_by_length(encode, input_ids, mask, ROWS)
 
-    def _states_of_part(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _encode_tokens(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.freeze_text):
             tokens: torch.Tensor = self.text_model(input_ids=input_ids, attention_mask=mask).last_hidden_state
         if self.text_layers is not None:
             tokens = self.text_layers(tokens, src_key_padding_mask=mask == 0)
         return tokens
 
-    def _finished(self, features: torch.Tensor) -> torch.Tensor:
+    def _finish(self, features: torch.Tensor) -> torch.Tensor:
         return functional.normalize(features, dim=-1) if self.config.normalize else features
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -299,14 +299,14 @@ def _extra_layers(config: DualEncoderConfig) -> nn.TransformerEncoder | None:
     return nn.TransformerEncoder(layer, config.extra_layers, enable_nested_tensor=False)
 
 
-def _pooled(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
+def _pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
     if pooling == "first_token":
         return tokens[:, 0]
     weights = mask.unsqueeze(-1).to(tokens.dtype)
     return (tokens * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
-def _pooled_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - backbones share no type
+def _pool_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - backbones share no type
     states: torch.Tensor = found.last_hidden_state
     if pooling == "max":
         # Transformers give (I, positions, D), convolutional networks (I, D, H, W).
@@ -316,7 +316,7 @@ def _pooled_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - b
     return pooled
 
 
-def encoded_by_length(
+def encode_by_length(
     encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], input_ids: torch.Tensor, mask: torch.Tensor, rows: int
 ) -> torch.Tensor:
     """(N, ...) what ``encode`` makes of (N, T) ids and their mask, given to it in parts of so many rows of like length.
@@ -325,7 +325,7 @@ def encoded_by_length(
 
     Example:
         >>> ids = torch.tensor([[3, 0, 0], [1, 2, 3], [5, 5, 0]])
-        >>> encoded_by_length(lambda part, mask: part.sum(1, keepdim=True), ids, (ids > 0).long(), rows=1).tolist()
+        >>> encode_by_length(lambda part, mask: part.sum(1, keepdim=True), ids, (ids > 0).long(), rows=1).tolist()
         [[3], [6], [10]]
     """
     ends = (mask.bool() * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)

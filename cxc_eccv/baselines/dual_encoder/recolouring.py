@@ -19,7 +19,7 @@ from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.training import token_ids
 from cxc_eccv.encoding.towers import open_picture
 
-__all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recoloured", "reworded"]
+__all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recolour", "reword"]
 
 COLOURS = {
     "red": (208, 52, 58),
@@ -68,11 +68,9 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
         mirror, shift = bool(random.integers(2)), random.integers(-FARTHEST, FARTHEST + 1, size=2)
         names = list(COLOURS)
         words = {name: names[new] for name, new in zip(names, order.tolist(), strict=True)}
-        texts = [
-            reworded(self._texts[position], words | (MIRRORED if mirror else {})) for position in item["text_index"]
-        ]
-        pixels = recoloured(*self._picture(item), order)
-        image = Image.fromarray(_moved(pixels[:, ::-1] if mirror else pixels, *shift.tolist()))
+        texts = [reword(self._texts[position], words | (MIRRORED if mirror else {})) for position in item["text_index"]]
+        pixels = recolour(*self._picture(item), order)
+        image = Image.fromarray(_move(pixels[:, ::-1] if mirror else pixels, *shift.tolist()))
         return item | {"texts": token_ids(self._tokenizer, texts), "image": image}
 
     def _picture(self, item: dict[str, Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -89,7 +87,7 @@ def nearest_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.where(distances.min(axis=-1) < NEAR, distances.argmin(axis=-1), -1)
 
 
-def recoloured(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
+def recolour(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
     """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``, a permutation.
 
     ``colours`` are those of :func:`nearest_colours`.
@@ -98,11 +96,11 @@ def recoloured(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDA
     return np.asarray(np.clip(pixels + changes[colours], 0, 255).astype(np.uint8))
 
 
-def reworded(text: str, words: Mapping[str, str]) -> str:
+def reword(text: str, words: Mapping[str, str]) -> str:
     """The text with words exchanged, capitals kept, and ``a`` or ``an`` as the next word needs.
 
     Example:
-        >>> reworded("A red heart left of an orange star.", {"red": "orange", "orange": "red", "left": "right"})
+        >>> reword("A red heart left of an orange star.", {"red": "orange", "orange": "red", "left": "right"})
         'An orange heart right of a red star.'
     """
 
@@ -115,7 +113,7 @@ def reworded(text: str, words: Mapping[str, str]) -> str:
     return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
 
 
-def _moved(pixels: NDArray[np.uint8], across: int, down: int) -> NDArray[np.uint8]:
+def _move(pixels: NDArray[np.uint8], across: int, down: int) -> NDArray[np.uint8]:
     """The picture moved by whole pixels; its border is repeated."""
     height, width = pixels.shape[:2]
     rows, columns = (np.clip(np.arange(size) - step, 0, size - 1) for size, step in ((height, down), (width, across)))

@@ -23,7 +23,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
         )
     if inputs.features is not None and inputs.central_crop is not None:
         raise InvalidOption("--central-crop is for the images of --model; the features of a file are as they are")
-    found = load_embeddings(inputs.features) if inputs.features else _encoded(library, split, inputs)
+    found = load_embeddings(inputs.features) if inputs.features else _encode(library, split, inputs)
     if found.images is None:
         raise MalformedRun(f"{inputs.features} holds no image_ids and image_embeddings")
     # A file of yours may say what its features are meant for.
@@ -34,7 +34,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     return replace(report, provenance={**report.provenance, **facts}), images
 
 
-def _encoded(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
+def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
     # Only here: a file of features needs neither torch nor a folder.
     from cxc_eccv.builders.images import ImageFolder
     from cxc_eccv.encoding import encode
