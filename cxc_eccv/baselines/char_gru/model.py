@@ -16,7 +16,7 @@ from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import check_whole
 
 __all__ = [
     "AttentionPooling",

@@ -60,7 +60,7 @@ TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2
 def train(command: Sequence[str]) -> Report | None:
     """Train, save model and processor, and score the split that ``--report_on`` names.
 
-    Checkpoints of the same run in its output folder are gone on from. Every process returns the report.
+    Checkpoints of the same run in its output folder are gone on from. Every process returns the report, if any.
     """
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir)
