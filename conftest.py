@@ -1,7 +1,13 @@
-"""What holds before any test is imported: one thread per worker, and no modules of extras that are not installed."""
+"""What holds before any test is imported: one thread per worker, no modules of extras that are not installed.
+
+And for every test and example: no download and no table goes to the user's cache.
+"""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
+
+import pytest
 
 # Workers beside each other whose libraries start a thread per core each wait for one another several times as long as
 # they compute. The package's own threads are counted by cores, not by this.
@@ -19,3 +25,10 @@ HELPERS = (
 PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/training.py")
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXC_ECCV_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

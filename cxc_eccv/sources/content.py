@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import time
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,6 +16,9 @@ from cxc_eccv.errors import HashMismatch, MalformedSource
 __all__ = ["Expected", "Fingerprint", "fingerprint", "read_bytes", "sha256_of", "verify"]
 
 BLOCK = 1 << 20
+
+UNSETTLED = 2_000_000_000
+"""Nanoseconds within which a file system may give two changes of a file the same time."""
 
 
 class Fingerprint(NamedTuple):
@@ -59,7 +63,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of the file's content; computed once per process unless the file changes.
+    """sha256 and size of the file's content; computed once per process unless the file may have changed.
 
     Example:
         >>> fingerprint(Path(__file__)).size == len(read_bytes(__file__))
@@ -67,11 +71,15 @@ def fingerprint(path: str | Path) -> Fingerprint:
     """
     file = Path(path)
     status = file.stat()
-    return _fingerprint(file.resolve(), status.st_size, status.st_mtime_ns)
+    # No program sets the time of the change of a file. Of one just written the next change may show the same times.
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    settled = abs(time.time_ns() - changed) > UNSETTLED
+    look = 0 if settled else time.perf_counter_ns()
+    return _fingerprint(file.resolve(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, look)
 
 
 @lru_cache(maxsize=1024)
-def _fingerprint(path: Path, _size: int, _mtime_ns: int) -> Fingerprint:
+def _fingerprint(path: Path, *_state: int) -> Fingerprint:
     digest, size = hashlib.sha256(), 0
     for block in _blocks(path):
         digest.update(block)

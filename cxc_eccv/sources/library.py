@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, where_from
+from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import (
     KINDS,
     UNREACHABLE_CAPTIONS,
@@ -130,7 +131,7 @@ class Library:
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
-        return self._once("flickr8k", lambda: read_flickr8k(self._path("flickr8k_tokens")))
+        return self._once("flickr8k", lambda: parse(read_flickr8k, self._path("flickr8k_tokens")))
 
     @property
     def has_flickr8k(self) -> bool:
@@ -168,7 +169,7 @@ class Library:
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
         if name not in self.catalog or self._locate(name) is None:
             return None
-        return self._once(name, lambda: read_annotators(self._path(name), kind))
+        return self._once(name, lambda: parse(read_annotators, self._path(name), kind))
 
     def eccv(self, labels: str, direction: str) -> pa.Table:
         """One of the six files of ECCV Caption: ``query_id``, ``item_id``.
@@ -192,7 +193,7 @@ class Library:
         name = f"entailment_{RAW_SPLIT[split]}"
         if name not in self.catalog or self._locate(name) is None:
             return None
-        return self._once(name, lambda: read_entailment(self._path(name)))
+        return self._once(name, lambda: parse(read_entailment, self._path(name)))
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
@@ -214,7 +215,7 @@ class Library:
             >>> Library("sample").read("eccv_image_to_caption", read_positives).column_names
             ['query_id', 'item_id']
         """
-        return self._once((name, reader), lambda: reader(self._path(name)))
+        return self._once((name, reader), lambda: parse(reader, self._path(name)))
 
     def files_used(self) -> dict[str, str]:
         """Catalog name to sha256 of every raw file read so far."""
@@ -281,11 +282,11 @@ class Library:
         )
 
     def _karpathy(self) -> dict[str, KarpathySplit]:
-        splits = self._once("karpathy", lambda: read_karpathy(self._split_files("karpathy_coco", "karpathy")))
+        splits = self._once("karpathy", lambda: parse(read_karpathy, self._split_files("karpathy_coco", "karpathy")))
         return self._once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
 
     def _flickr30k(self) -> dict[str, KarpathySplit]:
-        return self._once("flickr30k", lambda: read_flickr30k(self._split_files("flickr30k", "karpathy_f30k")))
+        return self._once("flickr30k", lambda: parse(read_flickr30k, self._split_files("flickr30k", "karpathy_f30k")))
 
     def _ids(self, modality: str, split: str) -> IntArray:
         content = self.karpathy(split)
@@ -293,7 +294,7 @@ class Library:
 
     def _checked_ratings(self, kind: str, split: str) -> pa.Table:
         path = self._path(f"{kind}_{RAW_SPLIT[split]}")
-        table = read_ratings(path, kind)
+        table = parse(read_ratings, path, kind)
         for side, (name, modality) in zip(("left_id", "right_id"), KINDS[kind], strict=True):
             ids = np.asarray(table[side])
             known = positions_of(ids, self._ids(modality, split))[1]
@@ -306,7 +307,7 @@ class Library:
     def _checked_positives(self, labels: str, direction: str) -> pa.Table:
         names = ("image", "caption") if direction == "i2t" else ("caption", "image")
         path = self._path(f"{labels}_{names[0]}_to_{names[1]}")
-        table = read_positives(path)
+        table = parse(read_positives, path)
         for column, modality in zip(("query_id", "item_id"), names, strict=True):
             ids = np.asarray(table[column])
             known = self._ids(modality, "test")
@@ -327,7 +328,7 @@ class Library:
         use_derived = not at_hand and derived in self.catalog and self._locate(derived) is not None
         paths = [self._path(name) for name in ([derived] if use_derived else whole)]
         try:
-            return CategorySets.joined([read_category_sets(path) for path in paths]).of(images.image_ids)
+            return CategorySets.joined([parse(read_category_sets, path) for path in paths]).of(images.image_ids)
         except KeyError as error:
             files = ", ".join(map(str, paths))
             raise MalformedSource(files, "images", f"no image {error}", f"every image of the {split} split") from None

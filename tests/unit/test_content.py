@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,7 @@ def test_text_named_gz_is_malformed(tmp_path: Path) -> None:
 def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
     blocks = content._blocks
+    monkeypatch.setattr(content, "UNSETTLED", -1)
     monkeypatch.setattr(content, "_blocks", lambda path: reads.append(path) or blocks(path))
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
@@ -51,6 +54,20 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(b"three")
     assert sha256_of(path) == hashlib.sha256(b"three").hexdigest()
     assert len(reads) == 2
+
+
+@pytest.mark.parametrize("unsettled", [content.UNSETTLED, -1])
+def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, unsettled):
+    monkeypatch.setattr(content, "UNSETTLED", unsettled)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"one")
+    times = path.stat()
+    assert sha256_of(path) == hashlib.sha256(b"one").hexdigest()
+    if unsettled < 0:
+        time.sleep(0.05)  # longer than a tick of the file system's clock
+    path.write_bytes(b"two")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert sha256_of(path) == hashlib.sha256(b"two").hexdigest()
 
 
 def test_verification_checks_the_size_before_it_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,11 @@ import os
 from importlib import resources
 from pathlib import Path
 
+from platformdirs import user_cache_dir
+
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["SAMPLE", "cache_folder", "mirror_folder", "offline_reason"]
+__all__ = ["SAMPLE", "cache_folder", "mirror_folder", "offline_reason", "tables_folder"]
 
 SAMPLE = "sample"
 """The word that stands for the folder of the embedded sample; a folder of that name is written ``./sample``."""
@@ -60,9 +62,12 @@ def cache_folder() -> Path:
     chosen = os.environ.get("CXC_ECCV_CACHE", "")
     if chosen:
         return Path(chosen).expanduser().resolve()
-    from pooch import os_cache  # imported late: most runs read a mirror
+    return Path(user_cache_dir("cxc_eccv"))
 
-    return Path(os_cache("cxc_eccv"))
+
+def tables_folder() -> Path | None:
+    """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
+    return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else cache_folder() / "tables"
 
 
 def offline_reason(offline: bool | None = None) -> str:
@@ -78,6 +83,10 @@ def offline_reason(offline: bool | None = None) -> str:
     if offline is not None:
         return "offline=True" if offline else ""
     for name in OFFLINE_VARIABLES:
-        if os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}:
+        if _is_on(name):
             return f"{name}={os.environ[name]}"
     return ""
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}

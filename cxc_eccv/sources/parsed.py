@@ -1,0 +1,197 @@
+"""What readers made of raw files, kept as Arrow files from one process to the next.
+
+Parsing JSON and CSV takes seconds, mapping the tables into memory milliseconds. An entry is found by the hash of the
+raw bytes, so a changed raw file is read anew, and by the source code of the readers, so a changed reader is run anew.
+Its own content is checked on every use: what is damaged is read and written anew. Where nothing can be kept, all is
+read as if there were no such files.
+
+An entry is a row of uncompressed Arrow streams, the first of which holds the outline of the result: which of its parts
+are in which of the other tables. After them stands a digest of them all and of the entry's key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources import readers
+from cxc_eccv.sources.content import fingerprint
+from cxc_eccv.sources.download import tables_folder
+
+__all__ = ["parse"]
+
+Content = TypeVar("Content")
+
+KINDS = (readers.CategorySets, readers.EntailmentPairs, readers.KarpathySplit, readers.SentencePairs)
+RECORDS: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in KINDS}
+"""What readers return, beside tables and mappings of these."""
+
+SMALLEST = 1 << 16
+"""Bytes of raw files below which parsing is as quick as looking for what was parsed."""
+
+KEPT = 100
+"""Entries that stay when another is written, the latest ones: three times what all data of one edition needs."""
+
+DIGEST_SIZE = 32
+
+FAULTS = (OSError, RuntimeError, TypeError, ValueError, MalformedSource, pa.ArrowException)
+"""What may hinder looking and keeping: no matter for the reader, or told better by it."""
+
+FORM = 1
+"""Of the entries; another number wherever :func:`_outline` or the files change."""
+
+
+def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *arguments: str) -> Content:
+    """``reader(files, *arguments)``, taken from the kept tables where they hold it, and kept there where they do not.
+
+    Only a reader of this package is remembered, for the source code of others may be anywhere. What a reader refuses
+    is never kept.
+
+    Example:
+        >>> from cxc_eccv.sources.download import fetch
+        >>> from cxc_eccv.sources.readers import read_ratings
+        >>> parse(read_ratings, fetch("sts_test", "sample"), "sts").column_names
+        ['left_id', 'right_id', 'rating', 'sampling_method']
+    """
+    paths = [files] if isinstance(files, Path) else list(files)
+    entry = None
+    with suppress(*FAULTS):
+        if sum(path.stat().st_size for path in paths) >= SMALLEST:
+            folder, key = tables_folder(), _key(reader, paths, arguments)
+            entry = folder / f"{hashlib.sha256(key).hexdigest()}.arrow" if folder and key else None
+    if entry is None:
+        return reader(files, *arguments)
+    with suppress(*FAULTS):
+        return cast("Content", _load(entry, key))
+    content = reader(files, *arguments)
+    with suppress(*FAULTS):
+        if _key(reader, paths, arguments) == key:  # nobody wrote to the raw files while they were read
+            _save(entry, key, content)
+    return content
+
+
+def _key(reader: Callable[..., object], paths: Sequence[Path], arguments: Sequence[str]) -> bytes:
+    """All that the result depends on, the endings of the files too; nothing where the reader's code is not known."""
+    name = getattr(reader, "__name__", "")
+    if getattr(readers, name, None) is not reader:
+        return b""
+    raw = [(path.suffixes, *fingerprint(path)) for path in paths]
+    return json.dumps([FORM, readers_version(), name, arguments, raw]).encode()
+
+
+@cache
+def readers_version() -> str:
+    """Digest of the source code that turns raw files into tables, so that nobody has to count versions.
+
+    Raises:
+        OSError: the package was installed without its source code.
+    """
+    digest = hashlib.sha256(pa.__version__.encode())
+    for folder in ("sources", "sources/readers", "types"):
+        files = sorted(Path(__file__).parents[1].glob(f"{folder}/*.py"))
+        if not files:
+            raise FileNotFoundError(folder)
+        for file in files:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _load(entry: Path, key: bytes) -> object:
+    """The result of an entry.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: it is damaged, or the entry of another key.
+    """
+    if not entry.is_file():  # a pipe would be waited for
+        raise FileNotFoundError(entry)
+    with pa.memory_map(str(entry)) as file:
+        whole = file.read_buffer()
+    content = whole.slice(0, max(whole.size - DIGEST_SIZE, 0))
+    if _digest(key, content) != whole.slice(content.size).to_pybytes():
+        raise ValueError("not what was written")
+    stream, tables = pa.BufferReader(content), []
+    while stream.tell() < content.size:
+        tables.append(pa.ipc.open_stream(stream).read_all())
+    return _result(json.loads(tables[0]["outline"][0].as_py()), tables)
+
+
+def _save(entry: Path, key: bytes, content: object) -> None:
+    """Write an entry beside its place and move it there, so that nobody meets a half of it."""
+    tables = [pa.table({})]
+    tables[0] = pa.table({"outline": [json.dumps(_outline(content, tables))]})
+    sink = pa.BufferOutputStream()
+    for table in tables:
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+    written = sink.getvalue()
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    draft = entry.with_name(f"{secrets.token_hex(16)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(written)
+            file.write(_digest(key, written))
+        draft.replace(entry)
+    finally:
+        draft.unlink(missing_ok=True)
+    _drop_oldest(entry.parent)
+
+
+def _drop_oldest(folder: Path) -> None:
+    written = {path: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix in (".arrow", ".part")}
+    for path in sorted(written, key=written.__getitem__)[:-KEPT]:
+        path.unlink(missing_ok=True)
+
+
+def _digest(key: bytes, content: pa.Buffer) -> bytes:
+    """Of the key too, so that an entry under another's name is none."""
+    digest = hashlib.blake2b(key, digest_size=DIGEST_SIZE)
+    digest.update(content)
+    return digest.digest()
+
+
+def _outline(value: object, tables: list[pa.Table]) -> object:
+    """A result without its tables and arrays, as JSON that says where in ``tables`` they were put."""
+    if isinstance(value, pa.Table):
+        tables.append(value)
+        return {"table": len(tables) - 1}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
+        tables.append(pa.table({"values": value.reshape(-1)}))
+        return {"array": len(tables) - 1, "shape": value.shape}
+    if is_dataclass(value):
+        parts = {field.name: _outline(getattr(value, field.name), tables) for field in fields(value)}
+        return {"record": type(value).__name__, "parts": parts}
+    if isinstance(value, Mapping):
+        return {"mapping": [[name, _outline(item, tables)] for name, item in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [_outline(item, tables) for item in value]}
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"no form to keep {type(value)} in")
+    return {"plain": value}
+
+
+def _result(outline: Any, tables: Sequence[pa.Table]) -> object:  # noqa: ANN401 - JSON holds anything
+    """What :func:`_outline` was made of."""
+    match outline:
+        case {"table": number}:
+            return tables[number]
+        case {"array": number, "shape": shape}:
+            return tables[number]["values"].to_numpy().reshape(shape)
+        case {"record": name, "parts": parts}:
+            return RECORDS[name](**{field: _result(part, tables) for field, part in parts.items()})
+        case {"mapping": items}:
+            return {name: _result(item, tables) for name, item in items}
+        case {"tuple": items}:
+            return tuple(_result(item, tables) for item in items)
+    return outline["plain"]
