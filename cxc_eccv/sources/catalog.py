@@ -14,20 +14,12 @@ from typing import Any, TypeVar
 
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 
-__all__ = ["OFFICIAL", "Archive", "Catalog", "Entry", "Group", "fingerprint_files", "load_catalog", "record_from"]
+__all__ = ["OFFICIAL", "Archive", "Catalog", "Entry", "Group", "fingerprint_files", "load_catalog"]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One data source: files that share authors, terms and citations.
-
-    Attributes:
-        name: key of the group.
-        title: what it is, for headings.
-        licence: its terms in words.
-        homepage: where its authors present it.
-        citations: keys of the papers to cite, the source's own first.
-    """
+    """One data source: files that share authors, terms (in words) and citations, keys with its own paper first."""
 
     name: str
     title: str
@@ -38,15 +30,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A zip archive that holds several raw files.
-
-    Attributes:
-        name: key of the archive.
-        url: official address.
-        path: place in the download cache.
-        sha256: 64 hexadecimal digits, or None where none is published.
-        size: bytes, or None where unknown.
-    """
+    """A zip archive that holds several raw files; ``path`` is its place in the download cache."""
 
     name: str
     url: str
@@ -60,19 +44,14 @@ class Entry:
     """One raw file.
 
     Attributes:
-        name: key of the file.
-        group: key of its group.
         path: place in a mirror folder and in the download cache; a mirror may hold ``path + ".gz"`` instead.
-        title: what the file holds.
         url: official address, that of the archive for a member; None for derived and user-provided files.
         sha256: of the original bytes, 64 hexadecimal digits; None where none is published.
-        size: original bytes; None where unknown.
-        licence: terms in words, the group's unless the file has its own.
-        citation: key of the paper to cite.
-        archive: key of the archive that holds the file, or None.
-        member: name inside the archive, or None.
+        size: original bytes.
+        licence, citation: the group's terms and first paper, unless the file has its own.
+        archive, member: key of the archive that holds the file, and the file's name in it.
         optional: nothing that is built by default needs the file.
-        derived_from: names of the entries this file was made from; empty for an original.
+        derived_from: names of the entries this file was made from.
     """
 
     name: str
@@ -128,25 +107,8 @@ FORMS: dict[str, tuple[Callable[[object], bool], str]] = {
 """Key to a test of its value and the value's description; any other key holds text."""
 
 
-def record_from(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
-    """One record from one TOML table.
-
-    Args:
-        kind: the record's class.
-        file: the catalog file, for errors.
-        place: key of the table, for errors.
-        table: the TOML value.
-        inherited: field values that the table may leave out, ``name`` included.
-
-    Raises:
-        MalformedSource: not a table, an unknown or missing key, a value of the wrong form.
-
-    Example:
-        >>> record_from(Archive, Path("c.toml"), "archives.a", {"url": "https://x/a.zip"}, {"name": "a"})
-        Traceback (most recent call last):
-        ...
-        cxc_eccv.errors.MalformedSource: c.toml, archives.a: found no key 'path', expected one
-    """
+def _record(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
+    """One record from one TOML table, which may leave out what is ``inherited``; the name always is."""
     if not isinstance(table, dict):
         raise MalformedSource(file, place, repr(table), "a table")
     known = [item.name for item in fields(kind) if item.name != "name"]
@@ -156,8 +118,8 @@ def record_from(kind: type[Record], file: Path, place: str, table: object, inher
         holds, description = FORMS.get(key, (_is_text, "text"))
         if not holds(value):
             raise MalformedSource(file, f"{place}.{key}", repr(value), description)
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    values: dict[str, Any] = {**inherited, **given}
+    listed = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    values: dict[str, Any] = {**inherited, **listed}
     for item in fields(kind):
         if item.default is MISSING and item.name not in values:
             raise MalformedSource(file, place, f"no key {item.name!r}", "one")
@@ -176,22 +138,14 @@ SECTIONS = ("edition", "version", "groups", "archives", "citations", "entries")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
-    """All raw files of one edition of the data.
+    """All raw files of one edition of the data: records by key, in the order of the file; citations are BibTeX.
 
-    Attributes:
-        edition: ``official``, or the name that a mirror folder's own catalog gives itself (``sample``).
-        version: version of the data.
-        groups, archives, entries: key to record, in the order of the file.
-        citations: key to BibTeX.
+    The edition is ``official``, or the name that a mirror folder's own catalog gives itself (``sample``).
 
     Example:
         >>> catalog = load_catalog()
         >>> catalog.edition, "sts_val" in catalog, catalog.entry("sts_val").size
         ('official', True, 3092201)
-        >>> [entry.path for entry in catalog.of_group("pcme")][:1]
-        ['coco/pcme_coco_train_ids.npy']
-        >>> print(catalog.bibtex("cxc").splitlines()[0])
-        @inproceedings{parekh2021crisscrossed,
     """
 
     edition: str
@@ -208,21 +162,13 @@ class Catalog:
         return iter(self.entries.values())
 
     def entry(self, name: str) -> Entry:
-        """The file of that name.
-
-        Raises:
-            UnknownName: there is none; suggests the nearest.
-        """
+        """The file of that name."""
         if name not in self.entries:
             raise UnknownName("source", name, self.entries)
         return self.entries[name]
 
     def group(self, name: str) -> Group:
-        """The group of that name.
-
-        Raises:
-            UnknownName: there is none; suggests the nearest.
-        """
+        """The group of that name."""
         if name not in self.groups:
             raise UnknownName("source group", name, self.groups)
         return self.groups[name]
@@ -233,18 +179,9 @@ class Catalog:
         return tuple(entry for entry in self if entry.group == group.name)
 
     def modified(self, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
-        """Those of some raw files whose content is not what the catalog describes.
+        """``expected`` and ``found`` hash of those files, given with the hash of what was read, that are not ours.
 
-        Args:
-            files: catalog name to the sha256 of the file that was read.
-
-        Returns:
-            Name to ``expected`` and ``found``; empty where all is as it should be. Of a file without a published hash
-            nothing can be said.
-
-        Example:
-            >>> load_catalog().modified({"sts_val": "ab12"})["sts_val"]["found"]
-            'ab12'
+        Of a file without a published hash nothing can be said.
         """
         known = {name: self.entry(name).sha256 for name in sorted(files)}
         return {
@@ -259,19 +196,12 @@ class Catalog:
 
 
 def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None) -> Catalog:
-    """Read and check a catalog.
+    """Read and check a catalog, the official one unless a TOML file in its form is named.
 
-    Args:
-        path: a TOML file in the form of the official ``catalog.toml``; None for the official one.
-        base: catalog that the file builds on, as a mirror folder's own catalog does on the official one. The file may
-            then list a subset, and leave out ``version``, groups, and ``group``, ``path``, ``title``, ``licence``,
-            ``citation`` and ``optional`` of entries that the base has. Addresses, hashes and sizes are never inherited
-            by an entry it lists; entries it does not list stay as in the base.
-
-    Raises:
-        SourceMissing: no such file.
-        MalformedSource: not TOML, an unknown or missing key, a hash that is not 64 hexadecimal digits, a path given
-            twice, a reference to nothing; names file and key.
+    A mirror folder's own catalog builds on the official one as its ``base``. It may then list a subset, and leave out
+    ``version``, groups, and ``group``, ``path``, ``title``, ``licence``, ``citation`` and ``optional`` of entries that
+    the base has. Addresses, hashes and sizes are never inherited by an entry it lists; entries it does not list stay
+    as in the base.
 
     Example:
         >>> len(load_catalog().entries), load_catalog().version
@@ -297,9 +227,7 @@ def _parsed(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
     archives = _records(Archive, file, document, "archives", base.archives)
     texts = {key: _text(file, f"citations.{key}", text) for key, text in _section(file, document, "citations")}
     listed = {
-        name: _completed(
-            file, record_from(Entry, file, f"entries.{name}", table, _inherited(name, base)), groups, archives
-        )
+        name: _completed(file, _record(Entry, file, f"entries.{name}", table, _inherited(name, base)), groups, archives)
         for name, table in _section(file, document, "entries")
     }
     catalog = Catalog(
@@ -318,7 +246,7 @@ def _records(
     kind: type[Source], file: Path, document: dict[str, Any], section: str, known: Mapping[str, Source]
 ) -> dict[str, Source]:
     tables = _section(file, document, section)
-    own = {name: record_from(kind, file, f"{section}.{name}", table, {"name": name}) for name, table in tables}
+    own = {name: _record(kind, file, f"{section}.{name}", table, {"name": name}) for name, table in tables}
     return {**known, **own}
 
 
@@ -383,14 +311,6 @@ def _check_known(file: Path, place: str, names: Iterable[str], known: Mapping[st
 
 
 def fingerprint_files(files: Mapping[str, str]) -> str:
-    """Hex sha256 over the names and hashes of raw files.
-
-    Args:
-        files: catalog name to sha256.
-
-    Example:
-        >>> fingerprint_files({"b": "2", "a": "1"}) == fingerprint_files({"a": "1", "b": "2"})
-        True
-    """
+    """Hex sha256 over the names and hashes of raw files, in any order."""
     lines = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
     return hashlib.sha256(lines.encode()).hexdigest()

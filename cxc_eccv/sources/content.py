@@ -36,19 +36,7 @@ class Expected(NamedTuple):
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The file's content; a file named ``*.gz`` is un-gzipped.
-
-    Raises:
-        MalformedSource: an incomplete or damaged gzip file.
-
-    Example:
-        >>> import gzip, pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = pathlib.Path(folder) / "a.txt.gz"
-        ...     _ = file.write_bytes(gzip.compress(b"two words"))
-        ...     read_bytes(file)
-        b'two words'
-    """
+    """The file's content; a file named ``*.gz`` is un-gzipped."""
     return b"".join(_blocks(Path(path)))
 
 
@@ -63,12 +51,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of the file's content; computed once per process unless the file may have changed.
-
-    Example:
-        >>> fingerprint(Path(__file__)).size == len(read_bytes(__file__))
-        True
-    """
+    """sha256 and size of the file's content; computed once per process unless the file may have changed."""
     file = Path(path)
     status = file.stat()
     # No program sets the time of the change of a file. Of one just written the next change may show the same times.
@@ -93,27 +76,7 @@ def sha256_of(path: str | Path) -> str:
 
 
 def verify(path: Path, expected: Expected, remedy: str) -> None:
-    """Check a file's content, its size first.
-
-    Args:
-        path: the file, possibly ``*.gz``.
-        expected: hash and size of the content; whatever is None is not checked.
-        remedy: last sentence of the error: what to do next.
-
-    Raises:
-        HashMismatch: names file, found, expected and the remedy; says so when the file is cut short.
-        MalformedSource: an incomplete or damaged gzip file.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = (pathlib.Path(folder) / "a.csv").write_bytes(b"1,2")
-        ...     try:
-        ...         verify(pathlib.Path(folder) / "a.csv", Expected(None, 40), "Fetch it again.")
-        ...     except HashMismatch as error:
-        ...         print(str(error).partition("a.csv ")[2])
-        is truncated: found 3 bytes, expected 40. Fetch it again.
-    """
+    """Raise HashMismatch unless a file holds what is expected, its size first; it ends with the remedy."""
     if expected.sha256 is None and expected.size is None:
         return
     plain_size = None if path.suffix == ".gz" else path.stat().st_size

@@ -26,7 +26,6 @@ from cxc_eccv.sources.readers import (
     read_category_sets,
     read_entailment,
     read_flickr8k,
-    read_flickr30k,
     read_karpathy,
     read_positives,
     read_ratings,
@@ -286,7 +285,7 @@ class Library:
         return self._once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
 
     def _flickr30k(self) -> dict[str, KarpathySplit]:
-        return self._once("flickr30k", lambda: parse(read_flickr30k, self._split_files("flickr30k", "karpathy_f30k")))
+        return self._once("flickr30k", lambda: parse(read_karpathy, self._split_files("flickr30k", "karpathy_f30k")))
 
     def _ids(self, modality: str, split: str) -> IntArray:
         content = self.karpathy(split)

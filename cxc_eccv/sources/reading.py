@@ -42,11 +42,7 @@ LARGEST_ID = 2**63 - 1
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8 text, un-gzipped where it is compressed.
-
-    Raises:
-        MalformedSource: empty, or not UTF-8.
-    """
+    """The file as UTF-8 text that is not empty, un-gzipped where it is compressed."""
     data = read_bytes(path)
     if not data.strip():
         raise MalformedSource(path, "", "an empty file", "content")
@@ -59,12 +55,7 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""The file's lines, ended by ``\n`` or ``\r\n``; blank lines at its end are dropped.
-
-    Raises:
-        MalformedSource: empty, not UTF-8, or with a character that no line of text holds (NUL, a carriage return alone,
-            as in the files of old Macs).
-    """
+    r"""The file's lines, ended by ``\n`` or ``\r\n``, not by ``\r`` alone as on old Macs; blank ones at its end go."""
     # str.splitlines would also break at separators that stand inside a sentence.
     content = read_text(path).replace("\r\n", "\n").rstrip("\n")
     for character, name in (("\r", "a carriage return without a line feed"), ("\0", "a NUL character")):
@@ -76,23 +67,12 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
-    """The file's JSON value; a key given twice is an error, not an overwrite.
-
-    Raises:
-        MalformedSource: empty, not UTF-8, not JSON (a truncated file, say), a duplicated key, a number that is none
-            (``NaN``) or has thousands of digits, a half of a surrogate pair, nesting without end.
-    """
+    """The file's JSON value; a key given twice is an error, not an overwrite, and so is ``NaN``."""
     return parse_json(read_text(path), path)
 
 
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
-    """The JSON value of a text that stands in ``path``, as strictly as :func:`read_json`.
-
-    Args:
-        content: the text.
-        path: the file, for the error.
-        line: which line of it the text is, for the error; None where it is the whole file.
-    """
+    """The JSON value of a text that is ``path``, or that line of it, as strictly as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
 
     def refuse(place: str, found: str, expected: str) -> MalformedSource:
@@ -128,11 +108,7 @@ def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noq
 
 
 def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:
-    """``record``, if it is a JSON object with these keys.
-
-    Raises:
-        MalformedSource: it is something else, or lacks a key.
-    """
+    """``record``, if it is a JSON object with these keys."""
     if not isinstance(record, dict):
         raise MalformedSource(path, place, shown(record), "an object")
     for key in keys:
@@ -142,22 +118,14 @@ def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) ->
 
 
 def integer(path: Path, place: str, value: object, least: int = 0) -> int:
-    """``value``, if it is a JSON whole number that an int64 holds; true and false are none.
-
-    Raises:
-        MalformedSource: it is something else.
-    """
+    """``value``, if it is a JSON whole number that an int64 holds; true and false are none."""
     if type(value) is not int or not least <= value <= LARGEST_ID:
         raise MalformedSource(path, place, shown(value), f"a whole number from {least} to 2^63 - 1")
     return value
 
 
 def text(path: Path, place: str, value: object) -> str:
-    """``value``, if it is a JSON string.
-
-    Raises:
-        MalformedSource: it is something else.
-    """
+    """``value``, if it is a JSON string."""
     if not isinstance(value, str):
         raise MalformedSource(path, place, shown(value), "a text")
     return value
@@ -182,15 +150,8 @@ def shown(value: object) -> str:
 def read_csv(path: Path, columns: Sequence[str] = ()) -> pa.Table:
     """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file.
 
-    A quoted cell stands on one line: a quote that is never closed would else swallow the rows after it.
-
-    Args:
-        path: a CSV file with a header line.
-        columns: names the header must hold; more are kept.
-
-    Raises:
-        MalformedSource: empty, not UTF-8, a missing or repeated column, a row with too few or too many cells, a quote
-            inside a cell or without its partner.
+    Its header holds at least ``columns``. A quoted cell stands on one line: a quote that is never closed would else
+    swallow the rows after it.
     """
     header, *rows = (_cells(path, number, line) for number, line in enumerate(read_lines(path), start=1))
     for number, name in enumerate(header):
@@ -219,18 +180,7 @@ def _cells(path: Path, number: int, line: str) -> list[str]:
 
 
 def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expected: str) -> IntArray:
-    """(N,) int64 ids taken from a column of texts.
-
-    Args:
-        path: the file, for the error.
-        column: strings.
-        name: the column's name, for the error.
-        pattern: regular expression with one group ``id`` of digits.
-        expected: what a right text looks like, for the error.
-
-    Raises:
-        MalformedSource: the first text that does not match.
-    """
+    """(N,) int64 ids taken from a column of texts, by the group ``id`` of a pattern that all must match."""
     parts = pc.extract_regex(column, pattern=pattern)
     bad = np.flatnonzero(np.asarray(pc.is_null(parts)))
     if bad.size:
@@ -241,12 +191,7 @@ def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expe
 
 
 def read_ids(path: Path) -> IntArray:
-    """(N,) unique int64 ids of an ``.npy`` file.
-
-    Raises:
-        MalformedSource: not an npy file, pickled objects, not a row of integers from 0 on, a duplicated id, bytes
-            after the array.
-    """
+    """(N,) unique int64 ids from 0 on of an ``.npy`` file, which holds nothing after them."""
     data = read_bytes(path)
     try:
         array = array_of_npy(io.BytesIO(data), len(data))
@@ -269,13 +214,9 @@ def first_duplicate(values: IntArray) -> int | None:
     """Position of the first value that occurred before, or None.
 
     Example:
-        >>> first_duplicate(np.array([5, 3, 5, 3]))
-        2
-        >>> first_duplicate(np.array([5, 3])) is None
-        True
+        >>> first_duplicate(np.array([5, 3, 5, 3])), first_duplicate(np.array([5, 3]))
+        (2, None)
     """
-    _, first = np.unique(values, return_index=True)
     again = np.ones(values.size, dtype=bool)
-    again[first] = False
-    places = np.flatnonzero(again)
-    return int(places[0]) if places.size else None
+    again[np.unique(values, return_index=True)[1]] = False
+    return int(np.argmax(again)) if again.any() else None

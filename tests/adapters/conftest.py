@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 
 ROOT = Path(__file__).parents[2]
 

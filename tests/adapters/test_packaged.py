@@ -13,7 +13,7 @@ from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import CxcEccv, load
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 
 MODIFIED = BuildOptions(allow_modified=True)
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from cxc_eccv.cli import main
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 
 IMAGES = mirror_folder("sample") / "coco" / "images"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
 
 SCENES = mirror_folder("sample") / "coco" / "images"

@@ -11,7 +11,7 @@ from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.cli.output import write_report
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, positions_of
 

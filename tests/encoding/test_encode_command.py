@@ -12,7 +12,7 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 
 from cxc_eccv.cli import main  # noqa: E402 - after the skip
 from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
-from cxc_eccv.sources.download.location import mirror_folder  # noqa: E402 - after the skip
+from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
 from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
 
 

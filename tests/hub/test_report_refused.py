@@ -11,7 +11,7 @@ from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.hub.submit import checked_report
 from cxc_eccv.hub.submit.report_checks import check_values
 from cxc_eccv.sources.catalog import fingerprint_files
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
 

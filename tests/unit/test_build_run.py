@@ -12,7 +12,7 @@ import pytest
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, HashMismatch, MalformedSource, UnknownName
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 
 UNGUARDED = """
 import sys

@@ -23,7 +23,7 @@ from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "dataset_cards"

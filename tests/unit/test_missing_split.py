@@ -13,7 +13,7 @@ from cxc_eccv.builders.packaged import load
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.cli import app
 from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.sources.download.location import mirror_folder
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 
 MISSING = "split 'train' is not in the files at hand; they hold validation, test. "

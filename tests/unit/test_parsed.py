@@ -93,7 +93,6 @@ FORMS = {
     "annotators": (readers.read_annotators, "a.csv", HEADER + ROW, ("sts",)),
     "positives": (readers.read_positives, "a.json", '{"3": [4, 5], "1": [2]}', ()),
     "karpathy": (readers.read_karpathy, "a.json", json.dumps(KARPATHY), ()),
-    "flickr30k": (readers.read_flickr30k, "a.json", json.dumps(KARPATHY), ()),
     "categories": (readers.read_category_sets, "a.json", json.dumps(INSTANCES), ()),
     "entailment": (readers.read_entailment, "a.jsonl", "\n".join(map(json.dumps, PAIRS)), ()),
     "flickr8k": (readers.read_flickr8k, "a.txt", "1000268201_693b08cb0e.jpg#0\tA child .\n", ()),
@@ -107,7 +106,7 @@ def test_what_is_kept_equals_what_was_read(name, compressed, tmp_path, tables):
     reader, file_name, text, arguments = FORMS[name]
     path = tmp_path / (file_name + ".gz" * compressed)
     path.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
-    files = [path] if reader in (readers.read_karpathy, readers.read_flickr30k) else path
+    files = [path] if reader == readers.read_karpathy else path
     plain = reader(files, *arguments)
     assert same(parse(reader, files, *arguments), plain)
     entry = entry_in(tables)

@@ -1,6 +1,14 @@
 """A raw file onto this machine: fetched, verified, resumed."""
 
-from cxc_eccv.sources.download.access import catalog_of, fetch, locate, sha256_of, state, where_from
-from cxc_eccv.sources.download.location import mirror_folder, tables_folder
+from cxc_eccv.sources.download.access import (
+    catalog_of,
+    fetch,
+    locate,
+    mirror_folder,
+    sha256_of,
+    state,
+    tables_folder,
+    where_from,
+)
 
 __all__ = ["catalog_of", "fetch", "locate", "mirror_folder", "sha256_of", "state", "tables_folder", "where_from"]

@@ -8,32 +8,91 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from contextlib import suppress
+from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
-from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
+from platformdirs import user_cache_dir
+
+from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
 from cxc_eccv.sources.content import Expected, read_bytes, sha256_of, verify
-from cxc_eccv.sources.download.location import cache_folder, mirror_folder, offline_reason
-from cxc_eccv.sources.download.own_file import open_own
 from cxc_eccv.sources.reading import shown
 
 __all__ = [
+    "SAMPLE",
     "State",
+    "cache_folder",
     "catalog_of",
     "expected_of",
     "fetch",
     "locate",
+    "mirror_folder",
+    "open_own",
     "pin",
     "read_bytes",
     "record_of",
     "sha256_of",
     "state",
+    "tables_folder",
     "where_from",
 ]
 
+SAMPLE = "sample"
+"""The word that stands for the folder of the embedded sample; a folder of that name is written ``./sample``."""
+
+OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
+
 State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
+
+
+def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
+    """The local mirror folder: ``data_dir``, else what ``CXC_ECCV_DATA`` names, else None.
+
+    Example:
+        >>> mirror_folder("sample").name
+        'sample'
+        >>> mirror_folder("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        cxc_eccv.errors.InvalidOption: data_dir (--data-dir): 'no/such/folder' is not a folder
+    """
+    origin = "data_dir (--data-dir)"
+    if data_dir is None:
+        data_dir = os.environ.get("CXC_ECCV_DATA", "")
+        origin = "CXC_ECCV_DATA"
+        if not data_dir:
+            return None
+    if data_dir == SAMPLE:
+        return Path(str(resources.files("cxc_eccv"))) / SAMPLE
+    folder = Path(data_dir).expanduser()
+    if not folder.is_dir():
+        raise InvalidOption(f"{origin}: {str(data_dir)!r} is not a folder")
+    return folder
+
+
+def cache_folder() -> Path:
+    """The download cache: ``CXC_ECCV_CACHE``, else the user's cache folder of the operating system."""
+    chosen = os.environ.get("CXC_ECCV_CACHE", "")
+    return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cxc_eccv"))
+
+
+def tables_folder() -> Path | None:
+    """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
+    return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else cache_folder() / "tables"
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
+
+
+def _offline_reason(offline: bool | None) -> str:
+    """Why downloads are off, where they are: True or False decides, None follows the variables."""
+    if offline is not None:
+        return "offline=True" if offline else ""
+    return next((f"{name}={os.environ[name]}" for name in OFFLINE_VARIABLES if _is_on(name)), "")
 
 
 def catalog_of(data_dir: str | Path | None = None) -> Catalog:
@@ -56,23 +115,10 @@ def fetch(
     allow_modified: bool = False,
     progress: bool = True,
 ) -> Path:
-    """A verified local copy of a raw file.
+    """A verified local copy of a raw file, downloaded where need be; :func:`read_bytes` sees through its gzip.
 
-    Args:
-        name: catalog name.
-        data_dir: mirror folder, or ``sample``; None for ``CXC_ECCV_DATA``.
-        offline: never download; None follows ``CXC_ECCV_OFFLINE`` and ``HF_HUB_OFFLINE``.
-        allow_modified: accept a file of the mirror folder whose content is not the catalog's.
-        progress: show a bar while downloading.
-
-    Returns:
-        The file, possibly gzip-compressed (``*.gz``): :func:`read_bytes` sees through that.
-
-    Raises:
-        UnknownName: no such name in the catalog.
-        SourceMissing: the file is not on this machine and cannot be downloaded; says where to get and put it.
-        HashMismatch: the file is there, but its content is not what the catalog describes.
-        DownloadFailed: the official address did not deliver; says what ``SourceMissing`` says.
+    ``allow_modified`` accepts a file of the mirror folder whose content is not the catalog's. SourceMissing and
+    DownloadFailed say where to get the file and where to put it.
 
     Example:
         >>> fetch("sts_test", "sample").name
@@ -90,18 +136,7 @@ def fetch(
 
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
-    """A verified local copy of a raw file, or None where there is none; never downloads.
-
-    Raises:
-        UnknownName: no such name in the catalog.
-        HashMismatch: the file is there, but its content is not what the catalog describes.
-
-    Example:
-        >>> locate("sts_test", "sample").name
-        'sts_test.csv'
-        >>> locate("flickr30k", "sample") is None
-        True
-    """
+    """A verified local copy of a raw file, or None where there is none; never downloads."""
     catalog = catalog_of(data_dir)
     entry = catalog.entry(name)
     path = _in_mirror(entry, data_dir)
@@ -117,15 +152,10 @@ def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: boo
 
 
 def state(entry: Entry, data_dir: str | Path | None = None) -> State:
-    """Where a raw file stands on this machine; looks at names only, not at content.
+    """Where a raw file stands on this machine, by names alone.
 
-    Returns:
-        ``in mirror``; ``present`` (in the cache); ``to download``; ``user-provided`` (absent, and without an address);
-        ``not in edition`` (absent from a mirror folder that stands alone).
-
-    Example:
-        >>> state(load_catalog().entry("sts_test"), "sample")
-        'in mirror'
+    ``present`` is in the cache, ``user-provided`` absent and without an address, ``not in edition`` absent from a
+    mirror folder that stands alone.
     """
     catalog = catalog_of(data_dir)
     if _in_mirror(entry, data_dir):
@@ -157,7 +187,7 @@ def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offli
         return f"it has no address of its own, being derived from {' and '.join(entry.derived_from)}"
     if entry.url is None:
         return "it has no official address: it is the user's own file"
-    reason = offline_reason(offline)
+    reason = _offline_reason(offline)
     return f"downloads are off ({reason})" if reason else ""
 
 
@@ -177,12 +207,7 @@ def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
 
 
 def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
-    """Where to get a raw file and where to put it, in lines for the end of an error.
-
-    Example:
-        >>> print(where_from(load_catalog().entry("sts_val"), ".").splitlines()[2])
-          put it at: cxc/sts_val.csv (or the same with .gz)
-    """
+    """Where to get a raw file and where to put it, in lines for the end of an error."""
     folder = mirror_folder(data_dir)
     address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
     return "\n".join(
@@ -204,21 +229,12 @@ SHA256 = re.compile(rb"[0-9a-f]{64}")
 
 
 def record_of(file: Path) -> Path:
-    """The file beside ``file`` that keeps its hash, in the form of ``sha256sum``.
-
-    Example:
-        >>> record_of(Path("coco/dataset_coco.json")).name
-        'dataset_coco.json.sha256'
-    """
+    """The file beside ``file`` that keeps its hash, in the form of ``sha256sum``."""
     return file.with_name(f"{file.name}.sha256")
 
 
 def expected_of(item: Entry | Archive, file: Path) -> Expected:
-    """What a cached file must hold: the catalog's hash, else the recorded one, else unknown.
-
-    Raises:
-        MalformedSource: the record holds no hash.
-    """
+    """What a cached file must hold: the catalog's hash, else the recorded one, else unknown."""
     if item.sha256 is not None or not record_of(file).is_file():
         return Expected(item.sha256, item.size)
     record = record_of(file)
@@ -240,3 +256,23 @@ def pin(item: Entry | Archive, file: Path) -> None:
         with open_own(draft) as sink:
             sink.write(f"{sha256_of(file)}  {file.name}\n".encode())
         draft.replace(record)
+
+
+def open_own(path: Path, *, keep: bool = False) -> IO[bytes]:
+    """Make or open a file under a name that others can foresee, to read and write; it is emptied unless ``keep``.
+
+    A link, or no plain file, in its place is refused: writing would change a file elsewhere.
+    """
+    refused = f"{path} is a link or no plain file, and was not put there by this package; delete it"
+    if path.is_symlink():
+        raise DownloadFailed(refused)
+    # Whoever puts a link there after the look is refused by the system; a pipe must not block.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    number = os.open(path, flags, 0o666)
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(number)
+        raise DownloadFailed(refused)
+    if not keep:
+        os.ftruncate(number, 0)
+    return os.fdopen(number, "r+b")

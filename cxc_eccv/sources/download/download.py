@@ -25,28 +25,15 @@ from filelock import FileLock
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
 from cxc_eccv.sources.content import Expected, verify
-from cxc_eccv.sources.download.access import expected_of, pin, record_of
-from cxc_eccv.sources.download.own_file import open_own
+from cxc_eccv.sources.download.access import expected_of, open_own, pin, record_of
 
 __all__ = ["LARGEST", "download", "receive", "refuse_larger"]
 
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
-    """Bring a file into the cache, unless another process has done so meanwhile.
+    """Bring a file that has an address, or is a member of ``archive``, into the cache; return it verified.
 
-    Args:
-        entry: the file; it has an address.
-        archive: the zip archive it is a member of, or None.
-        cache: the cache folder; made when missing.
-        progress: show a bar on standard error.
-
-    Returns:
-        The verified file in the cache.
-
-    Raises:
-        DownloadFailed: the address does not deliver, the archive is damaged, or the cache cannot be written.
-        HashMismatch: the address delivers something else.
-        MalformedSource: the archive lacks the member.
+    Where another process has done so meanwhile, that is found. ``progress`` shows a bar on standard error.
     """
     try:
         if archive is None:
@@ -147,18 +134,11 @@ PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
-    """Fill ``part`` with the complete body at ``url``.
+    """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known.
 
-    Args:
-        url: http(s) address.
-        part: the file to write; what it holds already is resumed where ``resumable``.
-        size: bytes of the complete file, or None.
-        resumable: a wrong continuation would be noticed, because the file's hash is known.
-        progress: show a bar on standard error.
-
-    Raises:
-        DownloadFailed: at once for an answer like 404 and for a body larger than the file should be; after four
-            attempts for 5xx, 429 and broken connections.
+    What ``part`` holds already is kept where it is ``resumable``: where a wrong continuation would be noticed, because
+    the file's hash is known. An answer like 404 and a body larger than the file should be fail at once; 5xx, 429 and
+    broken connections after four attempts.
     """
     reason = ""
     for attempt in range(ATTEMPTS):
@@ -206,11 +186,7 @@ def _request(url: str, part: Path, size: int | None, resumable: bool, progress: 
 
 
 def refuse_larger(found: int, size: int | None) -> None:
-    """Stop a file that grows beyond what it should be, before it fills the disk.
-
-    Raises:
-        DownloadFailed: it is larger than ``size``, or than any file may be where that is None.
-    """
+    """Stop a file that grows beyond ``size``, or beyond any file where that is None, before it fills the disk."""
     if found > (LARGEST if size is None else size):
         expected = f"files of at most {LARGEST:,}" if size is None else f"{size:,}"
         raise DownloadFailed(f"it is larger than it should be: more than {found - 1:,} bytes, expected {expected}")

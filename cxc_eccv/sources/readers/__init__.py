@@ -4,8 +4,7 @@ from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
-from cxc_eccv.sources.readers.flickr import read_flickr8k, read_flickr30k, split_flickr8k
-from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_karpathy
+from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "read_category_sets",
     "read_entailment",
     "read_flickr8k",
-    "read_flickr30k",
     "read_karpathy",
     "read_positives",
     "read_ratings",

@@ -19,21 +19,13 @@ from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["CategorySets", "read_category_sets"]
 
-
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
 """List of an annotation file to the whole numbers that each of its records holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategorySets:
-    """Category presence per image.
-
-    Attributes:
-        image_ids: (N,) int64.
-        category_ids: (C,) int64, COCO's own numbers (1-90 with gaps).
-        category_names: C names.
-        present: (N, C) bool.
-    """
+    """Category presence per image: (N, C) bool; category ids are COCO's own numbers (1-90 with gaps)."""
 
     image_ids: IntArray
     category_ids: IntArray
@@ -48,11 +40,7 @@ class CategorySets:
         return cls(ids, first.category_ids, first.category_names, np.concatenate([part.present for part in parts]))
 
     def of(self, image_ids: IntArray) -> CategorySets:
-        """The same table for these images, in this order.
-
-        Raises:
-            KeyError: an image that the annotations do not list.
-        """
+        """The same table for these images, in this order; KeyError tells one that the annotations do not list."""
         rows, known = positions_of(image_ids, self.image_ids)
         if not known.all():
             raise KeyError(int(image_ids[~known][0]))
@@ -60,11 +48,7 @@ class CategorySets:
 
 
 def read_category_sets(path: Path) -> CategorySets:
-    """Which categories occur in which image; crowd regions count. Full annotations or category sets alike.
-
-    Raises:
-        MalformedSource: not a COCO annotation file, or an annotation of an unlisted image or category.
-    """
+    """Which categories occur in which image; crowd regions count. Full annotations or category sets alike."""
     coco = _load(path)
     image_ids = np.array(sorted(coco.getImgIds()), dtype=np.int64)
     categories = coco.loadCats(sorted(coco.getCatIds()))

@@ -30,55 +30,46 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def read_ratings(path: Path, kind: str) -> pa.Table:
-    """Read one aggregated file (``sts_val.csv`` and its like).
-
-    Args:
-        path: the CSV file.
-        kind: ``sts`` (caption, caption), ``sis`` (image, image) or ``sits`` (caption, image).
+    """Ratings of one aggregated file (``sts_val.csv`` and its like) of ``sts``, ``sis`` or ``sits``.
 
     Returns:
-        ``left_id``, ``right_id`` int64, ``rating`` float64 in [0, 5], ``sampling_method`` string; in file
-        order. SIS holds many pairs in both orders, each with its own rating.
-
-    Raises:
-        MalformedSource: a missing column, a bad id, a score that is no number in [0, 5], an ordered pair
-            given twice, an item paired with itself.
+        ``left_id``, ``right_id`` int64, ``rating`` float64 in [0, 5], ``sampling_method`` string; in file order, every
+        ordered pair once. SIS holds many pairs in both orders, each with its own rating.
     """
-    if kind not in KINDS:
-        raise UnknownName("similarity kind", kind, KINDS)
-    (left_name, left_modality), (right_name, right_modality) = KINDS[kind]
-    table = read_csv(path, (left_name, right_name, "agg_score", "sampling_method"))
-    left = parse_ids(path, table[left_name], left_name, *PATTERNS[left_modality])
-    right = parse_ids(path, table[right_name], right_name, *PATTERNS[right_modality])
-    _check_pairs(path, left, right, same_modality=left_modality == right_modality)
+    table = _read_columns(path, kind, "agg_score", "sampling_method")
+    left, right = _parse_pairs(path, kind, table)
+    _check_pairs(path, left, right, same_modality=kind != "sits")
     rating = _scores(path, table["agg_score"], "agg_score")
     columns = [pa.array(left), pa.array(right), pa.array(rating), table["sampling_method"].combine_chunks()]
     return pa.table(columns, names=["left_id", "right_id", "rating", "sampling_method"])
 
 
 def read_annotators(path: Path, kind: str) -> pa.Table:
-    """Read one file of the annotators' single ratings (``sts_val_raw.csv``): one row per rating.
+    """One row per rating of a file of the annotators' single ratings (``sts_val_raw.csv``), in file order.
 
     As its authors describe it, the file has two columns of ids, one of scores under a name of its own, and
     ``sampling_method``.
 
     Returns:
-        ``left_id``, ``right_id`` int64 and ``rating`` float64 in [0, 5], in file order.
-
-    Raises:
-        MalformedSource: other columns, a bad id, a score that is no number in [0, 5].
+        ``left_id``, ``right_id`` int64 and ``rating`` float64 in [0, 5].
     """
-    if kind not in KINDS:
-        raise UnknownName("similarity kind", kind, KINDS)
-    (left_name, left_modality), (right_name, right_modality) = KINDS[kind]
-    known = (left_name, right_name, "sampling_method")
-    table = read_csv(path, known)
+    table = _read_columns(path, kind, "sampling_method")
+    known = (*dict(KINDS[kind]), "sampling_method")
     scores = [name for name in table.column_names if name not in known]
     if len(scores) != 1:
         raise MalformedSource(path, "line 1", f"columns {shown(table.column_names)}", "one column of scores")
-    left = parse_ids(path, table[left_name], left_name, *PATTERNS[left_modality])
-    right = parse_ids(path, table[right_name], right_name, *PATTERNS[right_modality])
+    left, right = _parse_pairs(path, kind, table)
     return pa.table({"left_id": left, "right_id": right, "rating": _scores(path, table[scores[0]], scores[0])})
+
+
+def _read_columns(path: Path, kind: str, *others: str) -> pa.Table:
+    if kind not in KINDS:
+        raise UnknownName("similarity kind", kind, KINDS)
+    return read_csv(path, (*dict(KINDS[kind]), *others))
+
+
+def _parse_pairs(path: Path, kind: str, table: pa.Table) -> list[IntArray]:
+    return [parse_ids(path, table[name], name, *PATTERNS[modality]) for name, modality in KINDS[kind]]
 
 
 def _scores(path: Path, column: pa.ChunkedArray, name: str) -> FloatArray:

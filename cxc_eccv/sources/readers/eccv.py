@@ -19,15 +19,7 @@ UNREACHABLE_CAPTIONS = (144675, 467259)
 
 
 def read_positives(path: Path) -> pa.Table:
-    """Read one file of ``{query id: [positive ids]}``.
-
-    Returns:
-        ``query_id``, ``item_id`` int64, in file order.
-
-    Raises:
-        MalformedSource: another layout, an id that is no whole number, a query without positives, a
-            positive given twice for one query.
-    """
+    """``query_id``, ``item_id`` int64 of one file of ``{query id: [positive ids]}``, in its order."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise MalformedSource(path, "", shown(data), "an object {query id: [positive ids]}")
@@ -56,15 +48,9 @@ def invalid_items() -> pa.Table:
 
     Returns:
         ``kind`` (``caption`` or ``image``), ``id`` int64, ``reason`` string.
-
-    Example:
-        >>> invalid_items().num_rows
-        33
-        >>> invalid_items().filter((pa.compute.field("kind") == "image"))["id"].to_pylist()
-        [578492]
     """
     text = (resources.files("cxc_eccv.sources") / "invalid_items.toml").read_text(encoding="utf-8")
     groups = tomllib.loads(text)["group"]
-    rows = [{"kind": g["kind"], "id": item, "reason": g["reason"]} for g in groups for item in g["ids"]]
+    rows = [{"kind": group["kind"], "id": item, "reason": group["reason"]} for group in groups for item in group["ids"]]
     schema = pa.schema([("kind", pa.string()), ("id", pa.int64()), ("reason", pa.string())])
     return pa.Table.from_pylist(rows, schema=schema)

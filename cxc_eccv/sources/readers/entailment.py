@@ -18,7 +18,7 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import integer, parse_json, read_csv, read_lines, shown
 
-__all__ = ["SCHEMA", "EntailmentPairs", "read_entailment"]
+__all__ = ["EntailmentPairs", "read_entailment"]
 
 SCHEMA = pa.schema(
     [
@@ -53,11 +53,9 @@ LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradicti
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntailmentPairs:
-    """Labelled pairs.
+    """Labelled pairs: a table of ``SCHEMA``, and rule to the number of rows that it left out.
 
-    Attributes:
-        table: columns of ``SCHEMA``; ``label`` is 1 (entails) or 0; ``gold_label`` keeps the raw text.
-        left_out: rule to the number of rows it left out.
+    ``label`` is 1 (entails) or 0; ``gold_label`` keeps the raw text.
     """
 
     table: pa.Table
@@ -65,12 +63,9 @@ class EntailmentPairs:
 
 
 def read_entailment(path: Path) -> EntailmentPairs:
-    """Read labelled pairs from CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not.
+    """Labelled pairs of a file of CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not.
 
     Rows whose annotators reached no majority (``gold_label`` ``-``) are left out and counted.
-
-    Raises:
-        MalformedSource: a missing column, an unknown label, an unreadable cell, a pair given twice.
     """
     rows: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()

@@ -1,7 +1,8 @@
-"""Karpathy splits (``dataset_coco.json``, ``dataset_flickr30k.json``): images with their captions."""
+"""Images with their captions, by split: Karpathy's files (COCO, Flickr30k) and those of Flickr8k."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_lines, require_keys, shown, text
 from cxc_eccv.types import IntArray
 
-__all__ = ["CAPTIONS_PER_IMAGE", "SPLITS", "KarpathySplit", "fold_restval", "read_karpathy"]
+__all__ = [
+    "CAPTIONS_PER_IMAGE",
+    "SPLITS",
+    "KarpathySplit",
+    "fold_restval",
+    "read_flickr8k",
+    "read_karpathy",
+    "split_flickr8k",
+]
 
 CAPTIONS_PER_IMAGE = 5
 """The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test."""
@@ -25,13 +34,18 @@ SPLITS = {"train": "train", "restval": "restval", "val": "validation", "test": "
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
 
+FLICKR8K_NAME = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg")
+
+# One image is written ``.jpg.1`` on some of its lines; the photo number is the same.
+FLICKR8K_LINE = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg(?:\.1)?#(?P<number>\d)\t(?P<text>.*\S.*)")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KarpathySplit:
     """Images and captions of one split, in the order of the raw file.
 
     Attributes:
-        images: ``image_id``, ``file_name``, ``folder`` (``val2014``; empty for Flickr30k).
+        images: ``image_id``, ``file_name``, ``folder`` (``val2014``; empty for Flickr).
         captions: ``caption_id``, ``image_id``, ``text`` exactly as in the file, blanks and line breaks kept.
         cut_caption_ids: captions beyond the limit per image, which are in no table.
     """
@@ -56,20 +70,10 @@ class KarpathySplit:
         return np.asarray(self.captions["image_id"], dtype=np.int64)
 
 
-def read_karpathy(
-    paths: Sequence[Path], *, captions_per_image: int | None = CAPTIONS_PER_IMAGE
-) -> dict[str, KarpathySplit]:
-    """Read one file that holds all splits, or one file per split.
+def read_karpathy(paths: Sequence[Path]) -> dict[str, KarpathySplit]:
+    """Split name (ours) to its tables, of one file that holds all splits of COCO or Flickr30k, or of one per split.
 
-    Args:
-        paths: the files; together they hold every image once.
-        captions_per_image: keep the first so many captions of an image; None keeps all.
-
-    Returns:
-        Split name (``train``, ``restval``, ``validation``, ``test``) to its tables.
-
-    Raises:
-        MalformedSource: a missing key, an unknown split, an image or caption given twice.
+    A caption's id is its ``sentid``; an image's is its ``cocoid``, in Flickr30k its photo number, the stem of its name.
     """
     collected: dict[str, tuple[list[tuple[int, str, str]], list[tuple[int, int, str]], list[int]]] = {}
     for path in paths:
@@ -78,9 +82,9 @@ def read_karpathy(
             image_id = _image_id(path, place, image)
             folder = text(path, f"{place}.filepath", image.get("filepath", ""))
             images.append((image_id, image["filename"], folder))
-            kept = [(s["sentid"], image_id, s["raw"]) for s in image["sentences"]]
-            captions += kept[:captions_per_image]
-            cut += [caption_id for caption_id, _, _ in kept[len(kept[:captions_per_image]) :]]
+            written = [(s["sentid"], image_id, s["raw"]) for s in image["sentences"]]
+            captions += written[:CAPTIONS_PER_IMAGE]
+            cut += [caption_id for caption_id, _, _ in written[CAPTIONS_PER_IMAGE:]]
     splits = {name: _tables(*collected[name]) for name in SPLITS.values() if name in collected}
     _check_unique(paths, splits)
     return splits
@@ -144,7 +148,7 @@ def _tables(images: list[tuple[int, str, str]], captions: list[tuple[int, int, s
 
 
 def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) -> None:
-    files = ", ".join(str(path) for path in paths)
+    files = ", ".join(map(str, paths))
     for kind in ("image_ids", "caption_ids"):
         names = np.repeat(list(splits), [getattr(split, kind).size for split in splits.values()])
         ids = np.concatenate([getattr(split, kind) for split in splits.values()])
@@ -153,3 +157,63 @@ def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) ->
             where = sorted(set(names[ids == ids[twice]].tolist()))
             found = f"{kind[:-4]} {ids[twice]} twice, in split {' and '.join(where)}"
             raise MalformedSource(files, "", found, f"every {kind[:-4]} once")
+
+
+def read_flickr8k(path: Path) -> pa.Table:
+    """``caption_id``, ``image_id`` int64 and ``text`` of the token file, in its order.
+
+    Its lines are ``<photo>_<secret>.jpg#<position>``, a tab, and the text as its author wrote it. An image's id is its
+    Flickr photo number, as in Flickr30k; a caption's is ten times that number plus its position.
+    """
+    rows = []
+    for number, line in enumerate(read_lines(path), start=1):
+        match = FLICKR8K_LINE.fullmatch(line)
+        if match is None:
+            raise MalformedSource(path, f"line {number}", shown(line), "photo_secret.jpg#position, a tab, a text")
+        rows.append((int(match["photo"]), int(match["number"]), match["text"]))
+    photos, positions, texts = zip(*rows, strict=True)
+    image_ids = np.array(photos, dtype=np.int64)
+    caption_ids = image_ids * 10 + np.array(positions, dtype=np.int64)
+    twice = first_duplicate(caption_ids)
+    if twice is not None:
+        raise MalformedSource(path, f"line {twice + 1}", "a caption given before", "every image#position once")
+    return pa.table({"caption_id": caption_ids, "image_id": image_ids, "text": pa.array(texts)})
+
+
+def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
+    """The images and captions of each split, in the order of its list: a file of image names, one a line.
+
+    ``captions`` are of :func:`read_flickr8k`; an image without captions, or in two splits, is refused.
+    """
+    owners = np.asarray(captions["image_id"], dtype=np.int64)
+    known, listed = set(owners.tolist()), set[int]()
+    found = {}
+    for split, path in lists.items():
+        names = read_lines(path)
+        ids = _list_images(path, names, known, listed)
+        order = np.argsort(ids)
+        # Rows of the captions by the place of their image in the list, and within an image as they come.
+        place = np.full(owners.size, -1)
+        inside = np.isin(owners, ids)
+        place[inside] = order[np.searchsorted(ids[order], owners[inside])]
+        rows = np.flatnonzero(inside)[np.argsort(place[inside], kind="stable")]
+        found[split] = KarpathySplit(
+            pa.Table.from_arrays([pa.array(ids), pa.array(names), pa.array([""] * len(names))], schema=IMAGE_SCHEMA),
+            captions.take(pa.array(rows)).cast(CAPTION_SCHEMA),
+            np.empty(0, dtype=np.int64),
+        )
+    return found
+
+
+def _list_images(path: Path, names: list[str], known: set[int], listed: set[int]) -> IntArray:
+    """Photo numbers of a list, which are added to those ``listed`` before."""
+    ids = []
+    for number, name in enumerate(names, start=1):
+        match = FLICKR8K_NAME.fullmatch(name)
+        photo = int(match["photo"]) if match else None
+        if photo is None or photo not in known or photo in listed:
+            found = f"{name[:60]!r}, which is in a split already" if photo in listed else repr(name[:60])
+            raise MalformedSource(path, f"line {number}", found, "every image of Flickr8k.token.txt once, by file name")
+        ids.append(photo)
+        listed.add(photo)
+    return np.array(ids, dtype=np.int64)

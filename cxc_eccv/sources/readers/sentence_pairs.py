@@ -25,12 +25,10 @@ STSB_CELLS = (7, 9)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentencePairs:
-    """Scored pairs of one file.
+    """Scored pairs of one file: ``left``, ``right`` (texts as they are in the file), ``score``, ``file`` and ``year``.
 
-    Attributes:
-        table: ``left``, ``right`` (texts as they are in the file), ``score`` float64, ``file`` and ``year`` (the
-            subtask that a row of the STS Benchmark comes from; empty elsewhere).
-        unscored: rows without a score, which are in no table.
+    File and year are the subtask that a row of the STS Benchmark comes from, and empty elsewhere. Rows without a score
+    are in no table; ``unscored`` counts them.
     """
 
     table: pa.Table
@@ -59,20 +57,7 @@ class SentencePairs:
 
 
 def read_semeval(path: Path) -> SentencePairs:
-    r"""One subtask: score, sentence 1, sentence 2, tab separated; a row with an empty score was never scored.
-
-    Raises:
-        MalformedSource: a row of other cells, a score outside [0, 5], no scored row.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder) / "images.test.tsv"
-        ...     _ = file.write_text("4.40\tA pair of dogs.\tTwo dogs.\n\tA dog.\tA cat.\n")
-        ...     pairs = read_semeval(file)
-        >>> pairs.scores.tolist(), pairs.unscored
-        ([4.4], 1)
-    """
+    """One subtask: score, sentence 1, sentence 2, tab separated; a row with an empty score was never scored."""
     scored, unscored = [], 0
     for place, cells in _cells(path, (3,)):
         if cells[0].strip():
@@ -83,28 +68,16 @@ def read_semeval(path: Path) -> SentencePairs:
 
 
 def read_stsb(path: Path) -> SentencePairs:
-    """A split of the STS Benchmark.
-
-    Raises:
-        MalformedSource: a row of other cells, a score outside [0, 5].
-    """
-    return SentencePairs(
-        _table(
-            path,
-            [
-                (cells[5], cells[6], _score(path, place, cells[4], 0), cells[1], cells[2])
-                for place, cells in _cells(path, STSB_CELLS)
-            ],
-        )
-    )
+    """A split of the STS Benchmark, scores in [0, 5]."""
+    rows = [
+        (cells[5], cells[6], _score(path, place, cells[4], 0), cells[1], cells[2])
+        for place, cells in _cells(path, STSB_CELLS)
+    ]
+    return SentencePairs(_table(path, rows))
 
 
 def read_sick(path: Path) -> SentencePairs:
-    """A split of SICK, with its relatedness scores.
-
-    Raises:
-        MalformedSource: another header, a row of other cells, a score outside [1, 5].
-    """
+    """A split of SICK, with its relatedness scores in [1, 5]."""
     rows = _cells(path, (5,))
     place, header = next(rows)
     if header != SICK_HEADER:
