@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,13 +26,13 @@ class MergedPairs:
     """Every judged (query, item) pair of a direction once, by query and item in Karpathy order.
 
     Attributes:
-        query_ids, gallery_ids: (Q,), (N,) all items of the direction.
-        queries, items: (P,) positions in ``query_ids`` and ``gallery_ids``.
+        query_ids, gallery_ids: all items of the direction.
+        queries, items: (P,) positions in them.
         sources: names of the S sources consulted that judge this direction.
-        judged, said_positive: (P, S) bool, whether each source judged the pair, and its verdict.
+        judged, said_positive: (P, S) whether each source judged the pair, and its verdict.
         ratings: (P,) CxC rating of (query, item), or NaN; for image-image ``reverse`` is that of (item, query).
-        positive: (P,) bool, the verdict under the policy.
-        conflict: (P,) bool, sources contradict each other, or the two SIS ratings fall on different sides.
+        positive: (P,) the verdict under the policy.
+        conflict: (P,) sources contradict each other, or the two SIS ratings fall on different sides.
         rules: what makes a source say positive, one text per source.
         left_out: rule to the number of raw judgments that are in no row.
     """
@@ -60,26 +61,11 @@ def merge(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
-    """Merge what the sources say of a direction.
+    """Merge what the sources, all that are declared unless some are named, say of a direction.
 
-    Args:
-        library: the raw sources.
-        split: ``train``, ``restval``, ``validation`` or ``test``.
-        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment`` to consult; None for all that are declared.
-        policy: ``union``: positive where any source says so. ``strict``: where one says so and none
-            contradicts. ``override``: the latest source that judged the pair decides, in the order of
-            :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment.
-        thresholds: lowest CxC ratings that count as positive; the paper's by default.
-
-    Raises:
-        UnknownName: no such direction, source or policy.
-        InvalidOption: no source given.
-
-    Example:
-        >>> pairs = merge(Library("sample"), "test", "i2t", sources=("coco",))
-        >>> bool(pairs.positive.all()), pairs.rules
-        (True, ('coco: original link',))
+    Policies: under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
+    contradicts; under ``override`` the latest source that judged the pair decides, in the order of
+    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment.
     """
     known = label_sources()
     asked = known if sources is None else sources
@@ -107,12 +93,15 @@ def merge_evidence(
     """Merge evidence, oldest source first; a source that appears twice says positive where either part does."""
     if policy not in POLICIES:
         raise UnknownName("policy", policy, POLICIES)
-    keys = [_keys(evidence, query_ids, gallery_ids) for evidence in found]
+    places = [(positions_of(said.queries, query_ids)[0], positions_of(said.items, gallery_ids)[0]) for said in found]
+    keys = [rows * gallery_ids.size + columns for rows, columns in places]
     pairs = _distinct(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
     names = tuple(dict.fromkeys(evidence.source for evidence in found))
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
+    left_out: Counter[str] = Counter()
     for evidence, key in zip(found, keys, strict=True):
+        left_out.update(evidence.left_out)
         rows, column = np.searchsorted(pairs, key), names.index(evidence.source)
         judged[rows, column] = True
         said_positive[rows, column] |= evidence.positive
@@ -131,7 +120,7 @@ def merge_evidence(
         positive=_verdict(policy, judged, said_positive),
         conflict=_conflict(judged, said_positive, ratings, reverse, thresholds.of_direction(direction)),
         rules=tuple(f"{name}: {label_sources()[name].rule(direction, thresholds)}" for name in names),
-        left_out=_joined(found),
+        left_out=dict(left_out),
     )
 
 
@@ -139,12 +128,6 @@ def _distinct(keys: IntArray) -> IntArray:
     """Distinct keys, ascending, by sorting: np.unique hashes, at twenty times the cost."""
     ordered = np.sort(keys)
     return np.asarray(ordered[np.diff(ordered, prepend=-1) > 0])
-
-
-def _keys(evidence: Evidence, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
-    return np.asarray(
-        positions_of(evidence.queries, query_ids)[0] * gallery_ids.size + positions_of(evidence.items, gallery_ids)[0]
-    )
 
 
 def _verdict(policy: str, judged: BoolArray, said_positive: BoolArray) -> BoolArray:
@@ -163,11 +146,3 @@ def _conflict(
     contradicted = said_positive.any(axis=1) & (judged & ~said_positive).any(axis=1)
     both = ~np.isnan(ratings) & ~np.isnan(reverse)
     return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
-
-
-def _joined(found: Sequence[Evidence]) -> dict[str, int]:
-    left_out: dict[str, int] = {}
-    for evidence in found:
-        for rule, number in evidence.left_out.items():
-            left_out[rule] = left_out.get(rule, 0) + number
-    return left_out

@@ -11,14 +11,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, Judgments, positions_of
 
-__all__ = [
-    "CategoryMatches",
-    "Look",
-    "PlausibleHits",
-    "category_distances",
-    "category_matches",
-    "with_categories",
-]
+__all__ = ["CategoryMatches", "Look", "PlausibleHits", "category_distances", "category_matches", "with_categories"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +19,8 @@ class CategoryMatches:
     """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances.
 
     Attributes:
-        query_ids: (Q,) int64.
-        gallery_ids: (N,) int64.
-        query_classes: (Q,) class of each query's image.
-        gallery_classes: (N,) class of each item's image.
+        query_ids, gallery_ids: (Q,), (N,) ids.
+        query_classes, gallery_classes: (Q,), (N,) class of each one's image.
         distances: (C, C) categories in which two classes differ.
     """
 
@@ -43,20 +34,7 @@ class CategoryMatches:
     def of(
         cls, query_ids: IntArray, query_sets: NDArray[np.bool_], gallery_ids: IntArray, gallery_sets: NDArray[np.bool_]
     ) -> CategoryMatches:
-        """From the category vector of every query and every item.
-
-        Args:
-            query_ids: (Q,) ids.
-            query_sets: (Q, C) bool category presence of each query's image.
-            gallery_ids: (N,) ids.
-            gallery_sets: (N, C) likewise.
-
-        Example:
-            >>> sets = np.array([[True, False], [True, True], [True, False]])
-            >>> matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([7, 8, 9]), sets)
-            >>> matches.distances[matches.query_classes[0], matches.gallery_classes].tolist()
-            [0, 1, 0]
-        """
+        """From the (Q, C) and (N, C) bool category presence of every query's and every item's image."""
         sets = np.concatenate([query_sets, gallery_sets])
         packed = np.packbits(sets, axis=1)
         rows = packed.view((np.void, packed.shape[1])).ravel()
@@ -73,15 +51,7 @@ class CategoryMatches:
 
 
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
-    """(N, N) number of categories in which two images differ, of the smallest unsigned type that holds it.
-
-    Args:
-        present: (N, C) bool category presence.
-
-    Example:
-        >>> category_distances(np.array([[True, False], [True, True]])).tolist()
-        [[0, 1], [1, 0]]
-    """
+    """(N, N) number of categories in which images differ, of (N, C) presences; of the smallest unsigned type."""
     vectors = present.astype(np.float32)  # whole numbers up to 2 C, exact in float32
     ones, sizes = np.ones((len(vectors), 1), np.float32), vectors.sum(axis=1, keepdims=True)
     # |a| + |b| - 2 ab as one product
@@ -97,16 +67,7 @@ def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.
 
 
 def category_matches(library: Library, split: str, direction: str) -> CategoryMatches:
-    """Plausible matches of a split: a caption has its image's categories; a query's own image or captions count.
-
-    Args:
-        library: the raw sources.
-        split: any split whose images have annotations.
-        direction: ``i2t`` or ``t2i``.
-
-    Raises:
-        UnknownName: no such direction, or one within a modality.
-    """
+    """Plausible matches of a split: a caption has its image's categories; a query's own image or captions count."""
     if direction not in ("i2t", "t2i"):
         raise UnknownName("direction of plausible matches", direction, ("i2t", "t2i"))
     image_ids, present = with_categories(library, split)

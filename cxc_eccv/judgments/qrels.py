@@ -1,19 +1,33 @@
-"""Judgments in the form that ranking needs: the positives of every query."""
+"""Judgments in the form that ranking needs: the positives of every query, gains where they are graded; rated pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, item_ids
-from cxc_eccv.judgments.merge import merge
+from cxc_eccv.judgments.evidence import KIND, Thresholds, gather, item_ids
+from cxc_eccv.judgments.merge import MergedPairs, merge, merge_evidence
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import Judgments, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
 
-__all__ = ["coco_links", "cxc_rated", "eccv_caption", "flickr8k_links", "flickr30k_links", "merged_qrels"]
+__all__ = [
+    "coco_links",
+    "cxc_rated",
+    "cxc_ratings",
+    "eccv_caption",
+    "entailed_pairs",
+    "entailment_labels",
+    "flickr8k_links",
+    "flickr30k_links",
+    "label_conflicts",
+    "merged_qrels",
+    "rated_pairs",
+]
 
 
 def merged_qrels(
@@ -59,32 +73,12 @@ def coco_links(library: Library, split: str, direction: str) -> Judgments:
 
 
 def flickr8k_links(library: Library, split: str, direction: str) -> Judgments:
-    """The original links of a Flickr8k split, between Flickr's photo numbers and caption ids made of them.
-
-    Args:
-        library: the raw sources.
-        split: ``train``, ``validation`` or ``test``.
-        direction: ``i2t`` or ``t2i``.
-
-    Raises:
-        UnknownName: no such direction.
-        DataError: a raw file is missing, or there is no such split.
-    """
+    """The original links of a Flickr8k split, between Flickr's photo numbers and caption ids made of them."""
     return _links(library.flickr8k_split(split), direction, "Flickr8k")
 
 
 def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
-    """The original links of a Flickr30k split, between Flickr's photo numbers and the captions' ``sentid``.
-
-    Args:
-        library: the raw sources.
-        split: ``train``, ``validation`` or ``test``.
-        direction: ``i2t`` or ``t2i``.
-
-    Raises:
-        UnknownName: no such direction.
-        DataError: the raw files at hand do not hold this split.
-    """
+    """The original links of a Flickr30k split, between Flickr's photo numbers and the captions' ``sentid``."""
     return _links(library.flickr30k(split), direction, "Flickr30k")
 
 
@@ -117,3 +111,109 @@ def eccv_caption(library: Library, direction: str) -> Judgments:
     all_queries, gallery_ids = item_ids(library, "test", direction)
     asked = all_queries[positions_of(all_queries, np.unique(queries))[1]]
     return Judgments.from_pairs(asked, gallery_ids, queries, np.asarray(table["item_id"]))
+
+
+def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
+    """Every pair that CxC rated, with its rating of 0 to 5 as gain.
+
+    An image pair that was rated in both orders has the higher of the two, as for being positive. Pairs that were not
+    rated are not judged, original links among them: of captions of one image only some pairs were rated. A query
+    without a rating above 0 is left out.
+    """
+    pairs = merge(library, split, direction, sources=("cxc",))
+    gains = np.fmax(pairs.ratings, pairs.reverse)
+    rated = np.isin(pairs.queries, pairs.queries[gains > 0])
+    asked, rows = np.unique(pairs.queries[rated], return_inverse=True)
+    query_ids, within = pairs.query_ids[asked], KIND[direction] != "sits"
+    return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
+
+
+def entailment_labels(library: Library, split: str) -> Judgments:
+    """Labels of image queries: 1 for ground-truth captions and for entailed ones, 0 for those judged not to be.
+
+    Where a file of entailment labels labels a pair, that decides, as in the multi-modal entailment paper. Of other
+    pairs, entailed is what SITS rates 3 or higher or ECCV Caption verified in either direction. An image's original
+    captions stay 1 in any case; :func:`label_conflicts` counts what was contradicted.
+    """
+    pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
+    size = pairs.gallery_ids.size
+    judged, linked = pairs.queries * size + pairs.items, truth.rows * size + truth.indices
+    every = np.union1d(judged, linked)
+    labels = np.isin(every, np.concatenate([judged[pairs.positive], linked]))
+    return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels.astype(np.float64))
+
+
+def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
+    """How often a file of entailment labels contradicts what else judges its pairs; empty without such a file.
+
+    Where CxC or ECCV Caption says otherwise, the label decides; original links labelled 0 stay 1.
+    """
+    pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
+    annotated, says = _own_labels(pairs)
+    if not annotated.any():
+        return {}
+    size = pairs.gallery_ids.size
+    linked = np.isin(pairs.queries * size + pairs.items, truth.rows * size + truth.indices)
+    return {
+        "entailment_labels": {
+            "pairs": int(annotated.sum()),
+            "against_cxc_or_eccv_caption": int((annotated & pairs.conflict).sum()),
+            "against_original_links": int((annotated & ~says & linked).sum()),
+        }
+    }
+
+
+def entailed_pairs(
+    library: Library, split: str, *, policy: str = "union", thresholds: Thresholds | None = None
+) -> MergedPairs:
+    """(image, caption) pairs with an entailment label: CxC SITS binarised, ECCV positives of both directions, labels.
+
+    As in the multi-modal entailment paper: an annotation of the pair itself decides, whatever the other sources say
+    (``conflict`` marks where they differ); graded sets are binarised at 3. Original COCO links are no evidence here.
+    The policy, as of :func:`cxc_eccv.judgments.merge.merge`, is for pairs without an annotation.
+    """
+    limits = thresholds or Thresholds()
+    found = [gather(library, split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
+    by_caption = gather(library, split, "t2i", "eccv", limits)
+    if by_caption is not None:
+        found.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
+    judged = [evidence for evidence in found if evidence is not None]
+    pairs = merge_evidence(judged, *item_ids(library, split, "i2t"), "i2t", policy, limits)
+    annotated, says = _own_labels(pairs)
+    return replace(pairs, positive=np.where(annotated, says, pairs.positive))
+
+
+def _own_labels(pairs: MergedPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(P,) bool twice: whether a file of entailment labels labels the pair, and whether it says entailed."""
+    if "entailment" not in pairs.sources:
+        return np.zeros_like(pairs.positive), np.zeros_like(pairs.positive)
+    column = pairs.sources.index("entailment")
+    return pairs.judged[:, column], pairs.said_positive[:, column]
+
+
+def _with_gains(
+    query_ids: IntArray,
+    gallery_ids: IntArray,
+    rows: NDArray[np.integer],
+    items: IntArray,
+    gains: FloatArray,
+    *,
+    within: bool = False,
+) -> Judgments:
+    """From pairs in ascending order of row and item."""
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=query_ids.size))])
+    unreachable = np.zeros_like(query_ids)
+    return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
+
+
+def rated_pairs(library: Library, split: str, kind: str) -> RatedPairs:
+    """All pairs rated with each query, in both orders.
+
+    Queries are captions for STS, images for SIS and for SITS: the published standard deviations of the bootstrap
+    follow 12,500 sampled queries for STS and 2,500 for the other two.
+    """
+    table = library.cxc(kind, split)
+    left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
+    if kind == "sits":
+        return RatedPairs(right, left, ratings)
+    return RatedPairs(np.concatenate([left, right]), np.concatenate([right, left]), np.concatenate([ratings, ratings]))

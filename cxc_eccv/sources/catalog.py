@@ -107,7 +107,7 @@ FORMS: dict[str, tuple[Callable[[object], bool], str]] = {
 """Key to a test of its value and the value's description; any other key holds text."""
 
 
-def _record(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
+def _parse_record(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
     """One record from one TOML table, which may leave out what is ``inherited``; the name always is."""
     if not isinstance(table, dict):
         raise MalformedSource(file, place, repr(table), "a table")
@@ -210,11 +210,11 @@ def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None)
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():
         raise SourceMissing(f"no catalog at {file}")
-    return _parsed(file.resolve(), file.stat().st_mtime_ns, base)
+    return _parse(file.resolve(), file.stat().st_mtime_ns, base)
 
 
 @lru_cache(maxsize=32)
-def _parsed(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
+def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -223,11 +223,13 @@ def _parsed(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
         if key not in SECTIONS:
             raise MalformedSource(file, "", f"the unknown key {key!r}", f"one of {', '.join(SECTIONS)}")
     base = base or Catalog("", "", {}, {}, {}, {})
-    groups = _records(Group, file, document, "groups", base.groups)
-    archives = _records(Archive, file, document, "archives", base.archives)
+    groups = _parse_records(Group, file, document, "groups", base.groups)
+    archives = _parse_records(Archive, file, document, "archives", base.archives)
     texts = {key: _text(file, f"citations.{key}", text) for key, text in _section(file, document, "citations")}
     listed = {
-        name: _completed(file, _record(Entry, file, f"entries.{name}", table, _inherited(name, base)), groups, archives)
+        name: _complete(
+            file, _parse_record(Entry, file, f"entries.{name}", table, _inherit(name, base)), groups, archives
+        )
         for name, table in _section(file, document, "entries")
     }
     catalog = Catalog(
@@ -242,11 +244,11 @@ def _parsed(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
     return catalog
 
 
-def _records(
+def _parse_records(
     kind: type[Source], file: Path, document: dict[str, Any], section: str, known: Mapping[str, Source]
 ) -> dict[str, Source]:
     tables = _section(file, document, section)
-    own = {name: _record(kind, file, f"{section}.{name}", table, {"name": name}) for name, table in tables}
+    own = {name: _parse_record(kind, file, f"{section}.{name}", table, {"name": name}) for name, table in tables}
     return {**known, **own}
 
 
@@ -263,13 +265,13 @@ def _text(file: Path, place: str, value: object) -> str:
     return value
 
 
-def _inherited(name: str, base: Catalog) -> dict[str, object]:
+def _inherit(name: str, base: Catalog) -> dict[str, object]:
     fields = ("group", "path", "title", "licence", "citation", "optional")
     entry = base.entries.get(name)
     return {"name": name} | ({key: getattr(entry, key) for key in fields} if entry else {})
 
 
-def _completed(file: Path, entry: Entry, groups: Mapping[str, Group], archives: Mapping[str, Archive]) -> Entry:
+def _complete(file: Path, entry: Entry, groups: Mapping[str, Group], archives: Mapping[str, Archive]) -> Entry:
     """The entry with its group's terms and its archive's address."""
     place = f"entries.{entry.name}"
     if entry.group not in groups:

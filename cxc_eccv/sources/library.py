@@ -145,7 +145,7 @@ class Library:
         """
         splits = self._once(
             "flickr8k splits",
-            lambda: split_flickr8k(self.flickr8k(), {one: self._path(name) for one, name in FLICKR8K_LISTS.items()}),
+            lambda: split_flickr8k(self.flickr8k(), {part: self._path(name) for part, name in FLICKR8K_LISTS.items()}),
         )
         if split not in splits:
             raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
@@ -327,7 +327,7 @@ class Library:
         use_derived = not at_hand and derived in self.catalog and self._locate(derived) is not None
         paths = [self._path(name) for name in ([derived] if use_derived else whole)]
         try:
-            return CategorySets.joined([parse(read_category_sets, path) for path in paths]).of(images.image_ids)
+            return CategorySets.join([parse(read_category_sets, path) for path in paths]).of(images.image_ids)
         except KeyError as error:
             files = ", ".join(map(str, paths))
             raise MalformedSource(files, "images", f"no image {error}", f"every image of the {split} split") from None

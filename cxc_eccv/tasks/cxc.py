@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from cxc_eccv.judgments.graded import cxc_ratings, rated_pairs
-from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.judgments.qrels import cxc_ratings, merged_qrels, rated_pairs
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import DIRECTIONS
 

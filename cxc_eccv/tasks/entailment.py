@@ -1,6 +1,6 @@
 """Entailment: which retrieved captions the image with its captions entails."""
 
-from cxc_eccv.judgments.graded import entailment_labels, label_conflicts
+from cxc_eccv.judgments.qrels import entailment_labels, label_conflicts
 from cxc_eccv.tasks.task import Task
 
 TASK = Task(

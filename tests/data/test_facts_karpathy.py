@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cxc_eccv.judgments.graded import entailed_pairs
 from cxc_eccv.judgments.plausible import category_matches
+from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.download.access import fetch
 from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.entailment import read_entailment

@@ -17,8 +17,7 @@ from cxc_eccv.sources.catalog import fingerprint_files
 FILE = """
 from functools import partial
 
-from cxc_eccv.judgments.qrels import merged_qrels
-from cxc_eccv.judgments.graded import rated_pairs
+from cxc_eccv.judgments.qrels import merged_qrels, rated_pairs
 from cxc_eccv.tasks.task import Task
 
 TASK = Task(

@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.judgments.graded import cxc_ratings, entailment_labels
+from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
-from cxc_eccv.judgments.graded import rated_pairs
+from cxc_eccv.judgments.qrels import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import SPEC, bootstrap_spearman
 from cxc_eccv.metrics.rank_correlation import CodedPairs, centred_ranks, query_draws
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs

@@ -10,9 +10,9 @@ from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.needs import Ranks, TopItems, Variant
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.judgments.graded import cxc_ratings, entailed_pairs
 from cxc_eccv.judgments.merge import merge
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
+from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
@@ -214,7 +214,7 @@ def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(mo
     """Images 1 and 2 were rated 1 and 4, images 1 and 3 rated 0 once: 3 has no gain and is no query."""
     ids, nan = np.array([1, 2, 3]), np.nan
     monkeypatch.setattr(
-        "cxc_eccv.judgments.graded.merge",
+        "cxc_eccv.judgments.qrels.merge",
         lambda *_, **__: SimpleNamespace(
             query_ids=ids, gallery_ids=ids, queries=np.array([0, 0, 1, 2]), items=np.array([1, 2, 0, 0]),
             ratings=np.array([1, 0, 4, nan]), reverse=np.array([4, nan, 1, 0])

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.stats import spearmanr
 
-from cxc_eccv.judgments.graded import rated_pairs
+from cxc_eccv.judgments.qrels import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.rank_correlation import query_draws
 from cxc_eccv.ranking.readers.similarities import pair_similarities

@@ -7,7 +7,7 @@ from datasets import Features, Value
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.judgments.evidence import match_hypotheses
-from cxc_eccv.judgments.graded import entailed_pairs
+from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray
 
@@ -44,9 +44,7 @@ def _votes(library: Library, split: str, image_ids: IntArray, caption_ids: IntAr
     pairs = library.entailment(split)
     if pairs is None:
         return pa.array([[]] * image_ids.size, pa.list_(pa.string()))
-    matched = match_hypotheses(library.karpathy(split), pairs)
-    keys = zip(matched.image_ids.tolist(), matched.caption_ids.tolist(), strict=True)
-    row_of = dict(zip(keys, matched.rows.tolist(), strict=True))
+    row_of, _ = match_hypotheses(library.karpathy(split), pairs)
     votes = pairs.table["votes"].to_pylist()
     wanted = zip(image_ids.tolist(), caption_ids.tolist(), strict=True)
     return pa.array([votes[row_of[key]] if key in row_of else [] for key in wanted], pa.list_(pa.string()))

@@ -18,12 +18,7 @@ __all__ = ["KIND", "Evidence", "Source", "Thresholds", "gather", "item_ids", "la
 
 @cache
 def label_sources() -> Mapping[str, Source]:
-    """Every source of labels by name, from the oldest and most general to the latest and most specific.
-
-    Example:
-        >>> list(label_sources())
-        ['coco', 'cxc', 'eccv', 'entailment']
-    """
+    """Every source of labels by name, from the oldest and most general to the latest and most specific."""
     found = declared(importlib.import_module(__name__), "SOURCE", Source)
     return MappingProxyType(dict(sorted(found.items(), key=lambda entry: entry[1].order)))
 

@@ -25,19 +25,8 @@ def evidence(library: Library, split: str, direction: str, _thresholds: Threshol
     return None
 
 
-def rule(direction: str, _thresholds: Thresholds) -> str:
-    """What makes it say positive."""
-    return "captions of one image" if direction == "t2t" else "original link"
-
-
 def co_captions(groups: IntArray) -> tuple[IntArray, IntArray]:
-    """Positions of all ordered pairs of different members of the same group.
-
-    Example:
-        >>> left, right = co_captions(np.array([7, 9, 7]))
-        >>> left.tolist(), right.tolist()
-        ([0, 2], [2, 0])
-    """
+    """Positions of all ordered pairs of different members of the same group."""
     order = np.argsort(groups, kind="stable")
     _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
     per_member = np.repeat(sizes, sizes)
@@ -52,7 +41,7 @@ SOURCE = Source(
     name="coco",
     title="COCO",
     order=10,
-    rule=rule,
+    rule=lambda direction, _thresholds: "captions of one image" if direction == "t2t" else "original link",
     evidence=evidence,
     groups=("karpathy",),
     lists_positives=True,

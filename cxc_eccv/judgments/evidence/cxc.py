@@ -25,11 +25,6 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
     return _both_orders(left, right, ratings, threshold)
 
 
-def rule(direction: str, thresholds: Thresholds) -> str:
-    """What makes it say positive."""
-    return f"{KIND[direction]} >= {thresholds.of_direction(direction):g}"
-
-
 def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
     """An unordered pair judges both of its orders; positive if either rating reaches the threshold."""
     ids = np.unique(np.concatenate([left, right]))
@@ -47,7 +42,7 @@ SOURCE = Source(
     name="cxc",
     title="CxC",
     order=20,
-    rule=rule,
+    rule=lambda direction, thresholds: f"{KIND[direction]} >= {thresholds.of_direction(direction):g}",
     evidence=evidence,
     groups=("cxc",),
     yes="CxC {ratings}",

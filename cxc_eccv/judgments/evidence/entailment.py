@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,8 @@ import numpy as np
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
-from cxc_eccv.types import IntArray
 
-__all__ = ["SOURCE", "Matched", "match_hypotheses"]
+__all__ = ["SOURCE", "match_hypotheses"]
 
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
@@ -23,35 +21,21 @@ def evidence(library: Library, split: str, direction: str, _thresholds: Threshol
     pairs = library.entailment(split)
     if pairs is None:
         return None
-    matched = match_hypotheses(library.karpathy(split), pairs)
-    images, captions = matched.image_ids, matched.caption_ids
-    labels = np.asarray(pairs.table["label"])[matched.rows] == 1
+    rows, left_out = match_hypotheses(library.karpathy(split), pairs)
+    images, captions = np.array(list(rows), dtype=np.int64).reshape(-1, 2).T
+    labels = np.asarray(pairs.table["label"])[list(rows.values())] == 1
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    return Evidence.of(queries, items, labels, left_out=matched.left_out)
+    return Evidence.of(queries, items, labels, left_out=left_out)
 
 
 UNKNOWN = "entailment pairs whose image or hypothesis is not in the split"
 REPEATED = "entailment labels of an (image, caption) pair that an earlier row labelled"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matched:
-    """Entailment pairs as (image, caption) pairs.
-
-    Attributes:
-        image_ids, caption_ids: (P,) every pair once.
-        rows: (P,) the row of the raw table that labels the pair.
-        left_out: rule to the number of labels it left out.
-    """
-
-    image_ids: IntArray
-    caption_ids: IntArray
-    rows: IntArray
-    left_out: dict[str, int]
-
-
-def match_hypotheses(content: KarpathySplit, pairs: EntailmentPairs) -> Matched:
-    """Find the ids of every labelled pair.
+def match_hypotheses(
+    content: KarpathySplit, pairs: EntailmentPairs
+) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
+    """The row that labels each pair of image and caption ids, and rule to the number of labels that it left out.
 
     A row without ``image_id`` is matched by file name; one without ``hypothesis_id`` by the hypothesis' text, to
     every caption of that text (entailment depends on the text alone).
@@ -72,8 +56,7 @@ def match_hypotheses(content: KarpathySplit, pairs: EntailmentPairs) -> Matched:
         left_out[UNKNOWN] += not found
         for caption in found:
             left_out[REPEATED] += rows.setdefault((image, caption), row) != row
-    columns = np.array([(*pair, row) for pair, row in rows.items()], dtype=np.int64).reshape(-1, 3)
-    return Matched(columns[:, 0], columns[:, 1], columns[:, 2], {rule: n for rule, n in left_out.items() if n})
+    return rows, {rule: number for rule, number in left_out.items() if number}
 
 
 SOURCE = Source(

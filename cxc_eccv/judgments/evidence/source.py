@@ -20,11 +20,7 @@ KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Lowest CxC rating that makes a pair positive; the paper's values.
-
-    Raises:
-        InvalidOption: a threshold outside (0, 5].
-    """
+    """Lowest CxC rating, above 0, that makes a pair positive; the paper's values."""
 
     sts: float = 3.0
     sis: float = 2.5
@@ -32,18 +28,12 @@ class Thresholds:
 
     def __post_init__(self) -> None:
         for name in ("sts", "sis", "sits"):
-            if not 0 < getattr(self, name) <= 5:
-                raise InvalidOption(
-                    f"threshold {name}={getattr(self, name)}: ratings run from 0 to 5, choose in (0, 5]"
-                )
+            value = getattr(self, name)
+            if not 0 < value <= 5:
+                raise InvalidOption(f"threshold {name}={value}: ratings run from 0 to 5, choose in (0, 5]")
 
     def of_direction(self, direction: str) -> float:
-        """The threshold of the ratings that judge a direction.
-
-        Example:
-            >>> Thresholds().of_direction("i2i")
-            2.5
-        """
+        """The threshold of the ratings that judge a direction."""
         return float(getattr(self, KIND[direction]))
 
 
@@ -78,12 +68,7 @@ class Evidence:
         reverse: FloatArray | None = None,
         left_out: Mapping[str, int] | None = None,
     ) -> Evidence:
-        """Evidence of which not everything is given: all pairs positive, none rated, none left out.
-
-        Example:
-            >>> Evidence.of(np.array([1, 1]), np.array([11, 12])).positive.tolist()
-            [True, True]
-        """
+        """Evidence of which not everything is given: all pairs positive, none rated, none left out."""
         none = np.full(queries.size, np.nan)
         return cls(
             queries,

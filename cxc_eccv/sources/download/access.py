@@ -18,13 +18,10 @@ from platformdirs import user_cache_dir
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
-from cxc_eccv.sources.content import Expected, read_bytes, sha256_of, verify
+from cxc_eccv.sources.content import Expected, sha256_of, verify
 from cxc_eccv.sources.reading import shown
 
 __all__ = [
-    "SAMPLE",
-    "State",
-    "cache_folder",
     "catalog_of",
     "expected_of",
     "fetch",
@@ -32,9 +29,7 @@ __all__ = [
     "mirror_folder",
     "open_own",
     "pin",
-    "read_bytes",
     "record_of",
-    "sha256_of",
     "state",
     "tables_folder",
     "where_from",
@@ -49,16 +44,7 @@ State = Literal["in mirror", "present", "to download", "user-provided", "not in 
 
 
 def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
-    """The local mirror folder: ``data_dir``, else what ``CXC_ECCV_DATA`` names, else None.
-
-    Example:
-        >>> mirror_folder("sample").name
-        'sample'
-        >>> mirror_folder("no/such/folder")
-        Traceback (most recent call last):
-        ...
-        cxc_eccv.errors.InvalidOption: data_dir (--data-dir): 'no/such/folder' is not a folder
-    """
+    """The local mirror folder: ``data_dir``, else what ``CXC_ECCV_DATA`` names, else None."""
     origin = "data_dir (--data-dir)"
     if data_dir is None:
         data_dir = os.environ.get("CXC_ECCV_DATA", "")
@@ -73,7 +59,7 @@ def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
     return folder
 
 
-def cache_folder() -> Path:
+def _cache_folder() -> Path:
     """The download cache: ``CXC_ECCV_CACHE``, else the user's cache folder of the operating system."""
     chosen = os.environ.get("CXC_ECCV_CACHE", "")
     return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cxc_eccv"))
@@ -81,7 +67,7 @@ def cache_folder() -> Path:
 
 def tables_folder() -> Path | None:
     """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
-    return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else cache_folder() / "tables"
+    return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else _cache_folder() / "tables"
 
 
 def _is_on(name: str) -> bool:
@@ -96,12 +82,7 @@ def _offline_reason(offline: bool | None) -> str:
 
 
 def catalog_of(data_dir: str | Path | None = None) -> Catalog:
-    """The catalog in force: the official one, with what the mirror folder's own ``catalog.toml`` replaces.
-
-    Example:
-        >>> catalog_of("sample").edition
-        'sample'
-    """
+    """The catalog in force: the official one, with what the mirror folder's own ``catalog.toml`` replaces."""
     official, folder = load_catalog(), mirror_folder(data_dir)
     own = folder / "catalog.toml" if folder else None
     return load_catalog(own, base=official) if own and own.is_file() else official
@@ -115,14 +96,10 @@ def fetch(
     allow_modified: bool = False,
     progress: bool = True,
 ) -> Path:
-    """A verified local copy of a raw file, downloaded where need be; :func:`read_bytes` sees through its gzip.
+    """A verified local copy of a raw file, downloaded where need be, and possibly gzipped (``*.gz``).
 
     ``allow_modified`` accepts a file of the mirror folder whose content is not the catalog's. SourceMissing and
     DownloadFailed say where to get the file and where to put it.
-
-    Example:
-        >>> fetch("sts_test", "sample").name
-        'sts_test.csv'
     """
     path = locate(name, data_dir, allow_modified=allow_modified)
     if path is not None:
@@ -132,7 +109,13 @@ def fetch(
     obstacle = _obstacle(entry, catalog, data_dir, offline)
     if obstacle:
         raise SourceMissing(_missing(entry, data_dir, obstacle))
-    return _downloaded(entry, catalog, data_dir, progress)
+    from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
+
+    archive = catalog.archives[entry.archive] if entry.archive else None
+    try:
+        return download(entry, archive, _cache_folder(), progress=progress)
+    except DownloadFailed as error:
+        raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
 
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
@@ -175,7 +158,7 @@ def _in_mirror(entry: Entry, data_dir: str | Path | None) -> Path | None:
 
 
 def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
-    path = cache_folder() / entry.path
+    path = _cache_folder() / entry.path
     return path if catalog.edition == OFFICIAL and path.is_file() else None
 
 
@@ -191,18 +174,8 @@ def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offli
     return f"downloads are off ({reason})" if reason else ""
 
 
-def _downloaded(entry: Entry, catalog: Catalog, data_dir: str | Path | None, progress: bool) -> Path:
-    from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
-
-    archive = catalog.archives[entry.archive] if entry.archive else None
-    try:
-        return download(entry, archive, cache_folder(), progress=progress)
-    except DownloadFailed as error:
-        raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
-
-
 def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
-    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), cache_folder()) if place)
+    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
     return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
 
 

@@ -75,8 +75,7 @@ def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expect
         if not resumed:
             raise
         # The old part may stem from another version of the file: only a fresh copy tells.
-        receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
-        _verify_part(part, expected, f"{item.url} delivered it; it has been deleted.")
+        _deliver(item, progress, part, expected)
 
 
 def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: Path, expected: Expected) -> None:

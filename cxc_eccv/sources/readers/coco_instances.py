@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pycocotools.coco import COCO
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, text
@@ -33,7 +32,7 @@ class CategorySets:
     present: NDArray[np.bool_]
 
     @classmethod
-    def joined(cls, parts: Sequence[CategorySets]) -> CategorySets:
+    def join(cls, parts: Sequence[CategorySets]) -> CategorySets:
         """Several files over the same categories as one table."""
         first = parts[0]
         ids = np.concatenate([part.image_ids for part in parts])
@@ -68,6 +67,8 @@ def read_category_sets(path: Path) -> CategorySets:
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
+    from pycocotools.coco import COCO  # imported late: what is kept in tables does without
+
     data = read_json(path)
     for key, numbers in NUMBERS.items():
         if not isinstance(data, dict) or not isinstance(data.get(key), list):

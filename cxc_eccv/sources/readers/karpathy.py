@@ -77,8 +77,8 @@ def read_karpathy(paths: Sequence[Path]) -> dict[str, KarpathySplit]:
     """
     collected: dict[str, tuple[list[tuple[int, str, str]], list[tuple[int, int, str]], list[int]]] = {}
     for path in paths:
-        for place, image in _images(path):
-            images, captions, cut = collected.setdefault(_split(path, place, image["split"]), ([], [], []))
+        for place, image in _check_images(path):
+            images, captions, cut = collected.setdefault(SPLITS[image["split"]], ([], [], []))
             image_id = _image_id(path, place, image)
             folder = text(path, f"{place}.filepath", image.get("filepath", ""))
             images.append((image_id, image["filename"], folder))
@@ -103,7 +103,7 @@ def fold_restval(splits: Mapping[str, KarpathySplit]) -> dict[str, KarpathySplit
     return {name: folded[name] for name in SPLITS.values() if name in folded}
 
 
-def _images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _check_images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     data = read_json(path)
     if not isinstance(data, dict) or not isinstance(data.get("images"), list) or not data["images"]:
         raise MalformedSource(path, "", "no list under the key 'images'", "the layout of dataset_coco.json")
@@ -119,13 +119,9 @@ def _images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             require_keys(path, inner, sentence, ("raw", "sentid"))
             text(path, f"{inner}.raw", sentence["raw"])
             integer(path, f"{inner}.sentid", sentence["sentid"])
+        if not isinstance(image["split"], str) or image["split"] not in SPLITS:
+            raise MalformedSource(path, place, f"split {shown(image['split'])}", f"one of {sorted(SPLITS)}")
         yield place, image
-
-
-def _split(path: Path, place: str, name: object) -> str:
-    if not isinstance(name, str) or name not in SPLITS:
-        raise MalformedSource(path, place, f"split {shown(name)}", f"one of {sorted(SPLITS)}")
-    return SPLITS[name]
 
 
 def _image_id(path: Path, place: str, image: Mapping[str, Any]) -> int:
