@@ -226,12 +226,10 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
     groups = _parse_records(Group, file, document, "groups", base.groups)
     archives = _parse_records(Archive, file, document, "archives", base.archives)
     texts = {key: _text(file, f"citations.{key}", text) for key, text in _section(file, document, "citations")}
-    listed = {
-        name: _complete(
-            file, _parse_record(Entry, file, f"entries.{name}", table, _inherit(name, base)), groups, archives
-        )
-        for name, table in _section(file, document, "entries")
-    }
+    listed = {}
+    for name, table in _section(file, document, "entries"):
+        entry = _parse_record(Entry, file, f"entries.{name}", table, _inherit(name, base))
+        listed[name] = _complete(file, entry, groups, archives)
     catalog = Catalog(
         edition=_text(file, "edition", document.get("edition")),
         version=_text(file, "version", document.get("version", base.version)),

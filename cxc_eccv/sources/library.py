@@ -103,7 +103,7 @@ class Library:
             UnknownName: there is no split of this name.
             DataError: the raw files at hand do not hold it; says which file does, and where that is from.
         """
-        return self._of_split(self._karpathy(), split, "karpathy_coco")
+        return self._pick_split(self._karpathy(), split, "karpathy_coco")
 
     def images(self, split: str) -> pa.Table:
         """``image_id``, ``file_name``, ``folder`` of a split, in Karpathy order."""
@@ -126,7 +126,7 @@ class Library:
 
     def flickr30k(self, split: str) -> KarpathySplit:
         """Images and captions of a Flickr30k split; raises what :meth:`karpathy` raises."""
-        return self._of_split(self._flickr30k(), split, "flickr30k")
+        return self._pick_split(self._flickr30k(), split, "flickr30k")
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
@@ -157,7 +157,7 @@ class Library:
         Raises:
             MalformedSource: among others, an id outside the split.
         """
-        return self._once(("cxc", kind, split), lambda: self._checked_ratings(kind, split))
+        return self._once(("cxc", kind, split), lambda: self._read_ratings(kind, split))
 
     def annotators(self, kind: str, split: str) -> pa.Table | None:
         """CxC's single ratings, where the user has the ``_raw.csv`` file, else None; it is never downloaded.
@@ -166,9 +166,7 @@ class Library:
             ``left_id``, ``right_id``, ``rating``: one row per rating.
         """
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
-        if name not in self.catalog or self._locate(name) is None:
-            return None
-        return self._once(name, lambda: parse(read_annotators, self._path(name), kind))
+        return self._users_own(name, lambda path: parse(read_annotators, path, kind))
 
     def eccv(self, labels: str, direction: str) -> pa.Table:
         """One of the six files of ECCV Caption: ``query_id``, ``item_id``.
@@ -177,7 +175,7 @@ class Library:
             labels: ``eccv``, ``cxc`` or ``original``.
             direction: ``i2t`` or ``t2i``.
         """
-        return self._once(("eccv", labels, direction), lambda: self._checked_positives(labels, direction))
+        return self._once(("eccv", labels, direction), lambda: self._read_positives(labels, direction))
 
     def fold_order(self) -> IntArray:
         """(25,000,) caption ids in the order that COCO 1K's five folds are cut from."""
@@ -185,14 +183,12 @@ class Library:
 
     def categories(self, split: str) -> CategorySets:
         """Category presence of a split's images, in Karpathy order."""
-        return self._once(("categories", split), lambda: self._checked_categories(split))
+        return self._once(("categories", split), lambda: self._read_categories(split))
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
         name = f"entailment_{RAW_SPLIT[split]}"
-        if name not in self.catalog or self._locate(name) is None:
-            return None
-        return self._once(name, lambda: parse(read_entailment, self._path(name)))
+        return self._users_own(name, lambda path: parse(read_entailment, path))
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
@@ -243,6 +239,11 @@ class Library:
             self._contents[key] = read()
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
 
+    def _users_own(self, name: str, read: Callable[[Path], Content]) -> Content | None:
+        if name not in self.catalog or self._locate(name) is None:
+            return None
+        return self._once(name, lambda: read(self._path(name)))
+
     def _locate(self, name: str) -> Path | None:
         return locate(name, self.data_dir, allow_modified=self._allow_modified)
 
@@ -266,7 +267,7 @@ class Library:
                 return [self._path(name) for name in found]
         return [self._path(whole)]
 
-    def _of_split(self, splits: Mapping[str, KarpathySplit], split: str, whole: str) -> KarpathySplit:
+    def _pick_split(self, splits: Mapping[str, KarpathySplit], split: str, whole: str) -> KarpathySplit:
         if split in splits:
             return splits[split]
         if split not in RAW_SPLIT:
@@ -291,7 +292,7 @@ class Library:
         content = self.karpathy(split)
         return content.caption_ids if modality == "caption" else content.image_ids
 
-    def _checked_ratings(self, kind: str, split: str) -> pa.Table:
+    def _read_ratings(self, kind: str, split: str) -> pa.Table:
         path = self._path(f"{kind}_{RAW_SPLIT[split]}")
         table = parse(read_ratings, path, kind)
         for side, (name, modality) in zip(("left_id", "right_id"), KINDS[kind], strict=True):
@@ -303,7 +304,7 @@ class Library:
                 raise MalformedSource(path, f"line {row + 2}, column {name!r}", f"unknown id {ids[row]}", expected)
         return table
 
-    def _checked_positives(self, labels: str, direction: str) -> pa.Table:
+    def _read_positives(self, labels: str, direction: str) -> pa.Table:
         names = ("image", "caption") if direction == "i2t" else ("caption", "image")
         path = self._path(f"{labels}_{names[0]}_to_{names[1]}")
         table = parse(read_positives, path)
@@ -319,7 +320,7 @@ class Library:
                 )
         return table
 
-    def _checked_categories(self, split: str) -> CategorySets:
+    def _read_categories(self, split: str) -> CategorySets:
         images = self.karpathy(split)
         whole = [f"instances_{folder}" for folder in pc.unique(images.images["folder"]).to_pylist()]
         derived = f"instances_karpathy_{RAW_SPLIT[split]}"
