@@ -35,7 +35,7 @@ Content = TypeVar("Content")
 
 KINDS = (readers.CategorySets, readers.EntailmentPairs, readers.KarpathySplit, readers.SentencePairs)
 RECORDS: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in KINDS}
-"""What readers return, beside tables and mappings of these."""
+"""What readers return, beside tables, arrays, tuples and mappings; a result of another type is not kept."""
 
 SMALLEST = 1 << 16
 """Bytes of raw files below which parsing is as quick as looking for what was parsed."""
@@ -166,10 +166,10 @@ def _outline(value: object, tables: list[pa.Table]) -> object:
     if isinstance(value, pa.Table):
         tables.append(value)
         return {"table": len(tables) - 1}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "bif":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         tables.append(pa.table({"values": value.reshape(-1)}))
         return {"array": len(tables) - 1, "shape": value.shape}
-    if is_dataclass(value):
+    if is_dataclass(value) and type(value) in KINDS:
         parts = {field.name: _outline(getattr(value, field.name), tables) for field in fields(value)}
         return {"record": type(value).__name__, "parts": parts}
     if isinstance(value, Mapping):

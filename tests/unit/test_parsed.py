@@ -5,8 +5,9 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +50,13 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(readers, "read_counted", read_counted, raising=False)
     return counted
+
+
+@dataclass
+class Rows:
+    """A result that this package does not know."""
+
+    number: int
 
 
 def entry_in(tables):
@@ -198,6 +206,16 @@ def test_a_reader_from_elsewhere_is_not_remembered(ratings, tables):
         return path.name
 
     assert parse(read_ratings, ratings) == parse(lambda path: path.name, ratings) == "sts_val.csv"
+    assert not tables.exists()
+
+
+@pytest.mark.parametrize("found", [SimpleNamespace(rows=3), Rows(3), [1, 2], np.array(["a", None], dtype=object)])
+def test_a_result_without_a_form_is_not_kept(found, ratings, tables, monkeypatch):
+    def read_counted(_path):
+        return found
+
+    monkeypatch.setattr(readers, "read_counted", read_counted, raising=False)
+    assert parse(read_counted, ratings) is parse(read_counted, ratings) is found
     assert not tables.exists()
 
 
