@@ -10,8 +10,7 @@ import torch
 from torch import distributed
 
 from cxc_eccv.baselines.training import gather
-from cxc_eccv.encoding import encode
-from cxc_eccv.encoding.towers import sides
+from cxc_eccv.encoding import encode, sides
 from cxc_eccv.errors import InvalidOption
 
 CAPTIONS = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]

@@ -21,12 +21,7 @@ GROUPS = itertools.count()
 
 
 class Processes:
-    """This process among those of the run.
-
-    Attributes:
-        rank: 0 for the one that writes.
-        count: number of processes.
-    """
+    """This process among those of the run: ``rank`` is 0 for the one that writes, ``count`` is their number."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
         self.rank, self.count = rank, count
@@ -84,7 +79,7 @@ def _join() -> None:
 
     torchrun's store outlives a group, and the next one would meet the addresses of the last: each has a part of it.
     """
-    # Not every build of torch has them.
+    # Not every build of torch has these.
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 

@@ -51,7 +51,7 @@ def sharded_ranks(
     with joined() as processes:
         positives = _positives(judgments, ids, vectors, processes)
         gallery = LargeGallery(queries, judgments, positives, similarity=similarity)
-        return gallery.ranks(_all_reduced(gallery.count(ids, vectors), processes))
+        return gallery.ranks(_reduce(gallery.count(ids, vectors), processes))
 
 
 def split_ranks(
@@ -93,11 +93,11 @@ def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], proce
     return Embeddings(found, rows)
 
 
-def _all_reduced(counts: ShardCounts, processes: Processes) -> ShardCounts:
+def _reduce(counts: ShardCounts, processes: Processes) -> ShardCounts:
     if processes.count == 1:
         return counts
-    held = processes.total(np.unpackbits(counts.covered).astype(np.int64))
-    if held.max() > 1:
-        raise DataError(f"{np.count_nonzero(held > 1)} items are in two shards; every item must be counted once")
+    times = processes.total(np.unpackbits(counts.covered).astype(np.int64))
+    if times.max() > 1:
+        raise DataError(f"{np.count_nonzero(times > 1)} items are in two shards; every item must be counted once")
     at_least, above = processes.total(np.stack([counts.at_least, counts.above]))
-    return ShardCounts(at_least, above, np.packbits(held.astype(bool)))
+    return ShardCounts(at_least, above, np.packbits(times.astype(bool)))

@@ -8,30 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cxc_eccv.encoding.images import ImageEncoder, TenCrops
 from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
-from cxc_eccv.encoding.processes import Processes, joined
-from cxc_eccv.encoding.towers import (
-    CaptionSide,
-    ImageEncoder,
-    ImageSide,
-    TenCropInput,
-    TenCrops,
-    encoder_of_texts,
-)
-from cxc_eccv.encoding.work import (
-    FolderStore,
-    MemoryStore,
-    Notes,
-    Side,
-    caption_items,
-    checked_output,
-    encoded,
-    held,
-    image_items,
-    parts_folder,
-    warn_of,
-    write_whole,
-)
+from cxc_eccv.encoding.processes import joined
+from cxc_eccv.encoding.shards import Notes, Side, check_output, encode_side, lock_output, write_output
+from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
+from cxc_eccv.encoding.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
@@ -100,7 +82,7 @@ def encode(
         >>> run.captions.ids.tolist(), run.captions.vectors.shape
         ([770337, 771687], (2, 8))
     """
-    path = None if output is None else checked_output(output, (".npz", ".safetensors"))
+    path = None if output is None else check_output(output, (".npz", ".safetensors"))
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
     similarity = loaded.similarity
     sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
@@ -108,18 +90,18 @@ def encode(
     settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
     settings += map(str, crops.values())
     key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
-    with joined() as processes, held(path, processes.rank):
-        found = {}
+    vectors: dict[str, Embeddings] = {}
+    notes = Notes()
+    with joined() as processes, lock_output(path, processes):
         for side in sides:
-            store = MemoryStore() if path is None else FolderStore(parts_folder(path), side.name)
-            found[side.name] = encoded(side, store, processes, key=key, progress=progress)
-        run, notes = _run(found, similarity)
-        if processes.rank == 0:
-            warn_of(notes)
+            vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
+            notes = Notes.joined([notes, found])
+        run = EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity)
+        facts: dict[str, Any] = {}
         if path is not None:
             facts = {"model": loaded.name, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
-            changed = {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases}
-            _write(path, run, notes, {**facts, **changed, **crops}, processes)
+            facts |= {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases, **crops}
+        write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
     return run
 
 
@@ -144,22 +126,8 @@ def _sides(
         )
     sides: list[Side] = []
     if images is not None:
-        by_crops = None if ten_crops is None else partial(TenCropInput, crops=ten_crops)
-        encoder = ImageEncoder(loaded, batch_size, central_crop, by_crops)
+        encoder = ImageEncoder(loaded, batch_size, central_crop, ten_crops)
         sides.append(ImageSide(encoder, image_items(images), skip_bad))
     if captions is not None:
         sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
     return sides
-
-
-def _run(found: dict[str, tuple[Embeddings, Notes]], similarity: str) -> tuple[EmbeddingsRun, Notes]:
-    vectors = {side: embeddings for side, (embeddings, _) in found.items()}
-    notes = Notes.joined([notes for _, notes in found.values()])
-    return EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity), notes
-
-
-def _write(path: Path, run: EmbeddingsRun, notes: Notes, facts: dict[str, Any], processes: Processes) -> None:
-    processes.wait()
-    if processes.rank == 0:
-        write_whole(path, partial(save_embeddings, run=run), notes, **facts)
-    processes.wait()

@@ -1,7 +1,6 @@
 """A model's results become arrays: embeddings, score matrices, rankings; one protocol over all three."""
 
-from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.runs.embeddings_file import load_embeddings, save_embeddings
+from cxc_eccv.runs.embeddings import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.load import load_run
 from cxc_eccv.runs.rankings import RankingsRun
 from cxc_eccv.runs.run import Run

@@ -1,20 +1,33 @@
-"""EmbeddingsRun: the image and caption vectors of one model, in one space."""
+"""EmbeddingsRun: the image and caption vectors of one model, in one space; and the files that hold them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.checks import checked_ids, refuse_unreadable, sha256_of
+from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.run import SIDES, sides_of
+from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
 from cxc_eccv.types import Embeddings, IntArray
+from cxc_eccv.types.embedded import faint_rows
+from cxc_eccv.writing import replaced_file
 
-__all__ = ["SIMILARITIES", "EmbeddingsRun"]
+__all__ = ["SIMILARITIES", "EmbeddingsRun", "embeddings_of_arrays", "load_embeddings", "save_embeddings"]
 
 SIMILARITIES = ("cosine", "dot")
+
+PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
+SIMILARITY = "similarity"
+"""Name of the entry that says what the vectors are meant for: a text in ``.npz``, metadata in ``.safetensors``."""
+
+FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,3 +101,134 @@ class EmbeddingsRun:
                 count, dimensions = embeddings.vectors.shape
                 facts[side] = {"count": count, "dimensions": dimensions}
         return facts
+
+
+def load_embeddings(path: str | Path) -> EmbeddingsRun:
+    """Read and check an embeddings file.
+
+    The file holds ``image_ids`` (N,) and ``caption_ids`` (M,), any integer type, with ``image_embeddings`` (N, D)
+    and ``caption_embeddings`` (M, D), any real type; a text-only or image-only file has just its pair. Vectors become
+    float32; pickled objects are never loaded. At will ``similarity`` says ``cosine`` or ``dot``: a text in ``.npz``, an
+    entry of the metadata in ``.safetensors``.
+
+    Args:
+        path: a ``.npz`` or ``.safetensors`` file.
+
+    Raises:
+        MalformedRun: unreadable, cut short or damaged; an array is missing, empty, of the wrong type or shape; ids
+            repeat; a value is NaN or infinite, or a vector too small for float32; an unknown similarity. The message
+            names file, array, place and remedy.
+
+    Example:
+        >>> import numpy as np
+        >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_embeddings(Path(folder) / "text.npz", run)
+        ...     load_embeddings(Path(folder) / "text.npz").captions.ids.tolist()
+        [7, 8]
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    refuse_unreadable(path)
+    if suffix == ".npz":
+        return embeddings_of_arrays(path, read_npz(path))
+    arrays, metadata = read_safetensors(path)
+    return embeddings_of_arrays(path, arrays, metadata.get(SIMILARITY))
+
+
+def embeddings_of_arrays(
+    path: Path, arrays: Mapping[str, NDArray[Any]], similarity: str | None = None
+) -> EmbeddingsRun:
+    """The run that the arrays of a file make; ``similarity`` is what its metadata says, if no array does."""
+    if SIMILARITY in arrays:
+        given = arrays[SIMILARITY]
+        similarity = str(given.item() if given.size == 1 else given.tolist())
+    sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
+    if not any(sides.values()):
+        wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
+        raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
+    return EmbeddingsRun(**sides, path=path, sha256=sha256_of(path), similarity=similarity)
+
+
+def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
+    """Write a run so that :func:`load_embeddings` reads the same arrays back; replaces ``path`` in one step.
+
+    Args:
+        path: a ``.npz`` or ``.safetensors`` file; its folder is made where it is not there.
+        run: the vectors to write.
+
+    Raises:
+        MalformedRun: the suffix is neither of the two.
+        InvalidOption: ``path`` is a folder.
+        WriteFailed: it cannot be written; what was there is as it was.
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    arrays: dict[str, NDArray[Any]] = {}
+    for side, (ids, vectors) in PAIRS.items():
+        embeddings: Embeddings | None = getattr(run, side)
+        if embeddings is not None:
+            arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
+    entry = {} if run.similarity is None else {SIMILARITY: run.similarity}
+    with replaced_file(path) as part:
+        if suffix == ".npz":
+            write_npz(part, arrays | {name: np.array(text) for name, text in entry.items()})
+        else:
+            write_safetensors(part, arrays, entry)
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise MalformedRun(f"{path}: unknown embeddings format {suffix!r}; use {' or '.join(FORMATS)}")
+    return suffix
+
+
+def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors_name: str) -> Embeddings | None:
+    """Ids and float32 vectors of one side, of equal length and finite; None where the file has neither."""
+    present = [name for name in (ids_name, vectors_name) if name in arrays]
+    if not present:
+        return None
+    if len(present) == 1:
+        missing = vectors_name if present == [ids_name] else ids_name
+        raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
+    ids, vectors = checked_ids(path, ids_name, arrays[ids_name]), arrays[vectors_name]
+    if vectors.dtype.kind not in "fiu":
+        raise MalformedRun(f"{path}, {vectors_name}: has type {vectors.dtype}, expected float16, float32 or float64")
+    if vectors.ndim != 2 or not vectors.size:
+        raise MalformedRun(f"{path}, {vectors_name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
+    if vectors.shape[0] != ids.size:
+        raise MalformedRun(
+            f"{path}: {ids_name} has {ids.size} rows, {vectors_name} has {vectors.shape[0]}. "
+            "Row i of one must belong to row i of the other."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        single = vectors.astype(np.float32, copy=False)
+    _refuse_non_finite(f"{path}, {vectors_name}", vectors, single, ids)
+    faint = faint_rows(vectors, single)
+    if faint.size:
+        row = vectors[faint[0]]
+        raise MalformedRun(
+            f"{path}, {vectors_name}: the largest value of row {faint[0]} (id {ids[faint[0]]}) is "
+            f"{row[np.abs(row).argmax()]}, smaller than float32 can tell apart; {faint.size} of {ids.size} vectors "
+            "are like it. Multiply all vectors by one large number (cosine similarity does not depend on their length)."
+        )
+    return Embeddings(ids, single)
+
+
+def _refuse_non_finite(where: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray) -> None:
+    finite = np.isfinite(single)
+    if finite.all():
+        return
+    row, column = (int(places[0]) for places in np.nonzero(~finite))
+    value = vectors[row, column]
+    remedy = "Check the model's output on this item."
+    if np.isfinite(value):
+        remedy = "It does not fit float32; scale the vectors (cosine similarity does not depend on their length)."
+    elif np.isinf(value) and vectors.dtype == np.float16:
+        remedy = "float16 overflows above 65504; save float32 vectors, or normalise them before saving."
+    raise MalformedRun(
+        f"{where}: value {value} in row {row}, column {column} (id {ids[row]}); "
+        f"{int((~finite.all(axis=1)).sum())} of {ids.size} vectors are not finite. {remedy}"
+    )

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.checks import refuse_unreadable, sha256_of
-from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.runs.embeddings_file import embeddings_of_arrays, load_embeddings
+from cxc_eccv.runs.checks import refuse_unreadable
+from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
 from cxc_eccv.runs.npz import read_npz
-from cxc_eccv.runs.rankings import RankedLists, RankingsRun, read_rankings_json, read_rankings_parquet, read_trec
+from cxc_eccv.runs.ranking_files import read_rankings_json, read_rankings_parquet, read_trec
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
 
 __all__ = ["load_run"]
@@ -75,10 +75,11 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
 def _rankings(files: list[Path], direction: str | None) -> RankingsRun:
     lists: dict[str, RankedLists] = {}
     for path in files:
-        for name, one in RANKINGS[path.suffix.lower()](path, direction).items():
+        for name, found in RANKINGS[path.suffix.lower()](path, direction).items():
             if name in lists:
-                raise MalformedRun(f"{lists[name].place} and {one.place}: give the rankings of {name} twice; keep one")
-            lists[name] = one
+                where = f"{lists[name].place} and {found.place}"
+                raise MalformedRun(f"{where}: give the rankings of {name} twice; keep one")
+            lists[name] = found
     return RankingsRun(lists)
 
 
@@ -93,7 +94,7 @@ def _vectors_or_scores(path: Path) -> EmbeddingsRun | ScoresRun:
                 f"{path}: holds {sorted(arrays) or 'no array'}; needs image_ids with image_embeddings, caption_ids "
                 "with caption_embeddings, or image_ids, caption_ids and scores"
             )
-        return embeddings_of_arrays(path, arrays, sha256_of(path))
+        return embeddings_of_arrays(path, arrays)
     if vectors:
         raise MalformedRun(f"{path}: holds both scores and {' and '.join(vectors)}; save them in two files")
-    return scores_of_arrays(path, arrays, sha256_of(path))
+    return scores_of_arrays(path, arrays)

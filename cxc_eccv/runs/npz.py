@@ -6,7 +6,7 @@ import itertools
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,10 +40,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a ``.npz`` file by name.
 
     Every byte is accounted for: the members stand one after the other from the first byte to the directory, each is
-    read to its end and its checksum compared, and nothing follows the directory.
-
-    Raises:
-        MalformedRun: not an archive, cut short, damaged, or holding pickled objects.
+    read to its end and its checksum compared, and nothing follows the directory. Pickled objects are refused.
 
     Example:
         >>> import tempfile
@@ -59,27 +56,24 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
             with zipfile.ZipFile(file) as archive:
                 _refuse_loose_bytes(file, archive)
                 members = archive.infolist()
-                arrays = {one.filename.removesuffix(".npy"): _member(path, archive, one) for one in members}
+                arrays = {_name(member): _member(path, archive, member) for member in members}
         except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, struct.error) as error:
             raise MalformedRun(
                 f"{path}: not a readable .npz archive, cut short or damaged ({error}); save it again"
             ) from None
     if len(arrays) < len(members):
-        raise MalformedRun(f"{path}: holds an array twice, among {[one.filename for one in members]}; save it again")
+        names = [member.filename for member in members]
+        raise MalformedRun(f"{path}: holds an array twice, among {names}; save it again")
     return arrays
 
 
 def _refuse_loose_bytes(file: IO[bytes], archive: zipfile.ZipFile) -> None:
-    """Refuse an archive with bytes that belong to no member, or records that differ from the directory.
-
-    Raises:
-        BadZipFile: says what is wrong.
-    """
+    """Refuse an archive with bytes that belong to no member, or records that differ from the directory."""
     file.seek(-22, 2)  # the last record without a comment, which NumPy does not write
     if END.unpack(file.read(22)) != (b"PK\x05\x06", 0):
         raise zipfile.BadZipFile("bytes follow the archive's end")
-    members = sorted(archive.infolist(), key=lambda one: one.header_offset)
-    starts = [*(one.header_offset for one in members), archive.start_dir]
+    members = sorted(archive.infolist(), key=lambda member: member.header_offset)
+    starts = [*(member.header_offset for member in members), archive.start_dir]
     if starts[0] != 0:
         raise zipfile.BadZipFile("bytes stand before the archive or within its directory")
     for member, (start, stop) in zip(members, itertools.pairwise(starts), strict=True):
@@ -107,18 +101,21 @@ def _length(file: IO[bytes], member: zipfile.ZipInfo) -> int:
 
 
 def _fields(extra: bytes) -> dict[int, bytes]:
-    return dict(_each_field(extra))
-
-
-def _each_field(extra: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a record's extra part, by their kind."""
+    found = {}
     while len(extra) >= 4:
         kind, size = struct.unpack("<HH", extra[:4])
-        yield kind, extra[4 : 4 + size]
+        found[kind] = extra[4 : 4 + size]
         extra = extra[4 + size :]
+    return found
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
 
 
 def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    name = member.filename.removesuffix(".npy")
+    name = _name(member)
     if member.compress_type not in METHODS or member.flag_bits & 1:
         raise MalformedRun(f"{path}, {name}: encrypted, or packed as NumPy does not; save the file with np.savez")
     try:

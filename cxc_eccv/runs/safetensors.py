@@ -30,10 +30,6 @@ CHECKSUM = "sha256"
 def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """All tensors of a ``.safetensors`` file by name, and its metadata; bfloat16 becomes float32, which holds it.
 
-    Raises:
-        MalformedRun: cut short, a damaged header, a key given twice, a tensor type that NumPy has no place for, or
-            values other than those that the checksum was made of.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,8 +56,8 @@ def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: 
 
     By hand, as the official writer orders metadata by chance, and equal arrays are to give equal bytes.
     """
-    entries = {name: {"dtype": NAMES[one.dtype], "shape": list(one.shape)} for name, one in arrays.items()}
-    data = {name: np.ascontiguousarray(one).data.cast("B") if one.size else b"" for name, one in arrays.items()}
+    entries = {name: {"dtype": NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
+    data = {name: np.ascontiguousarray(array).data.cast("B") if array.size else b"" for name, array in arrays.items()}
     tensors = [(name, {**entry, "data": data[name]}) for name, entry in entries.items()]
     header: dict[str, Any] = {"__metadata__": {**metadata, CHECKSUM: _checksum(tensors, metadata)}}
     offset = 0
@@ -78,7 +74,7 @@ def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: 
 
 def _checksum(tensors: list[tuple[str, dict[str, Any]]], metadata: Mapping[str, str]) -> str:
     content = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
-    for name, entry in sorted(tensors, key=lambda one: one[0]):
+    for name, entry in sorted(tensors, key=lambda tensor: tensor[0]):
         content.update(json.dumps([name, entry["dtype"], list(entry["shape"])]).encode())
         content.update(entry["data"])
     return content.hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import checked_ids, plain_array
+from cxc_eccv.runs.checks import checked_ids, plain_array, sha256_of
 from cxc_eccv.types import IntArray
 
 __all__ = ["ScoresRun", "scores_of_arrays"]
@@ -54,9 +54,8 @@ class ScoresRun:
     def __post_init__(self) -> None:
         where = str(self.path or "run")
         for name in ("image_ids", "caption_ids"):
-            object.__setattr__(
-                self, name, checked_ids(where, name, plain_array(f"{where}, {name}", getattr(self, name)))
-            )
+            values = plain_array(f"{where}, {name}", getattr(self, name))
+            object.__setattr__(self, name, checked_ids(where, name, values))
         object.__setattr__(self, "scores", plain_array(f"{where}, scores", self.scores))
         _refuse_other_shapes(where, self)
         _refuse_non_finite(where, self)
@@ -81,19 +80,15 @@ class ScoresRun:
         }
 
 
-def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], sha256: str) -> ScoresRun:
-    """The run that the arrays of a file make.
-
-    Raises:
-        MalformedRun: an array is missing, or any of them is not as :class:`ScoresRun` asks.
-    """
+def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
+    """The run that the arrays of a file make, all three of which must be there."""
     lacking = [name for name in ARRAYS if name not in arrays]
     if lacking:
         raise MalformedRun(
             f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
             "(N, M) in one file"
         )
-    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, sha256)
+    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, sha256_of(path))
 
 
 def _refuse_other_shapes(where: str, run: ScoresRun) -> None:

@@ -15,7 +15,7 @@ pytest.importorskip("accelerate", reason="accelerate is not installed: pip insta
 
 from cxc_eccv.baselines.char_gru.data import SharedBatches
 from cxc_eccv.baselines.char_gru.script import train
-from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.encoding.texts import text_encoder
 from cxc_eccv.errors import InvalidOption
 
 TESTS = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 import torch  # noqa: E402 - after the skip
 
 from cxc_eccv.encoding import encode, rerank, score_pairs  # noqa: E402 - after the skip
-from cxc_eccv.encoding.pairs.cross_encoding import candidates  # noqa: E402 - after the skip
+from cxc_eccv.encoding.cross_encoding import candidates  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError  # noqa: E402 - after the skip
 from cxc_eccv.runs import EmbeddingsRun, load_run  # noqa: E402 - after the skip
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip

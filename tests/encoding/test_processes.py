@@ -36,16 +36,16 @@ def on_two_processes(script, *arguments):
 ENCODE = """
 import os, sys
 from pathlib import Path
-from cxc_eccv.encoding import encode, image_encoder, sides
+from cxc_eccv.encoding import encode, sides
 for side in (sides.CaptionSide, sides.ImageSide):
     side.shard_size = 4
 model, folder = sys.argv[1], Path(sys.argv[2])
-prepare = image_encoder.ImageInput.__call__
-def noted(self, image):
+prepare = sides.prepare_image
+def note(*arguments):
     with (folder / f"prepared-{os.environ['RANK']}").open("a") as file:
         file.write("x")
-    return prepare(self, image)
-image_encoder.ImageInput.__call__ = noted
+    return prepare(*arguments)
+sides.prepare_image = note
 captions = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
 options = {"images": folder / "images", "captions": captions, "device": "cpu", "progress": False}
 on_disk = encode(model, output=folder / "two.npz", **options)
@@ -58,7 +58,7 @@ for side in ("images", "captions"):
 
 @pytest.mark.slow
 def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
-    from cxc_eccv.encoding.towers import sides
+    from cxc_eccv.encoding import sides
 
     for side in (sides.CaptionSide, sides.ImageSide):
         monkeypatch.setattr(side, "shard_size", 4)

@@ -13,10 +13,9 @@ import pytest
 pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
-from cxc_eccv.encoding import encode, load_model  # noqa: E402 - after the skip
-from cxc_eccv.encoding.towers import sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.towers.image_encoder import ImageEncoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.work.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after the skip
+from cxc_eccv.encoding.images import ImageEncoder  # noqa: E402 - after the skip
+from cxc_eccv.encoding.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
 
 CAPTIONS = [(number, tiny_models.TEXTS[number % 5] + " dog" * (number % 7)) for number in range(100, 160)]
 
@@ -131,7 +130,7 @@ def test_a_shard_file_is_read_back(tmp_path):
 SLOW_RUN = """
 import sys, time
 from cxc_eccv.encoding import encode, sides
-from cxc_eccv.encoding.work.shards import FolderStore
+from cxc_eccv.encoding.shards import FolderStore
 sides.CaptionSide.shard_size = 8
 put = FolderStore.put
 FolderStore.put = lambda *arguments: (put(*arguments), time.sleep(float(sys.argv[3])))

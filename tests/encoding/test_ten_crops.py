@@ -16,7 +16,7 @@ from PIL import Image, ImageOps  # noqa: E402
 from cxc_eccv import cli  # noqa: E402
 from cxc_eccv.baselines.char_gru.data import ImageFeatures  # noqa: E402
 from cxc_eccv.encoding import TenCrops, encode  # noqa: E402
-from cxc_eccv.encoding.work.shards import FolderStore  # noqa: E402
+from cxc_eccv.encoding.shards import FolderStore  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402
 
 CROPS = TenCrops(40, 32)
@@ -124,7 +124,7 @@ def test_the_command_writes_what_the_character_gru_reads(command, photographs, s
 @pytest.mark.filterwarnings("ignore:2 kept shards of images were damaged, or of another model")
 def test_a_killed_extraction_goes_on_and_other_crops_begin_anew(command, photographs, monkeypatch):
     output = photographs.parent / "features.npz"
-    monkeypatch.setattr("cxc_eccv.encoding.towers.sides.ImageSide.shard_size", 4)
+    monkeypatch.setattr("cxc_eccv.encoding.sides.ImageSide.shard_size", 4)
     assert command()[0] == 0
     whole = output.read_bytes()
     output.unlink()

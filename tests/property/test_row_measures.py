@@ -13,7 +13,7 @@ from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
 from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings import RankedLists
 
 LOOKS = ((0, None), (1, None), (2, None), (0, 2))
 

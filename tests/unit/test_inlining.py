@@ -57,7 +57,7 @@ def test_a_clash_with_the_script_is_renamed(inlined, run):
 
 
 def test_names_that_are_defined_together_come_once_and_are_renamed_together(inlined, run):
-    lines = ["from cxc_eccv.runs.rankings.ranked_lists import MOST as most", "", "MOST_DIGITS = 3", "both = (most, 3)"]
+    lines = ["from cxc_eccv.runs.rankings import MOST as most", "", "MOST_DIGITS = 3", "both = (most, 3)"]
     text = inlined(lines)
     assert run(text)["both"] == (2**63 - 1, 3)
     assert text.count("np.iinfo(np.int64).max") == 1

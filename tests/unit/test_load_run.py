@@ -10,7 +10,7 @@ import pytest
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
 
 I2T = {5: [30, 10, 20], 4: [20, 10]}

@@ -15,7 +15,7 @@ from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.ranking.readers.top_rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Judgments, PositiveRanks, positions_of
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs import EmbeddingsRun, embeddings_file, load_embeddings, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, embeddings, load_embeddings, save_embeddings
 from cxc_eccv.runs.safetensors import write_safetensors
 from cxc_eccv.types import Embeddings
 
@@ -175,7 +175,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(embeddings_file, "write_npz", fail)
+    monkeypatch.setattr(embeddings, "write_npz", fail)
     with pytest.raises(OSError, match="disk full"):
         save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]])))
     assert path.read_bytes() == b"old"

@@ -19,7 +19,7 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, Malformed
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.parquet import read_parquet
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.runs.safetensors import write_safetensors
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types.npy import array_of_npy
@@ -374,7 +374,7 @@ def test_tables_of_datasets_and_reports_are_written_with_checksums(tmp_path, mak
 
 def test_rankings_are_written_with_checksums(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    from cxc_eccv.encoding.pairs.cross_encoding import write_rankings
+    from cxc_eccv.encoding.cross_encoding import write_rankings
 
     write_rankings(tmp_path / "top.parquet", RankingsRun.from_dicts(i2t={1: [7, 8]}))
     assert page_is_checked(tmp_path / "top.parquet")

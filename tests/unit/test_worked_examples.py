@@ -26,7 +26,7 @@ from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.runs.rankings.ranked_lists import RankedLists
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, TopK
 
 SCORES = [0.9, 0.5, 0.5, 0.5, 0.1]

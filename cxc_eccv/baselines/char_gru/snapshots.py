@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from cxc_eccv.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.baselines.char_gru.data import ImageFeatures
 from cxc_eccv.baselines.training import token_ids
-from cxc_eccv.encoding.towers import text_encoder
+from cxc_eccv.encoding import text_encoder
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks

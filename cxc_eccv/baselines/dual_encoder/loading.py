@@ -24,14 +24,8 @@ from transformers import (
 from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.encoding.models import (
-    context_length,
-    from_checkpoint,
-    in_lower_case,
-    never_saw_capitals,
-    padded_length,
-    reason_of,
-)
+from cxc_eccv.encoding.models import from_checkpoint, reason_of
+from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
 from cxc_eccv.sources.library import Library
 

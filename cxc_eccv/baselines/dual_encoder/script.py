@@ -35,7 +35,7 @@ from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.baselines.training import last_checkpoint, read_arguments
 from cxc_eccv.encoding import encode
-from cxc_eccv.encoding.models import padded_length
+from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.metrics.recall_at_k import recall_at_k

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
-__all__ = ["POOLINGS", "Forward", "image_features", "text_features"]
+__all__ = ["image_features", "text_features"]
 
 POOLINGS = ("mean", "cls")
 
@@ -28,15 +28,6 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     A model with ``get_text_features`` (CLIP, SigLIP, ALIGN, VisionTextDualEncoder) gives these; any other the mean of
     its last hidden states over the tokens that are no padding, or the state of the first token. The text tower of
     SigLIP alone has its own pooling, as it sees its padding.
-
-    Args:
-        model: in evaluation mode.
-        pooling: ``mean`` or ``cls``, for models without ``get_text_features``.
-
-    Raises:
-        InvalidOption: no such pooling.
-        TowerMissing: the model has no text tower.
-        ModelError: it needs a decoder's input as well.
     """
     if pooling not in POOLINGS:
         raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
@@ -65,13 +56,6 @@ def image_features(model: PreTrainedModel) -> Forward:
     over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
     published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
     mean over places.
-
-    Args:
-        model: in evaluation mode.
-
-    Raises:
-        TowerMissing: the model has no image tower.
-        ModelError: it leaves out parts of an image at random.
     """
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class

@@ -1,4 +1,4 @@
-"""RankedLists: what one direction of a rankings run holds."""
+"""RankingsRun: the ranked items of every query, whole or cut short, as one RankedLists per direction."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.runs.checks import checked_ids, shortened, whole_ids
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.runs.run import SIDES, sides_of
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 from cxc_eccv.types.ids import measure_span
 
-__all__ = ["RankedLists", "distinct_ids", "first_repeat", "narrowed"]
+__all__ = ["RankedLists", "RankingsRun", "narrow_ids"]
 
 MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
 LISTS_AT_ONCE = 256
 """So many lists are narrowed at once: one at a time is slow where they are short, all at once is too large."""
+
+ITEMS_AT_ONCE = 2**18
+"""Lists are looked at together up to this many items: so many are sorted within the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,19 +64,16 @@ class RankedLists:
                 f"{self.place}: the ranking of query {self.query_ids[lengths == 0][0]} is empty; rank its gallery, or "
                 "at least the items that the metrics look at"
             )
-        object.__setattr__(self, "item_ids", distinct_ids(self.items))
+        object.__setattr__(self, "item_ids", _distinct_ids(self.items))
         self._refuse_repeats()
         if self.scores is not None:
             self._refuse_bad_scores(self.scores)
 
     @classmethod
     def of(cls, lists: Mapping[Any, ArrayLike], place: str = "rankings", **origin: Any) -> RankedLists:  # noqa: ANN401
-        """Lists out of a dict, as the eccv_caption package takes them.
+        """Lists out of a dict of query ids, whole numbers or their digits, as the eccv_caption package takes them.
 
-        Args:
-            lists: query id, a whole number or its digits, to its ranked item ids, best first.
-            place: what messages call the lists.
-            **origin: ``path`` and ``sha256``.
+        ``place`` is what messages call the lists, ``origin`` their ``path`` and ``sha256``.
 
         Raises:
             MalformedRun: not a dict, empty, a key or an item that is no whole number, and as the class says.
@@ -93,7 +94,7 @@ class RankedLists:
             for query, row in itertools.islice(named, LISTS_AT_ONCE)
         ]:
             lengths += [row.size for row in part]
-            parts.append(narrowed(np.concatenate(part)))
+            parts.append(narrow_ids(np.concatenate(part)))
         return cls(queries, np.append(0, np.cumsum(lengths)), np.concatenate(parts), place=place, **origin)
 
     @property
@@ -101,12 +102,8 @@ class RankedLists:
         """(Q,) length of each list."""
         return np.diff(self.indptr)
 
-    def facts(self, depths: IntArray) -> dict[str, Any]:
-        """Number of queries, and how many items the one with the fewest and the one with the most ranks."""
-        return {"queries": self.query_ids.size, "shallowest": int(depths.min()), "deepest": int(depths.max())}
-
     def _refuse_repeats(self) -> None:
-        repeat = first_repeat(self.items, self.indptr, self.item_ids)
+        repeat = _first_repeat(self.items, self.indptr, self.item_ids)
         if repeat is not None:
             row, first, second = repeat
             item = self.items[self.indptr[row] + first]
@@ -139,32 +136,15 @@ def _query_id(key: object, place: str) -> int:
     )
 
 
-def narrowed(ids: NDArray[Any]) -> NDArray[Any]:
-    """The ids as int32 where they fit, else as int64: whole rankings of COCO hold 125 million of them.
-
-    Example:
-        >>> narrowed(np.array([5, 2**31])).dtype, narrowed(np.array([5])).dtype
-        (dtype('int64'), dtype('int32'))
-    """
+def narrow_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """The ids as int32 where they fit, else as int64: whole rankings of COCO hold 125 million of them."""
     limits = np.iinfo(np.int32)
     fits = not ids.size or (ids.min() >= limits.min and ids.max() <= limits.max)
     return ids.astype(np.int32 if fits else np.int64, copy=False)
 
 
-ITEMS_AT_ONCE = 2**18
-"""Lists are looked at together up to this many items: so many are sorted within the processor's cache."""
-
-
-def distinct_ids(ids: NDArray[Any]) -> IntArray:
-    """The distinct ids, ascending.
-
-    Args:
-        ids: (P,) whole numbers, at least one.
-
-    Example:
-        >>> distinct_ids(np.array([30, 10, 30])).tolist()
-        [10, 30]
-    """
+def _distinct_ids(ids: NDArray[Any]) -> IntArray:
+    """The distinct ones of at least one id, ascending."""
     low, span, is_dense = measure_span(ids)
     if not is_dense:
         return np.unique(ids).astype(np.int64)
@@ -173,17 +153,12 @@ def distinct_ids(ids: NDArray[Any]) -> IntArray:
     return np.flatnonzero(there) + low
 
 
-def first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
+def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
     """The first list that names an id twice, and the two places in it; None where no list does.
-
-    Args:
-        ids: (P,) the lists, one after the other.
-        indptr: (Q + 1,) their boundaries.
-        distinct: the distinct ids, ascending.
 
     Example:
         >>> lists = np.array([7, 8, 7, 9, 7])
-        >>> first_repeat(lists, np.array([0, 2, 5]), distinct_ids(lists))
+        >>> _first_repeat(lists, np.array([0, 2, 5]), _distinct_ids(lists))
         (1, 0, 2)
     """
     low, span, is_dense = measure_span(distinct, ids.size)
@@ -204,3 +179,101 @@ def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[in
     last[codes] = np.arange(own.size)
     first = int(np.flatnonzero(last[codes] != np.arange(own.size))[0])
     return row, first, first + 1 + int(np.flatnonzero(own[first + 1 :] == own[first])[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingsRun:
+    """Rankings of one direction or several.
+
+    The order is trusted. Where scores come with it, equal ones share the tie rule of all runs: a positive stands below
+    the items that it ties with. A ranking that is cut short gives the metrics that it is deep enough for.
+
+    Attributes:
+        lists: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to its ranked lists.
+
+    Raises:
+        MalformedRun: no direction at all.
+        UnknownName: no such direction.
+
+    Example:
+        >>> run = RankingsRun.from_dicts({5: [30, 10, 20]}, {30: [5]})
+        >>> run.why_not("t2i"), run.why_not("t2t"), run.ids("captions").tolist()
+        (None, 'the run has no t2t rankings', [10, 20, 30])
+    """
+
+    kind: ClassVar[str] = "rankings"
+
+    lists: Mapping[str, RankedLists]
+
+    def __post_init__(self) -> None:
+        for direction in self.lists:
+            if direction not in DIRECTIONS:
+                raise UnknownName("direction", direction, DIRECTIONS)
+        if not self.lists:
+            raise MalformedRun("a rankings run needs at least one direction; this one has none")
+
+    @classmethod
+    def from_dicts(
+        cls,
+        i2t: Mapping[Any, ArrayLike] | None = None,
+        t2i: Mapping[Any, ArrayLike] | None = None,
+        *,
+        t2t: Mapping[Any, ArrayLike] | None = None,
+        i2i: Mapping[Any, ArrayLike] | None = None,
+    ) -> RankingsRun:
+        """A run out of dicts, the first two as ``compute_all_metrics`` of the eccv_caption package takes them.
+
+        Args:
+            i2t: image id to ranked caption ids, best first.
+            t2i: caption id to ranked image ids.
+            t2t: caption id to ranked caption ids; the query itself is left out.
+            i2i: image id to ranked image ids; likewise.
+
+        Raises:
+            MalformedRun: see :meth:`RankedLists.of <cxc_eccv.runs.rankings.RankedLists.of>`.
+        """
+        dicts = {"i2t": i2t, "t2i": t2i, "t2t": t2t, "i2i": i2i}
+        return cls({name: RankedLists.of(lists, name) for name, lists in dicts.items() if lists is not None})
+
+    @property
+    def path(self) -> Path | None:
+        """The file that holds all directions, or None."""
+        paths = {lists.path for lists in self.lists.values()}
+        return paths.pop() if len(paths) == 1 else None
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None where it can."""
+        return None if direction in self.lists else f"the run has no {direction} rankings"
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) distinct ids of the ``images`` or ``captions`` that ask or are ranked."""
+        found = [np.empty(0, dtype=np.int64)]
+        for direction, lists in self.lists.items():
+            queries, gallery = sides_of(direction)
+            found += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
+        return np.unique(np.concatenate(found))
+
+    def depths(self, direction: str) -> IntArray:
+        """(Q,) items that each query of a direction ranks; among its own kind, itself is none of them."""
+        lists = self.lists[direction]
+        queries, gallery = sides_of(direction)
+        if queries != gallery:
+            return lists.depths
+        own = np.repeat(lists.query_ids, lists.depths) == lists.items
+        return np.asarray(lists.depths - np.add.reduceat(own.astype(np.int64), lists.indptr[:-1]))
+
+    def facts(self) -> dict[str, Any]:
+        """Kind; file, hash, number of queries and depth per direction; number of images and captions."""
+        directions = {}
+        for direction, lists in self.lists.items():
+            depths = self.depths(direction)
+            directions[direction] = {
+                "file": lists.path.name if lists.path else None,
+                "sha256": lists.sha256,
+                "queries": lists.query_ids.size,
+                "shallowest": int(depths.min()),
+                "deepest": int(depths.max()),
+            }
+        sides = {side: {"count": self.ids(side).size} for side in SIDES if self.ids(side).size}
+        file = self.path.name if self.path else None
+        return {"kind": self.kind, "file": file, "directions": directions, **sides}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cxc_eccv.encoding.pairs.work import PairWork, Scored
-from cxc_eccv.encoding.work import checked_output
+from cxc_eccv.encoding.pair_scorer import PairWork
+from cxc_eccv.encoding.shards import check_output
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+from cxc_eccv.types.ids import check_whole
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["MOST_PAIRS", "candidates", "rankings_by_score", "rerank", "score_pairs", "write_rankings"]
+__all__ = ["rerank", "score_pairs"]
 
 MOST_PAIRS = 10_000_000
 """More pairs than this are refused unless asked for: all of COCO 5K are 125 million."""
@@ -52,18 +54,16 @@ def score_pairs(
         ModelError: the model cannot be loaded, or does not score pairs.
         SourceMissing, MalformedSource: an image is missing, or broken.
     """
-    path = None if output is None else checked_output(output, [".npz"])
-    work = PairWork.of(model, **options)
+    path = None if output is None else check_output(output, [".npz"])
+    work = PairWork(model, **options)
     n_images, n_captions = work.image_ids.size, work.caption_ids.size
     _refuse_too_many(n_images * n_captions, max_pairs, f"{n_images} images with {n_captions} captions")
 
-    def matrix(scored: Scored) -> ScoresRun:
-        rows, columns = np.divmod(scored.pairs, n_captions)
-        kept = np.unique(rows)
-        scores = scored.scores[np.lexsort((columns, rows))].reshape(kept.size, n_captions)
-        return ScoresRun(work.image_ids[kept], work.caption_ids, scores)
+    def make_matrix(pairs: IntArray, scores: NDArray[np.float32]) -> ScoresRun:
+        kept = np.unique(pairs // n_captions)  # without the images that could not be read
+        return ScoresRun(work.image_ids[kept], work.caption_ids, scores.reshape(kept.size, n_captions))
 
-    return work.run(np.arange(n_images * n_captions), matrix, _write_scores, path, progress)
+    return work.run(np.arange(n_images * n_captions), make_matrix, _write_scores, path, progress)
 
 
 def rerank(
@@ -95,10 +95,11 @@ def rerank(
         MissingIds: the run lacks an image or a caption.
         ModelError: the model cannot be loaded, or does not score pairs.
     """
-    path = None if output is None else checked_output(output, [".parquet"])
-    work = PairWork.of(model, **options)
+    path = None if output is None else check_output(output, [".parquet"])
+    work = PairWork(model, **options)
     most = min(work.image_ids.size, work.caption_ids.size)
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= most:
+    check_whole("top_k", top_k)
+    if top_k > most:
         raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")
     found = candidates(run, work.image_ids, work.caption_ids, top_k)
     n_captions = work.caption_ids.size
@@ -107,10 +108,8 @@ def rerank(
     pairs = np.unique(np.concatenate(both))
     _refuse_too_many(pairs.size, max_pairs, f"the top {top_k} of every query")
 
-    def rankings(scored: Scored) -> RankingsRun:
-        return rankings_by_score(found, (work.image_ids, work.caption_ids), scored.pairs, scored.scores)
-
-    return work.run(pairs, rankings, write_rankings, path, progress)
+    make = partial(_rank_by_score, found, (work.image_ids, work.caption_ids))
+    return work.run(pairs, make, write_rankings, path, progress)
 
 
 def _refuse_too_many(pairs: int, most: int, what: str) -> None:
@@ -132,18 +131,7 @@ ROWS_AT_ONCE = 512
 def candidates(run: EmbeddingsRun, image_ids: IntArray, caption_ids: IntArray, top_k: int) -> dict[str, IntArray]:
     """The ``top_k`` captions of each image and images of each caption, by the similarity that the run is meant for.
 
-    Args:
-        run: of a dual encoder.
-        image_ids: (N,) ids, all in the run.
-        caption_ids: (M,) ids, all in the run.
-        top_k: candidates per query; of equal ones at the end, those that come first.
-
-    Returns:
-        ``i2t`` (N, top_k) rows of captions and ``t2i`` (M, top_k) rows of images.
-
-    Raises:
-        MissingIds: the run lacks an image or a caption.
-        MalformedRun: a zero vector, which has no cosine.
+    ``i2t`` has (N, top_k) rows of captions, ``t2i`` (M, top_k) rows of images; of equal ones those that come first.
 
     Example:
         >>> run = EmbeddingsRun(Embeddings([1, 2], np.eye(2)), Embeddings([7, 8], [[0.1, 1], [1, 0]]))
@@ -154,19 +142,12 @@ def candidates(run: EmbeddingsRun, image_ids: IntArray, caption_ids: IntArray, t
     return {"i2t": _top(images, captions, top_k), "t2i": _top(captions, images, top_k)}
 
 
-def rankings_by_score(
+def _rank_by_score(
     found: dict[str, IntArray], ids: tuple[IntArray, IntArray], pairs: IntArray, scores: NDArray[np.float32]
 ) -> RankingsRun:
-    """Every query's candidates by the cross-encoder's score.
+    """Every query's candidates by the (P,) scores of the numbered pairs; one without a score (a bad image) is left out.
 
-    Args:
-        found: of :func:`candidates`.
-        ids: of the images and of the captions.
-        pairs: (P,) ascending numbers of the pairs scored, image row times number of captions plus caption row.
-        scores: (P,) of these.
-
-    Returns:
-        One list per query, with scores; a candidate whose pair has no score (a bad image) is not in it.
+    ``found`` comes from :func:`candidates`; ``ids`` are those of the images and of the captions.
     """
     lists = {}
     for direction, rows in found.items():
@@ -188,15 +169,15 @@ def rankings_by_score(
 def write_rankings(path: Path, run: RankingsRun) -> None:
     """Write ``query_id``, ``direction``, ``rank``, ``item_id`` and ``score`` as Parquet, in one step."""
     tables = []
-    for direction, one in run.lists.items():
+    for direction, lists in run.lists.items():
         columns = {
-            "query_id": np.repeat(one.query_ids, one.depths),
-            "direction": pa.array([direction] * one.items.size),
-            "rank": np.arange(one.items.size) - np.repeat(one.indptr[:-1], one.depths) + 1,
-            "item_id": one.items.astype(np.int64),
+            "query_id": np.repeat(lists.query_ids, lists.depths),
+            "direction": pa.array([direction] * lists.items.size),
+            "rank": np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lists.depths) + 1,
+            "item_id": lists.items.astype(np.int64),
         }
-        if one.scores is not None:
-            columns["score"] = one.scores
+        if lists.scores is not None:
+            columns["score"] = lists.scores
         tables.append(pa.table(columns))
     with replaced_file(path) as part:
         pq.write_table(pa.concat_tables(tables), part, write_page_checksum=True)

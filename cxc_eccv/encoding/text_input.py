@@ -22,14 +22,7 @@ PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_mod
 
 
 class TextInput:
-    """A model's tokenizer with its rules.
-
-    Args:
-        tokenizer: of the model.
-        model: whose context bounds the tokens.
-
-    Attributes:
-        limit: most tokens of a text, special tokens included, or None.
+    """A tokenizer with the rules of its model; ``limit`` is the most tokens of a text, special ones included, or None.
 
     Raises:
         ModelError: the tokenizer has more tokens than the model, or the context of a model that needs it is unknown.
@@ -37,7 +30,12 @@ class TextInput:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
-        _refuse_larger_vocabulary(tokenizer, model)
+        rows = getattr(model.config.get_text_config(), "vocab_size", None)
+        if rows is not None and len(tokenizer) > rows:
+            raise ModelError(
+                f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; they do not belong "
+                "together, give the tokenizer that the model was trained with"
+            )
         self._padding: dict[str, Any] = {"padding": "max_length"}
         if padded_length(tokenizer, model) is None:
             # On the left, padding would move a text's tokens to other positions with every batch.
@@ -62,25 +60,21 @@ class TextInput:
 
 
 def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
-    """Most tokens of a text: the smaller of the tokenizer's limit and the model's positions.
+    """Most tokens of a text: the smaller of the tokenizer's limit, where it is one at all, and the model's positions.
 
-    Args:
-        tokenizer: its ``model_max_length`` counts where it is a limit at all.
-        model: its text config's ``max_position_embeddings`` counts, less the positions that padding takes (RoBERTa).
+    Of a text config's ``max_position_embeddings``, those that padding takes (RoBERTa) do not count.
     """
     limits = [tokenizer.model_max_length] if tokenizer.model_max_length < UNBOUNDED else []
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if positions is not None:
-        limits.append(positions - _reserved_positions(model))
+        tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
+        paddings = (getattr(table, "padding_idx", None) for table in tables)
+        limits.append(positions - next((int(padding) + 1 for padding in paddings if padding is not None), 0))
     return min(limits, default=None)
 
 
 def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
-    """Tokens that every text is padded to: the context of a model that sees the padding (64 for SigLIP), else None.
-
-    Raises:
-        ModelError: a model that sees the padding, and nothing says how long its context is.
-    """
+    """Tokens that every text is padded to: the context of a model that sees the padding (64 for SigLIP), else None."""
     sees_padding = "attention_mask" not in tokenizer.model_input_names
     if not sees_padding and model.config.model_type not in PADDED_TO_CONTEXT:
         return None
@@ -102,9 +96,6 @@ def never_saw_capitals(tokenizer: PreTrainedTokenizerBase, model: PreTrainedMode
 def in_lower_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """A copy of the tokenizer that lower-cases texts first, as transformers' own tokenizer of ``siglip2`` does.
 
-    Raises:
-        InvalidOption: a tokenizer without a normalizer to add to.
-
     Example:
         >>> from transformers import BertTokenizer
         >>> words = {word: number for number, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog".split())}
@@ -121,20 +112,3 @@ def in_lower_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase
     before = [] if backend.normalizer is None else [backend.normalizer]
     backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
     return lowered
-
-
-def _reserved_positions(model: PreTrainedModel) -> int:
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            return int(padding) + 1
-    return 0
-
-
-def _refuse_larger_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    rows = getattr(model.config.get_text_config(), "vocab_size", None)
-    if rows is not None and len(tokenizer) > rows:
-        raise ModelError(
-            f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; they do not belong "
-            "together, give the tokenizer that the model was trained with"
-        )

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.models import LoadedModel, TextInput, load_model
-from cxc_eccv.encoding.towers.features import text_features
+from cxc_eccv.encoding.features import text_features
+from cxc_eccv.encoding.models import LoadedModel, load_model
+from cxc_eccv.encoding.text_input import TextInput
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types.ids import check_whole
 
@@ -129,12 +130,7 @@ def text_encoder(
 
 
 def encoder_of_texts(loaded: LoadedModel, pooling: str, batch_size: int) -> TextEncoder:
-    """The text encoder of a loaded model.
-
-    Raises:
-        ModelError: it has no text tower.
-        InvalidOption: ``cls`` for a sentence-transformers model, which pools by itself.
-    """
+    """The text encoder of a loaded model; a sentence-transformers model pools by itself."""
     if isinstance(loaded.model, PreTrainedModel):
         return _Transformer(loaded, loaded.model, pooling, batch_size)
     if pooling != "mean":

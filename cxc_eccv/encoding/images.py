@@ -1,0 +1,262 @@
+"""Images to vectors: opened and made RGB, cut and prepared, encoded by the one image tower of every kind of model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from transformers import PreTrainedModel
+
+from cxc_eccv.encoding.features import image_features
+from cxc_eccv.encoding.models import LoadedModel
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
+from cxc_eccv.types.ids import check_whole
+
+__all__ = [
+    "ImageEncoder",
+    "ImageItem",
+    "Inputs",
+    "Prepared",
+    "TenCrops",
+    "group_by_shape",
+    "image_input",
+    "open_picture",
+    "picture_mode",
+    "prepare_image",
+    "ready_for",
+]
+
+CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+"""Modes of 8 bits a channel; of others Pillow's RGB is clipped, not scaled."""
+
+ImageItem = tuple[int, Path | Image.Image]
+"""An image id with its file or image."""
+
+Inputs = dict[str, torch.Tensor]
+"""Tensors by name, the first dimension that of the images."""
+
+Prepared = tuple[Inputs | None, str]
+"""A model's inputs with the mode of the image they came from, or None with what is wrong with it."""
+
+
+class Picture(NamedTuple):
+    """An RGB image, and the mode that it came in."""
+
+    image: Image.Image
+    mode: str
+
+
+def open_picture(source: str | Path | Image.Image) -> Picture:
+    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do.
+
+    Raises:
+        SourceMissing: no such file.
+        MalformedSource: not a complete image, or with more than 8 bits a channel.
+
+    Example:
+        >>> open_picture(Image.new("L", (4, 3), 200))
+        Picture(image=<PIL.Image.Image image mode=RGB size=4x3 at ...>, mode='L')
+    """
+    if isinstance(source, Image.Image):
+        return Picture(_rgb(source, "the image given"), source.mode)
+    path = Path(source)
+    with _opened(path) as image:
+        image.load()
+        return Picture(_rgb(image, path), image.mode)
+
+
+def picture_mode(path: Path) -> str:
+    """The mode an image file is in, from its header: none of its pixels is read. Raises as :func:`open_picture`."""
+    with _opened(path) as image:
+        _refuse_deep(image.mode, path)
+        return image.mode
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    if not path.is_file():
+        raise SourceMissing(f"no image {path}; add the file")
+    try:
+        with Image.open(path) as image:
+            yield image
+    except MalformedSource:
+        raise
+    except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
+        raise MalformedSource(path, "", error, "a complete image; fetch it again") from None
+
+
+def _rgb(image: Image.Image, where: str | Path) -> Image.Image:
+    if image.mode == "RGB":
+        return image.copy()
+    _refuse_deep(image.mode, where)
+    # A palette whose transparency is a table of bytes has to go through RGBA.
+    return (image.convert("RGBA") if isinstance(image.info.get("transparency"), bytes) else image).convert("RGB")
+
+
+def _refuse_deep(mode: str, where: str | Path) -> None:
+    if mode != "RGB" and mode not in CONVERTED:
+        raise MalformedSource(where, "", f"mode {mode}", "8 bits a channel; scale it to 8 bits and save it as RGB")
+
+
+def prepare_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], skip_bad: bool) -> Prepared:
+    """Open an image and prepare it; one that cannot be read is an error, or with ``skip_bad`` None and the reason."""
+    number, source = item
+    try:
+        picture = open_picture(source)
+    except DataError as error:
+        if skip_bad:
+            return None, str(error)
+        error.add_note(f"image id {number}")
+        error.args = (f"{error}; cxc-eccv encode can leave it out with --skip-bad-images",)
+        raise
+    return prepare(picture.image), picture.mode
+
+
+@dataclass(frozen=True, slots=True)
+class TenCrops:
+    """Scale an image by its shorter side, and cut squares from the four corners and the middle of it and its mirror.
+
+    Attributes:
+        shorter_side: pixels of it after scaling, which is bilinear and keeps the shape.
+        size: pixels of a crop's side.
+
+    Raises:
+        InvalidOption: crops that do not fit.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., ImageNet classification with
+        deep convolutional neural networks, NIPS 2012.
+
+    Example:
+        >>> [crop.size for crop in TenCrops(8, 4)(Image.new("RGB", (30, 20)))][:2]
+        [(4, 4), (4, 4)]
+    """
+
+    shorter_side: int = 256
+    size: int = 224
+
+    def __post_init__(self) -> None:
+        if not 0 < self.size <= self.shorter_side:
+            raise InvalidOption(
+                f"crops of {self.size} pixels from images whose shorter side is {self.shorter_side}: a crop must have "
+                "at least one pixel and fit into the image"
+            )
+
+    def __call__(self, image: Image.Image) -> list[Image.Image]:
+        """Top left, top right, bottom left, bottom right, middle; then those of the mirrored image."""
+        shortest = min(image.size)
+        wanted = [self.shorter_side * side // shortest for side in image.size]
+        scaled = image.resize((wanted[0], wanted[1]), Image.Resampling.BILINEAR)
+        right, bottom = (side - self.size for side in scaled.size)
+        corners = [(0, 0), (right, 0), (0, bottom), (right, bottom), (round(right / 2), round(bottom / 2))]
+        return [
+            whole.crop((left, top, left + self.size, top + self.size))
+            for whole in (scaled, ImageOps.mirror(scaled))
+            for left, top in corners
+        ]
+
+
+def image_input(
+    loaded: LoadedModel, central_crop: float | None = None, ten_crops: TenCrops | None = None
+) -> Callable[[Image.Image], Inputs]:
+    """How a model's image processor makes tensors of one RGB image at a time, so that threads can share the work.
+
+    Their first dimension is 1, that of a batch, or the ten crops, which are neither scaled nor cut any further.
+    """
+    processor = loaded.processors.image_processor()
+
+    def prepare(image: Image.Image) -> Inputs:
+        if ten_crops is not None:
+            plain: dict[str, Any] = {"do_resize": False, "do_center_crop": False}
+            return dict(processor(images=ten_crops(image), return_tensors="pt", **plain))
+        whole = image if central_crop is None else crop_centre(image, central_crop)
+        return dict(processor(images=[whole], return_tensors="pt"))
+
+    return prepare
+
+
+def crop_centre(image: Image.Image, share: float) -> Image.Image:
+    """The middle of an image, of its proportions, with this share of its area: CxC's 0.875 for image-only models.
+
+    Example:
+        >>> crop_centre(Image.new("RGB", (640, 480)), 0.875).size
+        (599, 449)
+    """
+    width, height = (max(1, round(side * math.sqrt(share))) for side in image.size)
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
+
+
+class ImageEncoder:
+    """A callable from prepared images to (N, D) float32 vectors; of crops, the mean is taken.
+
+    Args:
+        loaded: the model.
+        batch_size: images at once.
+        central_crop: share of an image's area to keep, above 0 and at most 1; None for all of it.
+        ten_crops: how to cut ten crops of an image; None for the image as the model's own processor takes it.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        batch_size: int,
+        central_crop: float | None = None,
+        ten_crops: TenCrops | None = None,
+    ) -> None:
+        if central_crop is not None and (isinstance(central_crop, bool) or not 0 < central_crop <= 1):
+            raise InvalidOption(
+                f"central_crop is {central_crop!r}, expected a share of the area above 0 and at most 1, such as 0.875"
+            )
+        if central_crop is not None and ten_crops is not None:
+            raise InvalidOption("central_crop and ten_crops are two ways to cut an image; give one of them")
+        if not isinstance(loaded.model, PreTrainedModel):
+            raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
+        self._features, self._loaded = image_features(loaded.model), loaded
+        check_whole("batch_size", batch_size)
+        self.batch_size = batch_size
+        self.prepare = image_input(loaded, central_crop, ten_crops)
+
+    def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
+        """(N, D) vectors; images whose tensors differ in shape go through the model apart."""
+        groups = group_by_shape(batch)
+        with torch.inference_mode():
+            parts = [self._means([batch[place] for place in group]) for group in groups]
+        rows = torch.cat([part.cpu() for part in parts]).numpy()
+        vectors = np.empty_like(rows)
+        vectors[np.concatenate(groups)] = rows
+        return vectors
+
+    def _means(self, batch: Sequence[Inputs]) -> torch.Tensor:
+        inputs = ready_for(self._loaded, batch)
+        try:
+            features = self._features(inputs).float()
+        except ValueError as error:  # of a model with positions for one size, which crops of another do not fit
+            shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
+            raise ModelError(f"{self._loaded.name} does not take {shapes}: {error}; give it the size it has") from None
+        return features.reshape(len(batch), -1, features.shape[1]).mean(dim=1)
+
+
+def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:
+    """Places in the batch of the images that can share a pass: those whose tensors have the same shapes."""
+    groups: dict[tuple[torch.Size, ...], list[int]] = {}
+    for place, inputs in enumerate(batch):
+        groups.setdefault(tuple(tensor.shape for tensor in inputs.values()), []).append(place)
+    return list(groups.values())
+
+
+def ready_for(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
+    """The inputs of several images as one batch, on the model's device, floating ones in its type."""
+    joined = {name: torch.cat([inputs[name] for inputs in batch]) for name in batch[0]}
+    return {
+        name: tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
+        for name, tensor in joined.items()
+    }

@@ -1,0 +1,369 @@
+"""A model by name or as it is, with every weight that its config names, on its device, and with its processors."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+from transformers import (
+    AutoConfig,
+    AutoImageProcessor,
+    AutoModel,
+    AutoTokenizer,
+    BaseImageProcessor,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils.hub import cached_file
+
+from cxc_eccv.encoding.processes import local_rank
+from cxc_eccv.encoding.shards import fingerprint
+from cxc_eccv.encoding.text_input import in_lower_case, never_saw_capitals
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.ranking.scores import torch_on
+from cxc_eccv.runs.embeddings import SIMILARITIES
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["CROSS_ENCODERS", "LoadedModel", "from_checkpoint", "load_model", "model_key", "reason_of"]
+
+CROSS_ENCODERS = (
+    "ViltForImageAndTextRetrieval",
+    "BlipForImageTextRetrieval",
+    "BridgeTowerForImageAndTextRetrieval",
+)
+"""Classes that score an image together with a caption."""
+
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+
+MODULES = "modules.json"
+"""What makes a folder a sentence-transformers model; a list."""
+
+WEIGHTS = (".safetensors", ".bin")
+
+UNUSED = ("pooler.dense.", "position_ids")
+"""Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to encode.
+
+    Attributes:
+        model: in evaluation mode, on its device.
+        processors: its tokenizer and image processor.
+        name: what messages call it.
+        lowercase: put texts in lower case; None where the model was trained on such and its tokenizer does not do it.
+    """
+
+    model: PreTrainedModel | SentenceTransformer
+    processors: Processors
+    name: str
+    lowercase: bool | None = None
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """Its tokenizer, with the case that it is to have.
+
+        Raises:
+            ModelError: there is none, or it cannot be used.
+            InvalidOption: it cannot be told to lower-case.
+        """
+        kept = self.processors.tokenizer()
+        return in_lower_case(kept) if self.lowercases else kept
+
+    @cached_property
+    def lowercases(self) -> bool:
+        """Whether texts are put in lower case before the tokenizer's own rules."""
+        if self.lowercase is not None or not isinstance(self.model, PreTrainedModel):
+            return bool(self.lowercase)
+        return never_saw_capitals(self.processors.tokenizer(), self.model)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.model.device
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """Type of its weights."""
+        return next(self.model.parameters()).dtype
+
+    @property
+    def is_cross_encoder(self) -> bool:
+        """Whether it scores pairs and has no embeddings."""
+        return any(kind.__name__ in CROSS_ENCODERS for kind in type(self.model).__mro__)
+
+    @property
+    def similarity(self) -> str:
+        """What its vectors are compared by: cosine, but for a model that says dot product.
+
+        A sentence-transformers model says it as ``similarity_fn_name``, a dual encoder that compares its raw vectors
+        has ``normalize`` false in its config.
+
+        Raises:
+            ModelError: it is meant for a distance, which nothing here computes.
+        """
+        if isinstance(self.model, PreTrainedModel):
+            return "cosine" if getattr(self.model.config, "normalize", True) else "dot"
+        name = str(self.model.similarity_fn_name)
+        if name not in SIMILARITIES:
+            raise ModelError(
+                f"{self.name} compares its vectors by {name!r}; set its similarity_fn_name to one of "
+                f"{', '.join(SIMILARITIES)} if these suit it"
+            )
+        return name
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Which of ``images`` and ``captions`` it encodes."""
+        if not isinstance(self.model, PreTrainedModel):
+            return ("captions",)
+        if self.is_cross_encoder:
+            return ()
+        towers = {"images": "get_image_features", "captions": "get_text_features"}
+        found = tuple(side for side, method in towers.items() if hasattr(self.model, method))
+        if found:
+            return found
+        return ("images",) if self.model.main_input_name == "pixel_values" else ("captions",)
+
+
+def load_model(
+    model: Any,  # noqa: ANN401 - a name or one of several classes
+    *,
+    processor: Any = None,  # noqa: ANN401 - see Processors
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    lowercase: bool | None = None,
+) -> LoadedModel:
+    """A model ready to encode.
+
+    Args:
+        model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or what this function gave.
+        processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id; by
+            default what was saved with the model.
+        device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
+            where a loaded model is.
+        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
+        lowercase: put texts in lower case first, or leave their capitals; None for what the model was trained on, as
+            far as its files tell (SigLIP 2 of fixed resolution has it done, any other is left to its tokenizer).
+
+    Raises:
+        ModelError: it cannot be loaded, or its checkpoint does not fit its config.
+        InvalidOption: no such device or dtype; ``lowercase`` for a sentence-transformers model.
+    """
+    if isinstance(model, LoadedModel):
+        return model
+    source = str(model) if isinstance(model, str | Path) else ""
+    if source:
+        place, kind = _torch_device(device), _torch_dtype(dtype) or torch.float32
+        loaded = from_checkpoint(source, kind, CROSS_ENCODERS).to(place)
+    else:
+        loaded = _as_given(model, device, dtype)
+        source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
+    if not isinstance(loaded, PreTrainedModel) and processor is None:
+        processor = loaded.tokenizer
+    if lowercase is not None and not isinstance(loaded, PreTrainedModel):
+        raise InvalidOption("lowercase: a sentence-transformers model has rules of its own for texts; leave it out")
+    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__, lowercase)
+
+
+def _torch_device(device: str | torch.device | None) -> torch.device:
+    """The device of that name, which must be there; by default the GPU of this process, else the processor."""
+    if device is None:
+        return torch.device("cuda", local_rank()) if torch.cuda.is_available() else torch.device("cpu")
+    torch_on(str(device))
+    return torch.zeros(0, device=device).device
+
+
+def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
+    """The floating type of that name; None stays None."""
+    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if dtype is not None and found not in DTYPES.values():
+        raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
+    return found
+
+
+def _as_given(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
+    kinds = {kind.__name__ for kind in type(model).__mro__}
+    if not kinds & {"PreTrainedModel", "SentenceTransformer"}:
+        raise ModelError(
+            f"model is a {type(model).__name__}; give a Hub id, a folder, a transformers PreTrainedModel or a "
+            "SentenceTransformer"
+        )
+    kind = _torch_dtype(dtype)
+    model = model if device is None else model.to(_torch_device(device))
+    return model if kind is None else model.to(kind)
+
+
+def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str]) -> Any:  # noqa: ANN401 - any model
+    """The model of a folder or Hub id; one with ``modules.json`` is a sentence-transformers model.
+
+    Architectures of ``own_class`` are loaded as themselves, others as their bare model.
+    """
+    if _is_sentence_transformer(source):
+        return _sentence_transformer(source, dtype)
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        advice = "give a folder with config.json and weights, or a Hub id"
+        raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
+    try:
+        architecture = (config.architectures or [""])[0]
+        own = architecture in own_class or architecture.endswith("WithProjection")
+        kind = getattr(transformers, architecture) if own else AutoModel
+        model, found = kind.from_pretrained(
+            source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False
+        )
+    except RuntimeError as error:
+        raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
+    except Exception as error:  # likewise
+        raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
+    missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
+    if missing:
+        raise CheckpointMismatch(
+            f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
+            f"{missing[0]}; they would be random. It does not fit its config, or is of a model with another head."
+        )
+    return model
+
+
+def _is_sentence_transformer(source: str) -> bool:
+    if Path(source).is_dir():
+        return (Path(source) / MODULES).is_file()
+    quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+    try:
+        return cached_file(source, MODULES, **quiet, _raise_exceptions_for_gated_repo=False) is not None
+    except OSError:
+        return False
+
+
+def _sentence_transformer(source: str, dtype: torch.dtype) -> Any:  # noqa: ANN401 - imported here
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype}, trust_remote_code=False)
+    except Exception as error:  # likewise
+        reason = reason_of(error, source)
+        raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({reason})") from None
+
+
+def reason_of(error: Exception, source: str) -> str:
+    """Why a model, or what comes with it, cannot be loaded: the damaged file where one is seen, else the error's word.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "tokenizer.json").write_text("[]")
+        >>> reason_of(AttributeError("'list' object has no attribute 'pop'"), str(folder))
+        'tokenizer.json is no JSON object'
+    """
+    files = sorted(path for path in Path(source).glob("*") if path.is_file())
+    damaged = [fault for path in files if path.suffix == ".json" and (fault := _fault_of(path))]
+    damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]
+    return " and ".join(damaged) or str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _fault_of(path: Path) -> str:
+    """What is wrong with a file of JSON that a library loads; empty where nothing is seen."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if path.name != MODULES:
+        return "" if isinstance(content, dict) else f"{path.name} is no JSON object"
+    is_list = isinstance(content, list) and content and all(isinstance(module, dict) for module in content)
+    return "" if is_list else f"{path.name} is no list of modules"
+
+
+class Processors:
+    """What turns texts and images into a model's inputs.
+
+    Args:
+        given: a processor, a tokenizer, an image processor, a tuple of the last two, their folder or Hub id, or None.
+        source: folder or Hub id to load from what is not given; empty where there is none.
+    """
+
+    def __init__(self, given: Any, source: str) -> None:  # noqa: ANN401 - one of four kinds
+        if isinstance(given, str | Path):
+            given, source = None, str(given)
+        self._source = source
+        single = [given, getattr(given, "tokenizer", None), getattr(given, "image_processor", None)]
+        parts = given if isinstance(given, tuple | list) else single
+        self._tokenizer = next((part for part in parts if isinstance(part, PreTrainedTokenizerBase)), None)
+        self._image_processor = next((part for part in parts if isinstance(part, BaseImageProcessor)), None)
+        if given is not None and self._tokenizer is None and self._image_processor is None:
+            raise ModelError(
+                f"processor is a {type(given).__name__}; give the model's AutoProcessor, its tokenizer, its image "
+                "processor, or (tokenizer, image_processor)"
+            )
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer, which must have a vocabulary and a token to pad with."""
+        if self._tokenizer is None:
+            self._tokenizer = self._load(AutoTokenizer, "tokenizer")
+        tokenizer = self._tokenizer
+        # Without files, AutoTokenizer makes up a tokenizer that knows the special tokens alone.
+        if len(tokenizer) <= len(tokenizer.all_special_ids):
+            raise ModelError(f"the tokenizer of {self._source or 'the model'} knows no word; save the tokenizer along")
+        if tokenizer.pad_token is None:
+            raise ModelError(f"the tokenizer of {self._source or 'the model'} has no padding token; set its pad_token")
+        return tokenizer
+
+    def image_processor(self) -> BaseImageProcessor:
+        """The image processor."""
+        if self._image_processor is None:
+            self._image_processor = self._load(AutoImageProcessor, "image processor")
+        return self._image_processor
+
+    def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
+        if not self._source:
+            raise ModelError(f"the model comes without {name}; give processor=")
+        try:
+            return kind.from_pretrained(self._source, trust_remote_code=False)
+        except Exception as error:  # on damaged files the libraries raise whatever they trip over
+            reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
+            raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
+
+
+def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> str:
+    """Hex sha256 over weights, their type, the processors of these sides, and whatever else changes the result."""
+    used = [loaded.processors.image_processor()] if "images" in sides else []
+    states = [_processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
+    digest = hashlib.sha256()
+    for name, tensor in sorted(loaded.model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        if tensor.numel():
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings)
+
+
+def _processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor
+    """What a tokenizer or an image processor is set to, as text."""
+    backend = getattr(processor, "backend_tokenizer", None)
+    if backend is not None:
+        # How the last call padded and cut is part of its state, and says nothing of the next one.
+        content = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
+        around = [processor.padding_side, processor.model_max_length, processor.model_input_names]
+        return json.dumps([content, *around], sort_keys=True)
+    if hasattr(processor, "get_vocab"):
+        return json.dumps([type(processor).__name__, processor.get_vocab()], sort_keys=True)
+    return str(processor.to_json_string())

@@ -1,0 +1,307 @@
+"""Work in shards: slices of the items, shared over processes, kept until the output is whole, and resumed after a kill.
+
+A fingerprint of model, settings and items says whether a shard that is there may be used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from tqdm import tqdm
+
+from cxc_eccv.encoding.processes import Processes
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.runs.npz import read_npz, write_npz
+from cxc_eccv.types import Embeddings, IntArray
+from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
+
+__all__ = [
+    "FolderStore",
+    "Notes",
+    "Shard",
+    "Side",
+    "check_output",
+    "encode_side",
+    "fingerprint",
+    "image_identity",
+    "lock_output",
+    "write_output",
+]
+
+NAMED = 20
+"""Images that a warning names; the record names all."""
+
+
+@dataclass
+class Notes:
+    """What happened to items on the way.
+
+    Attributes:
+        truncated: texts cut at the end of the model's context.
+        converted: mode to number of images that were not RGB.
+        skipped: id to the reason why the image was left out.
+    """
+
+    truncated: int = 0
+    converted: dict[str, int] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Notes]) -> Notes:
+        """All of them together."""
+        modes = sorted({mode for part in parts for mode in part.converted})
+        return cls(
+            sum(part.truncated for part in parts),
+            {mode: sum(part.converted.get(mode, 0) for part in parts) for mode in modes},
+            {number: why for part in parts for number, why in part.skipped.items()},
+        )
+
+    def remarks(self) -> list[str]:
+        """A sentence for everything that was cut, converted or left out.
+
+        Example:
+            >>> Notes(truncated=2, converted={"CMYK": 1, "L": 9}).remarks()
+            ["2 captions are longer than the model's context and were cut", \
+'10 images were not RGB and were converted: CMYK 1, L 9']
+        """
+        found = []
+        if self.truncated:
+            found.append(f"{self.truncated} captions are longer than the model's context and were cut")
+        if self.converted:
+            modes = ", ".join(f"{mode} {count}" for mode, count in sorted(self.converted.items()))
+            found.append(f"{sum(self.converted.values())} images were not RGB and were converted: {modes}")
+        if self.skipped:
+            named = "; ".join(f"{number}: {why}" for number, why in list(self.skipped.items())[:NAMED])
+            more = f"; and {len(self.skipped) - NAMED} more" if len(self.skipped) > NAMED else ""
+            found.append(f"{len(self.skipped)} images were left out and have no vector: {named}{more}")
+        return found
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Encoded items: (N,) ids of those that have a vector, their (N, D) vectors, and what happened on the way."""
+
+    ids: IntArray
+    vectors: NDArray[np.float32]
+    notes: Notes
+
+
+class MemoryStore:
+    """Finished shards in memory, by the item that they begin with."""
+
+    def __init__(self) -> None:
+        self.shards: dict[int, Shard] = {}
+
+    def get(self, start: int, fingerprint: str) -> Shard | None:
+        """The shard that begins with item ``start``, where it is there."""
+        return self.shards.get(start)
+
+    def put(self, start: int, fingerprint: str, shard: Shard) -> None:
+        """Keep a shard."""
+        self.shards[start] = shard
+
+
+class FolderStore:
+    """Finished shards of a side in files, each written whole or not at all.
+
+    ``refused`` counts the files that were there and are damaged, or of another model, other settings or other items.
+    """
+
+    def __init__(self, folder: Path, side: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._side, self.refused = folder, side, 0
+
+    def get(self, start: int, fingerprint: str) -> Shard | None:
+        """The shard that begins with item ``start``, where it is there; a file that does not hold up is taken away."""
+        path = self._path(start)
+        if not path.is_file():
+            return None
+        try:
+            shard = _read_shard(path, fingerprint)
+        except (MalformedRun, KeyError, ValueError):
+            shard = None
+        if shard is None:
+            self.refused += 1
+            path.unlink(missing_ok=True)
+        return shard
+
+    def put(self, start: int, fingerprint: str, shard: Shard) -> None:
+        """Keep a shard."""
+        about = np.frombuffer(json.dumps({"fingerprint": fingerprint, **asdict(shard.notes)}).encode(), dtype=np.uint8)
+        with replaced_file(self._path(start)) as part:
+            write_npz(part, {"ids": shard.ids, "vectors": shard.vectors, "about": about})
+
+    def _path(self, start: int) -> Path:
+        return self._folder / f"{self._side}-{start:09d}.npz"
+
+
+def _read_shard(path: Path, fingerprint: str) -> Shard | None:
+    """None where the file is of another fingerprint; its archive has a checksum per array."""
+    arrays = read_npz(path)
+    about = json.loads(arrays["about"].tobytes())
+    if about.pop("fingerprint") != fingerprint or len(arrays["ids"]) != len(arrays["vectors"]):
+        return None
+    skipped = {int(number): why for number, why in about.pop("skipped").items()}
+    return Shard(arrays["ids"], arrays["vectors"], Notes(**about, skipped=skipped))
+
+
+def fingerprint(*parts: Any) -> str:  # noqa: ANN401 - anything JSON can hold
+    """Hex sha256 of values in JSON.
+
+    Example:
+        >>> fingerprint("model", {"pooling": "cls"}, [1, 2])[:8]
+        'e338b0f4'
+    """
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def image_identity(source: Path | Image.Image) -> list[Any]:
+    """Name, size and time of a file, without reading it; the bytes of an image in memory."""
+    if isinstance(source, Image.Image):
+        return [source.mode, source.size, hashlib.sha256(source.tobytes()).hexdigest()]
+    try:
+        state = source.stat()
+    except OSError:
+        return [source.name, "missing"]
+    return [source.name, state.st_size, state.st_mtime_ns]
+
+
+class Side(Protocol):
+    """Images, captions, or pairs of them."""
+
+    name: str
+    shard_size: int
+    ids: IntArray
+
+    def identity(self, part: slice) -> list[Any]:
+        """What makes these items others than items of the same ids."""
+
+    def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
+        """Encode slices, in their order."""
+
+
+def encode_side(
+    side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool
+) -> tuple[Embeddings, Notes]:
+    """The vectors of a side, and what happened to its items.
+
+    Shard i is encoded by process i modulo their number. Finished ones wait beside the output, in a folder that all
+    processes see, or in memory where there is no output.
+
+    Args:
+        side: what to encode.
+        output: the file that the vectors are for.
+        processes: that share the work.
+        key: fingerprint of model and settings.
+        progress: show a bar, on the first process.
+    """
+    store = MemoryStore() if output is None else FolderStore(_parts_folder(output), side.name)
+    size, total = side.shard_size, side.ids.size
+    parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
+    keys = [fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part)) for part in parts]
+    pairs = list(zip(parts, keys, strict=True))
+    _encode_missing(side, store, pairs[processes.rank :: processes.count], progress and processes.rank == 0)
+    if isinstance(store, MemoryStore):
+        for shards in processes.gather(dict(store.shards)):
+            store.shards.update(shards)
+    processes.wait()
+    found = [store.get(part.start, key) for part, key in pairs]
+    return _join(side, [shard for shard in found if shard is not None], len(parts))
+
+
+def _encode_missing(side: Side, store: MemoryStore | FolderStore, own: list[tuple[slice, str]], progress: bool) -> None:
+    missing = [(part, key) for part, key in own if store.get(part.start, key) is None]
+    total, left = (sum(part.stop - part.start for part, _ in some) for some in (own, missing))
+    unit = side.name.removesuffix("s")
+    with tqdm(total=total, initial=total - left, desc=f"encoding {side.name}", unit=unit, disable=not progress) as bar:
+        for (part, key), shard in zip(missing, side.shards([part for part, _ in missing]), strict=True):
+            store.put(part.start, key, shard)
+            bar.update(part.stop - part.start)
+    if isinstance(store, FolderStore) and store.refused:
+        warnings.warn(
+            f"{store.refused} kept shards of {side.name} were damaged, or of another model, other settings or other "
+            "items; they are encoded anew",
+            stacklevel=4,
+        )
+
+
+def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Notes]:
+    notes = Notes.joined([shard.notes for shard in shards])
+    full = [shard for shard in shards if shard.ids.size]
+    if len(shards) != wanted:
+        raise DataError(f"shards of {side.name} vanished while they were joined; run the command again")
+    if not full:
+        number, why = next(iter(notes.skipped.items()))
+        raise DataError(f"none of the {len(notes.skipped)} images can be read, the first, {number}: {why}")
+    ids, vectors = (np.concatenate([getattr(shard, name) for shard in full]) for name in ("ids", "vectors"))
+    return Embeddings(ids, vectors), notes
+
+
+def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
+    """The path of an output, once it is known, before the work starts, that it can be written.
+
+    Example:
+        >>> check_output("clip.csv", [".npz"])
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: output clip.csv: the name must end in .npz
+    """
+    path = Path(output)
+    if path.suffix.lower() not in suffixes:
+        raise InvalidOption(f"output {path}: the name must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise InvalidOption(f"output {path}: there is no folder {path.parent}; make it first")
+    refuse_unwritable(path, file=True)
+    return path
+
+
+def lock_output(path: Path | None, processes: Processes) -> AbstractContextManager[None]:
+    """Keep other runs from writing the same output, and from taking the shards of this one; the first process does."""
+    return nullcontext() if path is None or processes.rank else locked(_parts_folder(path))
+
+
+def write_output(
+    processes: Processes,
+    output: Path | None,
+    write: Callable[[Path], None],
+    notes: Notes,
+    **facts: Any,  # noqa: ANN401 - anything JSON can hold
+) -> None:
+    """On the first process, warn of the notes, write an output with a record beside it, and remove its shards.
+
+    Args:
+        processes: wait for each other before and after.
+        output: the file of embeddings, scores or rankings; nothing is written where there is none.
+        write: writes it, as a whole or not at all.
+        notes: what happened on the way.
+        **facts: model and settings, for the record in ``<name>.encoding.json``.
+    """
+    processes.wait()
+    if processes.rank == 0:
+        for remark in notes.remarks():
+            warnings.warn(remark, stacklevel=3)
+    if processes.rank == 0 and output is not None:
+        record = output.with_name(f"{output.stem}.encoding.json")
+        # A process that is killed here leaves an output without a record, and none with that of another model.
+        record.unlink(missing_ok=True)
+        write(output)
+        text = json.dumps({**facts, **asdict(notes)}, indent=2, ensure_ascii=False)
+        with replaced_file(record) as part:
+            part.write_text(text + "\n", encoding="utf-8")
+        shutil.rmtree(_parts_folder(output))
+    processes.wait()
+
+
+def _parts_folder(output: Path) -> Path:
+    """Where the finished shards of an output wait until it is whole."""
+    return output.with_name(f"{output.name}.parts")
