@@ -132,14 +132,9 @@ def candidates(run: EmbeddingsRun, image_ids: IntArray, caption_ids: IntArray, t
     """The ``top_k`` captions of each image and images of each caption, by the similarity that the run is meant for.
 
     ``i2t`` has (N, top_k) rows of captions, ``t2i`` (M, top_k) rows of images; of equal ones those that come first.
-
-    Example:
-        >>> run = EmbeddingsRun(Embeddings([1, 2], np.eye(2)), Embeddings([7, 8], [[0.1, 1], [1, 0]]))
-        >>> candidates(run, np.array([1, 2]), np.array([7, 8]), 1)["i2t"].tolist()
-        [[1], [0]]
     """
-    images, captions = _compared(run, image_ids, "images"), _compared(run, caption_ids, "captions")
-    return {"i2t": _top(images, captions, top_k), "t2i": _top(captions, images, top_k)}
+    images, captions = _take_vectors(run, image_ids, "images"), _take_vectors(run, caption_ids, "captions")
+    return {"i2t": _take_top(images, captions, top_k), "t2i": _take_top(captions, images, top_k)}
 
 
 def _rank_by_score(
@@ -183,7 +178,7 @@ def write_rankings(path: Path, run: RankingsRun) -> None:
         pq.write_table(pa.concat_tables(tables), part, write_page_checksum=True)
 
 
-def _compared(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
+def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
     embeddings: Embeddings | None = getattr(run, side)
     if embeddings is None:
         raise MissingIds(f"the run to re-rank has no {side}; encode both sides with a dual encoder")
@@ -201,7 +196,7 @@ def _compared(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
     return np.asarray(vectors / lengths)
 
 
-def _top(queries: FloatArray, gallery: FloatArray, top_k: int) -> IntArray:
+def _take_top(queries: FloatArray, gallery: FloatArray, top_k: int) -> IntArray:
     rows = [
         np.argsort(-(queries[start : start + ROWS_AT_ONCE] @ gallery.T), axis=1, kind="stable")[:, :top_k]
         for start in range(0, len(queries), ROWS_AT_ONCE)

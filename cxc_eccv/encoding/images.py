@@ -28,10 +28,10 @@ __all__ = [
     "TenCrops",
     "group_by_shape",
     "image_input",
+    "join_inputs",
     "open_picture",
     "picture_mode",
     "prepare_image",
-    "ready_for",
 ]
 
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
@@ -66,22 +66,22 @@ def open_picture(source: str | Path | Image.Image) -> Picture:
         Picture(image=<PIL.Image.Image image mode=RGB size=4x3 at ...>, mode='L')
     """
     if isinstance(source, Image.Image):
-        return Picture(_rgb(source, "the image given"), source.mode)
+        return Picture(_to_rgb(source, "the image given"), source.mode)
     path = Path(source)
-    with _opened(path) as image:
+    with _open(path) as image:
         image.load()
-        return Picture(_rgb(image, path), image.mode)
+        return Picture(_to_rgb(image, path), image.mode)
 
 
 def picture_mode(path: Path) -> str:
     """The mode an image file is in, from its header: none of its pixels is read. Raises as :func:`open_picture`."""
-    with _opened(path) as image:
+    with _open(path) as image:
         _refuse_deep(image.mode, path)
         return image.mode
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def _open(path: Path) -> Iterator[Image.Image]:
     if not path.is_file():
         raise SourceMissing(f"no image {path}; add the file")
     try:
@@ -93,7 +93,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise MalformedSource(path, "", error, "a complete image; fetch it again") from None
 
 
-def _rgb(image: Image.Image, where: str | Path) -> Image.Image:
+def _to_rgb(image: Image.Image, where: str | Path) -> Image.Image:
     if image.mode == "RGB":
         return image.copy()
     _refuse_deep(image.mode, where)
@@ -236,7 +236,7 @@ class ImageEncoder:
         return vectors
 
     def _means(self, batch: Sequence[Inputs]) -> torch.Tensor:
-        inputs = ready_for(self._loaded, batch)
+        inputs = join_inputs(self._loaded, batch)
         try:
             features = self._features(inputs).float()
         except ValueError as error:  # of a model with positions for one size, which crops of another do not fit
@@ -253,7 +253,7 @@ def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:
     return list(groups.values())
 
 
-def ready_for(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
+def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
     """The inputs of several images as one batch, on the model's device, floating ones in its type."""
     joined = {name: torch.cat([inputs[name] for inputs in batch]) for name in batch[0]}
     return {

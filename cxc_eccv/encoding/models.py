@@ -175,7 +175,7 @@ def load_model(
         place, kind = _torch_device(device), _torch_dtype(dtype) or torch.float32
         loaded = from_checkpoint(source, kind, CROSS_ENCODERS).to(place)
     else:
-        loaded = _as_given(model, device, dtype)
+        loaded = _take_model(model, device, dtype)
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     if not isinstance(loaded, PreTrainedModel) and processor is None:
         processor = loaded.tokenizer
@@ -200,7 +200,7 @@ def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     return found
 
 
-def _as_given(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
+def _take_model(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
     kinds = {kind.__name__ for kind in type(model).__mro__}
     if not kinds & {"PreTrainedModel", "SentenceTransformer"}:
         raise ModelError(

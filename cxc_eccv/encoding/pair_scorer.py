@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.images import Inputs, Prepared, group_by_shape, image_input, prepare_image, ready_for
+from cxc_eccv.encoding.images import Inputs, Prepared, group_by_shape, image_input, join_inputs, prepare_image
 from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
-from cxc_eccv.encoding.processes import joined
+from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Shard, encode_side, image_identity, lock_output, write_output
-from cxc_eccv.encoding.sides import caption_items, done_ahead, image_items
+from cxc_eccv.encoding.sides import caption_items, image_items, work_ahead
 from cxc_eccv.encoding.text_input import TextInput
 from cxc_eccv.errors import ModelError
 from cxc_eccv.types import IntArray
@@ -63,7 +63,7 @@ class PairScorer:
             for group in group_by_shape(images):
                 tokens = self._texts([texts[place] for place in group]).items()
                 inputs = {name: tensor.to(self._loaded.device) for name, tensor in tokens}
-                inputs |= ready_for(self._loaded, [images[place] for place in group])
+                inputs |= join_inputs(self._loaded, [images[place] for place in group])
                 scores[group] = _match(self._model(**inputs)).float().cpu().numpy()
         return scores
 
@@ -116,9 +116,9 @@ class PairWork:
             progress: show a bar.
         """
         key = "" if path is None else model_key(self._loaded, ["images", "captions"])
-        with joined() as processes, lock_output(path, processes):
+        with join_processes() as processes, lock_output(path, processes):
             found, notes = encode_side(_PairSide(self, pairs), path, processes, key=key, progress=progress)
-            notes = Notes.joined([notes, Notes(truncated=self.scorer.count_truncated(self.texts))])
+            notes = Notes.join([notes, Notes(truncated=self.scorer.count_truncated(self.texts))])
             result = make(pairs[found.ids], found.vectors[:, 0])
             facts = {"model": self._loaded.name, "fingerprint": key, "lowercased": self._loaded.lowercases}
             write_output(processes, path, lambda to: write(to, result), notes, **facts)
@@ -146,7 +146,7 @@ class _PairSide:
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """Score slices of the pairs; (N, 1) scores stand for vectors."""
         rows = chain.from_iterable(np.unique(self._image_rows[part]).tolist() for part in parts)
-        prepared = done_ahead(self._prepare, rows, IMAGES_AHEAD)
+        prepared = work_ahead(self._prepare, rows, IMAGES_AHEAD)
         for part in parts:
             yield self._shard(part, prepared)
 

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["Processes", "joined", "local_rank"]
+__all__ = ["Processes", "join_processes", "local_rank"]
 
 GROUPS = itertools.count()
 """Groups that this process has made so far; all processes make the same ones."""
@@ -50,20 +50,15 @@ class Processes:
 
 
 @contextmanager
-def joined() -> Iterator[Processes]:
+def join_processes() -> Iterator[Processes]:
     """The processes of the group that there is, of torchrun's where there is none yet, else this one alone.
 
     A group made here is on gloo: what the processes exchange is small and on the processor. It ends with the block.
-
-    Example:
-        >>> with joined() as processes:
-        ...     processes.rank, processes.count, processes.gather("a")
-        (0, 1, ['a'])
     """
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
-        _join()
+        _make_group()
         try:
             yield Processes(dist.get_rank(), dist.get_world_size())
             # Without it a process that is done early takes the connection of the others with it.
@@ -74,7 +69,7 @@ def joined() -> Iterator[Processes]:
         yield Processes()
 
 
-def _join() -> None:
+def _make_group() -> None:
     """Make a group of torchrun's processes.
 
     torchrun's store outlives a group, and the next one would meet the addresses of the last: each has a part of it.

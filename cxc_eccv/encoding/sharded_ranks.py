@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.encoding.processes import Processes, joined
+from cxc_eccv.encoding.processes import Processes, join_processes
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.ranking.scores import similarity_of
@@ -48,7 +48,7 @@ def sharded_ranks(
         >>> sharded_ranks(Embeddings([1], [[1, 0]]), qrels, ids, vectors).ranks.tolist()
         [3]
     """
-    with joined() as processes:
+    with join_processes() as processes:
         positives = _positives(judgments, ids, vectors, processes)
         gallery = LargeGallery(queries, judgments, positives, similarity=similarity)
         return gallery.ranks(_reduce(gallery.count(ids, vectors), processes))
@@ -75,7 +75,7 @@ def split_ranks(
     similarity = similarity_of(run, similarity)
     query_side, gallery_side = sides_of(direction)
     queries, items = getattr(run, query_side), getattr(run, gallery_side)
-    with joined() as processes:
+    with join_processes() as processes:
         rows = np.flatnonzero(np.isin(items.ids, judgments.gallery_ids))
         own = np.array_split(rows, processes.count)[processes.rank]
         return sharded_ranks(queries, judgments, items.ids[own], items.vectors[own], similarity=similarity)

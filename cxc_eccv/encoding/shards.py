@@ -58,7 +58,7 @@ class Notes:
     skipped: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def joined(cls, parts: Sequence[Notes]) -> Notes:
+    def join(cls, parts: Sequence[Notes]) -> Notes:
         """All of them together."""
         modes = sorted({mode for part in parts for mode in part.converted})
         return cls(
@@ -237,7 +237,7 @@ def _encode_missing(side: Side, store: MemoryStore | FolderStore, own: list[tupl
 
 
 def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Notes]:
-    notes = Notes.joined([shard.notes for shard in shards])
+    notes = Notes.join([shard.notes for shard in shards])
     full = [shard for shard in shards if shard.ids.size]
     if len(shards) != wanted:
         raise DataError(f"shards of {side.name} vanished while they were joined; run the command again")
@@ -249,13 +249,7 @@ def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Not
 
 
 def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
-    """The path of an output, once it is known, before the work starts, that it can be written.
-
-    Example:
-        >>> check_output("clip.csv", [".npz"])
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: output clip.csv: the name must end in .npz
-    """
+    """The path of an output, once it is known, before the work starts, that it can be written."""
     path = Path(output)
     if path.suffix.lower() not in suffixes:
         raise InvalidOption(f"output {path}: the name must end in {' or '.join(suffixes)}")

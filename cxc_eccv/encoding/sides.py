@@ -19,11 +19,11 @@ from cxc_eccv.encoding.images import ImageEncoder, ImageItem, Prepared, prepare_
 from cxc_eccv.encoding.shards import Notes, Shard, image_identity
 from cxc_eccv.encoding.texts import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.checks import checked_ids
+from cxc_eccv.runs.checks import check_ids
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique
 
-__all__ = ["CaptionSide", "ImageSide", "caption_items", "done_ahead", "image_items"]
+__all__ = ["CaptionSide", "ImageSide", "caption_items", "image_items", "work_ahead"]
 
 COLUMNS = ("caption_id", "text")
 COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.(?:jpe?g|png)", re.IGNORECASE)
@@ -34,22 +34,17 @@ SHARD_SIZE = 1024
 
 
 def caption_items(captions: Any) -> tuple[IntArray, list[str]]:  # noqa: ANN401 - a table, a dataset, or pairs
-    """Ids and texts of (caption id, text) each, or of anything that has columns ``caption_id`` and ``text`` by name.
-
-    Example:
-        >>> caption_items([(770337, "A man on a moped.")])
-        (array([770337]), ['A man on a moped.'])
-    """
-    ids, texts = _columns(captions)
+    """Ids and texts of (caption id, text) each, or of anything that has columns ``caption_id`` and ``text`` by name."""
+    ids, texts = _take_columns(captions)
     if not ids:
         raise InvalidOption("no caption to encode; give at least one")
     for number, text in zip(ids, texts, strict=True):
         if not isinstance(text, str):
             raise MalformedRun(f"captions: that of id {number} is {text!r}, no text; give every caption a text")
-    return checked_ids("captions", "caption_id", np.asarray(ids)), texts
+    return check_ids("captions", "caption_id", np.asarray(ids)), texts
 
 
-def _columns(captions: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
+def _take_columns(captions: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
     names = getattr(captions, "column_names", None) or list(getattr(captions, "keys", list)())
     if not names:
         pairs = list(captions)
@@ -69,15 +64,8 @@ def image_items(images: str | Path | Iterable[tuple[Any, Any]]) -> list[ImageIte
     """Ids with their images: (image id, file or Pillow image) each, or a folder.
 
     Of a folder all files with a COCO name are taken, at any depth, in the order of their ids.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> (folder / "COCO_val2014_000000391895.jpg").touch()
-        >>> [(number, path.name) for number, path in image_items(folder)]
-        [(391895, 'COCO_val2014_000000391895.jpg')]
     """
-    items = _of_folder(Path(images)) if isinstance(images, str | Path) else [_checked(*pair) for pair in images]
+    items = _find_items(Path(images)) if isinstance(images, str | Path) else [_check_item(*pair) for pair in images]
     ids = np.array([number for number, _ in items], dtype=np.int64)
     if not ids.size:
         raise InvalidOption("no image to encode; give at least one")
@@ -89,7 +77,7 @@ def image_items(images: str | Path | Iterable[tuple[Any, Any]]) -> list[ImageIte
     return items
 
 
-def _of_folder(folder: Path) -> list[ImageItem]:
+def _find_items(folder: Path) -> list[ImageItem]:
     if not folder.is_dir():
         raise InvalidOption(f"{folder} is not a folder. Name the one that holds the images.")
     named = ((COCO_NAME.fullmatch(path.name), path) for path in folder.rglob("*"))
@@ -101,7 +89,7 @@ def _of_folder(folder: Path) -> list[ImageItem]:
     return sorted(items, key=lambda item: (item[0], str(item[1])))
 
 
-def _checked(number: Any, source: Any) -> ImageItem:  # noqa: ANN401 - whatever the caller has
+def _check_item(number: Any, source: Any) -> ImageItem:  # noqa: ANN401 - whatever the caller has
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
         raise InvalidOption(f"image id {number!r} is no whole number; use the COCO ids")
     if not isinstance(source, str | Path | Image.Image):
@@ -147,7 +135,7 @@ class ImageSide:
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """See :class:`~cxc_eccv.encoding.shards.Side`; threads open and prepare images ahead, over ends of shards."""
         items = (item for part in parts for item in self._items[part])
-        prepared = done_ahead(self._prepare, items, BATCHES_AHEAD * self._encoder.batch_size)
+        prepared = work_ahead(self._prepare, items, BATCHES_AHEAD * self._encoder.batch_size)
         for part in parts:
             yield self._shard(self.ids[part], prepared)
 
@@ -173,7 +161,7 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-def done_ahead(work: Callable[[Given], Made], items: Iterable[Given], window: int) -> Iterator[Made]:
+def work_ahead(work: Callable[[Given], Made], items: Iterable[Given], window: int) -> Iterator[Made]:
     """``work`` of every item in order, done by threads; at most ``window`` results wait, which bounds the memory."""
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
         waiting: deque[Future[Made]] = deque()

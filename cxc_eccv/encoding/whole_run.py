@@ -10,7 +10,7 @@ from typing import Any
 
 from cxc_eccv.encoding.images import ImageEncoder, TenCrops
 from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
-from cxc_eccv.encoding.processes import joined
+from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, check_output, encode_side, lock_output, write_output
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
 from cxc_eccv.encoding.texts import encoder_of_texts
@@ -92,10 +92,10 @@ def encode(
     key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
     vectors: dict[str, Embeddings] = {}
     notes = Notes()
-    with joined() as processes, lock_output(path, processes):
+    with join_processes() as processes, lock_output(path, processes):
         for side in sides:
             vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
-            notes = Notes.joined([notes, found])
+            notes = Notes.join([notes, found])
         run = EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity)
         facts: dict[str, Any] = {}
         if path is not None:

@@ -14,17 +14,17 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types import IntArray
 
 __all__ = [
-    "checked_ids",
-    "json_of",
-    "plain_array",
+    "check_ids",
+    "hash_file",
+    "parse_json",
     "refuse_unreadable",
-    "sha256_of",
     "shortened",
+    "to_array",
     "whole_ids",
 ]
 
 
-def plain_array(owner: str, values: ArrayLike) -> NDArray[Any]:
+def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
     """The values, nested lists or a tensor too, as an array of whatever type they have; messages name their owner."""
     try:
         return np.asarray(values)
@@ -35,7 +35,7 @@ def plain_array(owner: str, values: ArrayLike) -> NDArray[Any]:
         ) from None
 
 
-def checked_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
+def check_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
     """(N,) int64 ids, at least one and none repeated, out of any integer array; messages name it and its file."""
     if values.dtype.kind not in "iu":
         raise MalformedRun(
@@ -62,13 +62,8 @@ def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
     """(N,) ids, possibly none, of whatever integer type they have, int64 instead of uint64; any of them may repeat.
 
     Booleans, floats and strings are no ids.
-
-    Example:
-        >>> whole_ids([3, 1.5], "the ranking of query 7")
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: the ranking of query 7 is [3, 1.5]; need a list of whole-number ids
     """
-    array = plain_array(owner, values)
+    array = to_array(owner, values)
     if array.ndim == 1 and not array.size and array.dtype.kind != "O":
         return np.empty(0, dtype=np.int32)
     # NumPy takes true among numbers for 1.
@@ -95,20 +90,14 @@ def refuse_unreadable(path: Path) -> None:
         raise MalformedRun(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def sha256_of(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Hex digest of the file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def json_of(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
-    """The value of a JSON text in which every number is whole and no key is given twice.
-
-    Example:
-        >>> json_of(Path("run.json"), '{"i2t": {"5": [30, 1e1]}}')
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: run.json: the number 1e1 is no whole number; ids are the COCO ids
-    """
+def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
+    """The value of a JSON text in which every number is whole and no key is given twice."""
 
     def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         entries = dict(pairs)

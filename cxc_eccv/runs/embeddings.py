@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import checked_ids, refuse_unreadable, sha256_of
+from cxc_eccv.runs.checks import check_ids, hash_file, refuse_unreadable
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.run import SIDES, sides_of
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
@@ -148,7 +148,7 @@ def embeddings_of_arrays(
     if not any(sides.values()):
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
-    return EmbeddingsRun(**sides, path=path, sha256=sha256_of(path), similarity=similarity)
+    return EmbeddingsRun(**sides, path=path, sha256=hash_file(path), similarity=similarity)
 
 
 def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
@@ -193,7 +193,7 @@ def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors
     if len(present) == 1:
         missing = vectors_name if present == [ids_name] else ids_name
         raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
-    ids, vectors = checked_ids(path, ids_name, arrays[ids_name]), arrays[vectors_name]
+    ids, vectors = check_ids(path, ids_name, arrays[ids_name]), arrays[vectors_name]
     if vectors.dtype.kind not in "fiu":
         raise MalformedRun(f"{path}, {vectors_name}: has type {vectors.dtype}, expected float16, float32 or float64")
     if vectors.ndim != 2 or not vectors.size:

@@ -41,13 +41,6 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 
     Every byte is accounted for: the members stand one after the other from the first byte to the directory, each is
     read to its end and its checksum compared, and nothing follows the directory. Pickled objects are refused.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_npz(Path(folder) / "a.npz", {"ids": np.array([3, 4])})
-        ...     read_npz(Path(folder) / "a.npz")
-        {'ids': array([3, 4])}
     """
     with path.open("rb") as file:
         if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
@@ -56,7 +49,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
             with zipfile.ZipFile(file) as archive:
                 _refuse_loose_bytes(file, archive)
                 members = archive.infolist()
-                arrays = {_name(member): _member(path, archive, member) for member in members}
+                arrays = {_name(member): _read_member(path, archive, member) for member in members}
         except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, struct.error) as error:
             raise MalformedRun(
                 f"{path}: not a readable .npz archive, cut short or damaged ({error}); save it again"
@@ -77,19 +70,19 @@ def _refuse_loose_bytes(file: IO[bytes], archive: zipfile.ZipFile) -> None:
     if starts[0] != 0:
         raise zipfile.BadZipFile("bytes stand before the archive or within its directory")
     for member, (start, stop) in zip(members, itertools.pairwise(starts), strict=True):
-        spare = stop - start - _length(file, member)
+        spare = stop - start - _measure(file, member)
         if spare not in (DESCRIPTORS if member.flag_bits & STREAMED else (0,)):
             raise zipfile.BadZipFile(f"{spare} bytes after {member.filename} that belong to no member")
 
 
-def _length(file: IO[bytes], member: zipfile.ZipInfo) -> int:
+def _measure(file: IO[bytes], member: zipfile.ZipInfo) -> int:
     """Bytes of a member and the record before it, which must repeat what the directory says."""
     file.seek(member.header_offset)
     mark, flags, method, checksum, packed, plain, name, extra = LOCAL.unpack(file.read(LOCAL.size))
     file.seek(name, 1)
     fields = file.read(extra)
     if LARGE in (packed, plain):
-        large = _fields(fields).get(1, b"")
+        large = _split_fields(fields).get(1, b"")
         plain, packed = struct.unpack("<QQ", large[:16])
     known = [member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size]
     found = [flags, method, checksum, packed, plain]
@@ -100,7 +93,7 @@ def _length(file: IO[bytes], member: zipfile.ZipInfo) -> int:
     return LOCAL.size + int(name) + int(extra) + member.compress_size
 
 
-def _fields(extra: bytes) -> dict[int, bytes]:
+def _split_fields(extra: bytes) -> dict[int, bytes]:
     """The fields of a record's extra part, by their kind."""
     found = {}
     while len(extra) >= 4:
@@ -114,7 +107,7 @@ def _name(member: zipfile.ZipInfo) -> str:
     return member.filename.removesuffix(".npy")
 
 
-def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     name = _name(member)
     if member.compress_type not in METHODS or member.flag_bits & 1:
         raise MalformedRun(f"{path}, {name}: encrypted, or packed as NumPy does not; save the file with np.savez")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
-from cxc_eccv.runs.checks import json_of, sha256_of
+from cxc_eccv.runs.checks import hash_file, parse_json
 from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
@@ -37,20 +37,12 @@ def read_rankings_json(path: Path, direction: str | None = None) -> dict[str, Ra
 
     Query ids are keys, hence strings of digits; ``direction`` is that of a file that holds one alone and is not named
     after it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "run.json"
-        ...     _ = path.write_text('{"t2i": {"30": [5, 6]}}')
-        ...     read_rankings_json(path)["t2i"].items.tolist()
-        [5, 6]
     """
-    content = json_of(path, _text_of(path))
+    content = parse_json(path, _read_text(path))
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
         raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
-    origin = {"path": path, "sha256": sha256_of(path)}
+    origin = {"path": path, "sha256": hash_file(path)}
     if any(key.isdecimal() for key in content):
         only = _direction_of(path, direction)
         return {only: RankedLists.of(content, f"{path}, {only}", **origin)}
@@ -65,7 +57,7 @@ def read_rankings_json(path: Path, direction: str | None = None) -> dict[str, Ra
     return {name: RankedLists.of(lists, f"{path}, {name}", **origin) for name, lists in content.items()}
 
 
-def _text_of(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """The file's text, which must be UTF-8 and not empty."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -81,25 +73,16 @@ def read_rankings_parquet(path: Path, direction: str | None = None) -> dict[str,
 
     The file has integer columns ``query_id``, ``rank``, ``item_id`` and at will ``score``, or ``query_id`` and a list
     column ``item_ids``; and a text column ``direction`` unless its name or ``direction`` says it.
-
-    Example:
-        >>> import tempfile
-        >>> import pyarrow.parquet as pq
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "run.parquet"
-        ...     pq.write_table(pa.table({"query_id": [30], "direction": ["t2i"], "item_ids": [[5, 6]]}), path)
-        ...     read_rankings_parquet(path)["t2i"].items.tolist()
-        [5, 6]
     """
     table = _read_table(path)
-    make = _listed if "item_ids" in table.column_names else _long
-    origin = {"path": path, "sha256": sha256_of(path)}
+    make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
+    origin = {"path": path, "sha256": hash_file(path)}
     if "direction" not in table.column_names:
         only = _direction_of(path, direction)
         return {only: make(table, f"{path}, {only}", origin)}
     if direction is not None:
         raise InvalidOption(f"{path}: has a column of directions; leave out direction")
-    names = _column(path, table, "direction", lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    names = _pick(path, table, "direction", lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind))
     found = pc.unique(names).to_pylist()
     for name in found:
         if name not in DIRECTIONS:
@@ -117,7 +100,7 @@ def _read_table(path: Path) -> pa.Table:
     return table
 
 
-def _column(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str = "text") -> pa.Array:  # noqa: ANN401
+def _pick(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str = "text") -> pa.Array:  # noqa: ANN401
     if name not in table.column_names:
         raise MalformedRun(f"{path}: has the columns {', '.join(table.column_names)}; needs {PARQUET_FORMS}")
     column = table[name].combine_chunks()
@@ -131,8 +114,8 @@ def _column(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str
     return column
 
 
-def _whole(place: str, table: pa.Table, name: str) -> NDArray[Any]:
-    column = _column(place, table, name, pa.types.is_integer, "whole numbers, the COCO ids")
+def _take_ids(place: str, table: pa.Table, name: str) -> NDArray[Any]:
+    column = _pick(place, table, name, pa.types.is_integer, "whole numbers, the COCO ids")
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
         raise MalformedRun(
@@ -141,23 +124,23 @@ def _whole(place: str, table: pa.Table, name: str) -> NDArray[Any]:
     return values.astype(np.int64, copy=False)
 
 
-def _long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
-    queries, items, ranks = (_whole(place, table, name) for name in ("query_id", "item_id", "rank"))
+def _lists_of_long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+    queries, items, ranks = (_take_ids(place, table, name) for name in ("query_id", "item_id", "rank"))
     scores = None
     if "score" in table.column_names:
-        score = _column(place, table, "score", pa.types.is_floating, "floating-point numbers")
+        score = _pick(place, table, "score", pa.types.is_floating, "floating-point numbers")
         scores = score.to_numpy(zero_copy_only=False).astype(np.float64)
     return _lists_of_rows(queries, items, ranks, scores, place=place, **origin)
 
 
-def _listed(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
-    lists = _column(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
+def _lists_of_lists(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+    lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
     items = pa.table({"item_ids": pc.list_flatten(lists)})
     indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
     return RankedLists(
-        _whole(place, table, "query_id"),
+        _take_ids(place, table, "query_id"),
         indptr.astype(np.int64),
-        narrow_ids(_whole(place, items, "item_ids")),
+        narrow_ids(_take_ids(place, items, "item_ids")),
         place=place,
         **origin,
     )
@@ -168,31 +151,23 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def read_trec(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    r"""The one direction of a TREC run, ``query Q0 item rank score tag``, to its rankings.
+    """The one direction of a TREC run, ``query Q0 item rank score tag``, to its rankings.
 
     The rank column gives the order, and the scores must not contradict it. Equal scores are ties. The file's name says
     the direction unless ``direction`` does.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "run_t2i.trec"
-        ...     _ = path.write_text("30 Q0 6 2 0.5 mine\n30 Q0 5 1 0.9 mine\n")
-        ...     read_trec(path)["t2i"].items.tolist()
-        [5, 6]
     """
     name = _direction_of(path, direction)
-    text = _text_of(path)
-    rows = _rows(text)
+    text = _read_text(path)
+    rows = _read_rows(text)
     if rows is None or not np.all(np.isfinite(rows["score"]) & (np.abs(rows["score"]) >= LEAST)):
-        reason = _first_bad(text.splitlines())
+        reason = _find_fault(text.splitlines())
         if rows is None or reason:  # else the scores are true zeros
             raise MalformedRun(f"{path}, {reason or UNREADABLE}")
     columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
-    return {name: _lists_of_rows(*columns, place=f"{path}, {name}", path=path, sha256=sha256_of(path))}
+    return {name: _lists_of_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
 
 
-def _rows(text: str) -> NDArray[Any] | None:
+def _read_rows(text: str) -> NDArray[Any] | None:
     """The lines as records, or None where one is malformed."""
     try:
         with warnings.catch_warnings(action="error"):  # a whole number written as 1.0 is only warned of
@@ -201,16 +176,16 @@ def _rows(text: str) -> NDArray[Any] | None:
         return None
 
 
-def _first_bad(lines: list[str]) -> str | None:
+def _find_fault(lines: list[str]) -> str | None:
     """What is wrong with the first line that is no row of a TREC run; None where nothing is found."""
     for number, line in enumerate(lines, start=1):
         fields = line.split()
-        if fields and (reason := _reason(fields)):
+        if fields and (reason := _fault_of(fields)):
             return f"line {number}: {reason}"
     return None
 
 
-def _reason(fields: list[str]) -> str | None:
+def _fault_of(fields: list[str]) -> str | None:
     if len(fields) != len(TREC_FIELDS):
         return f"has {len(fields)} fields, expected {len(TREC_FIELDS)}: {', '.join(TREC_FIELDS)}"
     for place in (0, 2, 3):
@@ -259,12 +234,7 @@ def _lists_of_rows(
 
 
 def _direction_of(path: Path, direction: str | None) -> str:
-    """The direction asked for, else the one in the file's name.
-
-    Example:
-        >>> _direction_of(Path("runs/clip-t2i.trec"), None), _direction_of(Path("clip.trec"), "i2t")
-        ('t2i', 'i2t')
-    """
+    """The direction asked for, else the one in the file's name."""
     if direction is not None:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.runs.checks import checked_ids, shortened, whole_ids
+from cxc_eccv.runs.checks import check_ids, shortened, whole_ids
 from cxc_eccv.runs.run import SIDES, sides_of
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 from cxc_eccv.types.ids import measure_span
@@ -57,7 +57,7 @@ class RankedLists:
     item_ids: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "query_ids", checked_ids(self.place, "query ids", self.query_ids))
+        object.__setattr__(self, "query_ids", check_ids(self.place, "query ids", self.query_ids))
         lengths = np.diff(self.indptr)
         if not lengths.all():
             raise MalformedRun(
@@ -154,13 +154,7 @@ def _distinct_ids(ids: NDArray[Any]) -> IntArray:
 
 
 def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
-    """The first list that names an id twice, and the two places in it; None where no list does.
-
-    Example:
-        >>> lists = np.array([7, 8, 7, 9, 7])
-        >>> _first_repeat(lists, np.array([0, 2, 5]), _distinct_ids(lists))
-        (1, 0, 2)
-    """
+    """The first list that names an id twice, and the two places in it; None where no list does."""
     low, span, is_dense = measure_span(distinct, ids.size)
     for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
         block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]

@@ -13,7 +13,7 @@ import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import json_of
+from cxc_eccv.runs.checks import parse_json
 
 __all__ = ["read_safetensors", "write_safetensors"]
 
@@ -28,22 +28,14 @@ CHECKSUM = "sha256"
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """All tensors of a ``.safetensors`` file by name, and its metadata; bfloat16 becomes float32, which holds it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_safetensors(Path(folder) / "a.safetensors", {"ids": np.array([3, 4])}, {"made_by": "me"})
-        ...     read_safetensors(Path(folder) / "a.safetensors")
-        ({'ids': array([3, 4])}, {'made_by': 'me'})
-    """
+    """All tensors of a ``.safetensors`` file by name, and its metadata; bfloat16 becomes float32, which holds it."""
     content = path.read_bytes()
     try:
         tensors = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise MalformedRun(f"{path}: not a safetensors file, cut short or damaged ({error}); save it again") from None
     length = int.from_bytes(content[:8], "little")
-    header = json_of(path, content[8 : 8 + length].decode())  # the official reader takes the last of two equal names
+    header = parse_json(path, content[8 : 8 + length].decode())  # the official reader takes the last of two equal names
     metadata: dict[str, str] = header.get("__metadata__") or {}
     checksum = metadata.pop(CHECKSUM, None)
     if checksum not in (None, _checksum(tensors, metadata)):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import checked_ids, plain_array, sha256_of
+from cxc_eccv.runs.checks import check_ids, hash_file, to_array
 from cxc_eccv.types import IntArray
 
 __all__ = ["ScoresRun", "scores_of_arrays"]
@@ -54,9 +54,9 @@ class ScoresRun:
     def __post_init__(self) -> None:
         where = str(self.path or "run")
         for name in ("image_ids", "caption_ids"):
-            values = plain_array(f"{where}, {name}", getattr(self, name))
-            object.__setattr__(self, name, checked_ids(where, name, values))
-        object.__setattr__(self, "scores", plain_array(f"{where}, scores", self.scores))
+            values = to_array(f"{where}, {name}", getattr(self, name))
+            object.__setattr__(self, name, check_ids(where, name, values))
+        object.__setattr__(self, "scores", to_array(f"{where}, scores", self.scores))
         _refuse_other_shapes(where, self)
         _refuse_non_finite(where, self)
 
@@ -88,7 +88,7 @@ def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRu
             f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
             "(N, M) in one file"
         )
-    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, sha256_of(path))
+    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, hash_file(path))
 
 
 def _refuse_other_shapes(where: str, run: ScoresRun) -> None:

@@ -80,9 +80,9 @@ def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
 
 
 GROUPS = """
-from cxc_eccv.encoding.processes import joined
+from cxc_eccv.encoding.processes import join_processes
 for number in range(6):
-    with joined() as processes:
+    with join_processes() as processes:
         assert processes.gather((number, processes.rank)) == [(number, 0), (number, 1)]
 """
 
