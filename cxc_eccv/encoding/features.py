@@ -1,4 +1,4 @@
-"""One vector per item out of what a model's forward pass returns; as many items at once as memory holds."""
+"""One vector per item out of what a model's forward pass returns."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
         raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
     if hasattr(model, "get_text_features"):
         method: Callable[..., Any] = getattr(model, "get_text_features")  # noqa: B009 - no attribute of the base class
-        return lambda inputs: _vectors(method(**_accepted(method, inputs)), model)
+        return lambda inputs: _take_vectors(method(**_without_segments(method, inputs)), model)
     _refuse_without_tower(model, "text", "input_ids")
     if model.config.is_encoder_decoder:
         raise ModelError(f"{type(model).__name__} is an encoder with a decoder; give its encoder alone")
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        out = model(**_accepted(model.forward, inputs))
+        out = model(**_without_segments(model.forward, inputs))
         if getattr(out, "text_embeds", None) is not None:
-            return _vectors(out.text_embeds, model)
+            return _take_vectors(out.text_embeds, model)
         if model.config.model_type.startswith("siglip"):
-            return _vectors(out, model)
-        return _pooled(out.last_hidden_state, inputs.get("attention_mask"), pooling)
+            return _take_vectors(out, model)
+        return _pool(out.last_hidden_state, inputs.get("attention_mask"), pooling)
 
     return forward
 
@@ -59,7 +59,7 @@ def image_features(model: PreTrainedModel) -> Forward:
     """
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
-        return lambda inputs: _vectors(method(**inputs), model)
+        return lambda inputs: _take_vectors(method(**inputs), model)
     _refuse_without_tower(model, "image", "pixel_values")
     if getattr(model.config, "mask_ratio", 0):
         raise ModelError(
@@ -73,17 +73,17 @@ def image_features(model: PreTrainedModel) -> Forward:
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         out = model(**inputs)
         if getattr(out, "image_embeds", None) is not None:
-            return _vectors(out.image_embeds, model)
+            return _take_vectors(out.image_embeds, model)
         pooled = getattr(out, "pooler_output", None)
         if pooled is None or learned:
             states = out.last_hidden_state
-            return _vectors(states[:, 0] if has_class_token else states.mean(1), model)
-        return _vectors(pooled.flatten(2).mean(2) if pooled.ndim > 2 else pooled, model)
+            return _take_vectors(states[:, 0] if has_class_token else states.mean(1), model)
+        return _take_vectors(pooled.flatten(2).mean(2) if pooled.ndim > 2 else pooled, model)
 
     return forward
 
 
-def _vectors(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
+def _take_vectors(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
     vectors = output if isinstance(output, torch.Tensor) else output.pooler_output
     if vectors is None or vectors.ndim != 2:
         shape = None if vectors is None else tuple(vectors.shape)
@@ -91,7 +91,7 @@ def _vectors(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN4
     return vectors
 
 
-def _pooled(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torch.Tensor:
+def _pool(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torch.Tensor:
     if pooling == "cls":
         return states[:, 0]
     weights = torch.ones_like(states[..., 0]) if mask is None else mask.to(states.dtype)
@@ -100,7 +100,7 @@ def _pooled(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> to
     return weighted.sum(1) / weights.float().sum(1, keepdim=True)
 
 
-def _accepted(method: Callable[..., Any], inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _without_segments(method: Callable[..., Any], inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Without the segment numbers, all of them 0, where the method does not take them."""
     if "token_type_ids" in inspect.signature(method).parameters:
         return dict(inputs)

@@ -1,31 +1,44 @@
-"""load_run: any file of a model's results becomes a run."""
+"""load_run: any file of a model's results becomes a run; rankings come as JSON, Parquet or TREC runs."""
 
 from __future__ import annotations
 
+import io
+import math
+import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.checks import refuse_unreadable
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.runs.checks import hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
 from cxc_eccv.runs.npz import read_npz
-from cxc_eccv.runs.ranking_files import read_rankings_json, read_rankings_parquet, read_trec
-from cxc_eccv.runs.rankings import RankedLists, RankingsRun
+from cxc_eccv.runs.parquet import read_parquet
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
 __all__ = ["load_run"]
 
-RANKINGS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {
-    ".json": read_rankings_json,
-    ".parquet": read_rankings_parquet,
-    ".trec": read_trec,
-    ".run": read_trec,
-    ".txt": read_trec,
-}
 FORMATS = (
     ".npz or .safetensors (embeddings), .npz (scores), .json, .parquet or .trec (rankings); pickled objects are never "
     "loaded"
 )
+
+NAMED = re.compile(rf"(?<![a-z0-9])({'|'.join(DIRECTIONS)})(?![a-z0-9])")
+
+PARQUET_FORMS = "query_id, direction, rank, item_id or query_id, direction, item_ids"
+
+TREC_RECORD = [("query", "i8"), ("q0", "U1"), ("item", "i8"), ("rank", "i8"), ("score", "f8"), ("tag", "U1")]
+TREC_FIELDS = ("query id", "Q0", "item id", "rank", "score", "tag")
+LEAST = np.finfo(np.float64).tiny
+UNREADABLE = "a line cannot be read: query id, item id and rank must be whole numbers, the score a number"
 
 
 def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun | ScoresRun | RankingsRun:
@@ -64,15 +77,15 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
             raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
         refuse_unreadable(path)
     if all(path.suffix.lower() in RANKINGS for path in files):
-        return _rankings(files, direction)
+        return _load_rankings(files, direction)
     if len(files) > 1:
         raise InvalidOption(f"{len(files)} files: only rankings may be spread over several, a direction to each")
     if direction is not None:
         raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")
-    return _vectors_or_scores(files[0])
+    return _load_arrays(files[0])
 
 
-def _rankings(files: list[Path], direction: str | None) -> RankingsRun:
+def _load_rankings(files: list[Path], direction: str | None) -> RankingsRun:
     lists: dict[str, RankedLists] = {}
     for path in files:
         for name, found in RANKINGS[path.suffix.lower()](path, direction).items():
@@ -83,7 +96,7 @@ def _rankings(files: list[Path], direction: str | None) -> RankingsRun:
     return RankingsRun(lists)
 
 
-def _vectors_or_scores(path: Path) -> EmbeddingsRun | ScoresRun:
+def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
     if path.suffix.lower() == ".safetensors":
         return load_embeddings(path)
     arrays = read_npz(path)
@@ -98,3 +111,229 @@ def _vectors_or_scores(path: Path) -> EmbeddingsRun | ScoresRun:
     if vectors:
         raise MalformedRun(f"{path}: holds both scores and {' and '.join(vectors)}; save them in two files")
     return scores_of_arrays(path, arrays)
+
+
+def _read_json(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+    """Direction to its rankings: ``{"i2t": {query id: [item ids]}, "t2i": {...}}``, or one direction to a file.
+
+    Query ids are keys, hence strings of digits; ``direction`` is that of a file that holds one alone and is not named
+    after it.
+    """
+    content = parse_json(path, _read_text(path))
+    if not isinstance(content, dict) or not content:
+        kind = "nothing" if content == {} else f"a {type(content).__name__}"
+        raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
+    origin = {"path": path, "sha256": hash_file(path)}
+    if any(key.isdecimal() for key in content):
+        only = _direction_of(path, direction)
+        return {only: RankedLists.of(content, f"{path}, {only}", **origin)}
+    unknown = [key for key in content if key not in DIRECTIONS]
+    if unknown:
+        raise MalformedRun(
+            f"{path}: key {unknown[0]!r} is neither a direction ({', '.join(DIRECTIONS)}) nor a query id; use the "
+            "COCO ids of images and captions"
+        )
+    if direction is not None:
+        raise InvalidOption(f"{path}: names its directions itself ({', '.join(content)}); leave out direction")
+    return {name: RankedLists.of(lists, f"{path}, {name}", **origin) for name, lists in content.items()}
+
+
+def _read_text(path: Path) -> str:
+    """The file's text, which must be UTF-8 and not empty."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedRun(f"{path}: byte {error.start} is not UTF-8; save the rankings as plain text") from None
+    if not text.strip():
+        raise MalformedRun(f"{path}: is empty; it may not have been written to its end, save it again")
+    return text
+
+
+def _read_parquet(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+    """Direction to its rankings: a row per query and item, or a row per query with a list of items.
+
+    The file has integer columns ``query_id``, ``rank``, ``item_id`` and at will ``score``, or ``query_id`` and a list
+    column ``item_ids``; and a text column ``direction`` unless its name or ``direction`` says it.
+    """
+    table = _read_table(path)
+    make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
+    origin = {"path": path, "sha256": hash_file(path)}
+    if "direction" not in table.column_names:
+        only = _direction_of(path, direction)
+        return {only: make(table, f"{path}, {only}", origin)}
+    if direction is not None:
+        raise InvalidOption(f"{path}: has a column of directions; leave out direction")
+    names = _pick(path, table, "direction", lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    found = pc.unique(names).to_pylist()
+    for name in found:
+        if name not in DIRECTIONS:
+            raise UnknownName(f"direction in {path}, column direction:", name, DIRECTIONS)
+    return {name: make(table.filter(pc.equal(names, name)), f"{path}, {name}", origin) for name in found}
+
+
+def _read_table(path: Path) -> pa.Table:
+    try:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedRun(f"{path}: not readable Parquet ({error}); it may be cut short, save it again") from None
+    if not table.num_rows:
+        raise MalformedRun(f"{path}: has no rows; it needs the columns {PARQUET_FORMS}")
+    return table
+
+
+def _pick(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str = "text") -> pa.Array:  # noqa: ANN401
+    if name not in table.column_names:
+        raise MalformedRun(f"{path}: has the columns {', '.join(table.column_names)}; needs {PARQUET_FORMS}")
+    column = table[name].combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not fits(column.type):
+        raise MalformedRun(f"{path}, column {name}: has type {column.type}, expected {wanted}")
+    if column.null_count:
+        row = column.is_null().index(True).as_py()
+        raise MalformedRun(f"{path}, column {name}: has no value in row {row} and {column.null_count} in all")
+    return column
+
+
+def _take_ids(place: str, table: pa.Table, name: str) -> NDArray[Any]:
+    column = _pick(place, table, name, pa.types.is_integer, "whole numbers, the COCO ids")
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
+        raise MalformedRun(
+            f"{place}, column {name}: id {values.max()} does not fit 64 bits with a sign; use the COCO ids"
+        )
+    return values.astype(np.int64, copy=False)
+
+
+def _lists_of_long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+    queries, items, ranks = (_take_ids(place, table, name) for name in ("query_id", "item_id", "rank"))
+    scores = None
+    if "score" in table.column_names:
+        score = _pick(place, table, "score", pa.types.is_floating, "floating-point numbers")
+        scores = score.to_numpy(zero_copy_only=False).astype(np.float64)
+    return _lists_of_rows(queries, items, ranks, scores, place=place, **origin)
+
+
+def _lists_of_lists(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+    lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
+    items = pa.table({"item_ids": pc.list_flatten(lists)})
+    indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
+    return RankedLists(
+        _take_ids(place, table, "query_id"),
+        indptr.astype(np.int64),
+        narrow_ids(_take_ids(place, items, "item_ids")),
+        place=place,
+        **origin,
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _read_trec(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+    """The one direction of a TREC run, ``query Q0 item rank score tag``, to its rankings.
+
+    The rank column gives the order, and the scores must not contradict it. Equal scores are ties. The file's name says
+    the direction unless ``direction`` does.
+    """
+    name = _direction_of(path, direction)
+    text = _read_text(path)
+    rows = _read_rows(text)
+    if rows is None or not np.all(np.isfinite(rows["score"]) & (np.abs(rows["score"]) >= LEAST)):
+        reason = _find_fault(text.splitlines())
+        if rows is None or reason:  # else the scores are true zeros
+            raise MalformedRun(f"{path}, {reason or UNREADABLE}")
+    columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
+    return {name: _lists_of_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
+
+
+def _read_rows(text: str) -> NDArray[Any] | None:
+    """The lines as records, or None where one is malformed."""
+    try:
+        with warnings.catch_warnings(action="error"):  # a whole number written as 1.0 is only warned of
+            return np.loadtxt(io.StringIO(text), dtype=TREC_RECORD, comments=None, ndmin=1)
+    except (ValueError, OverflowError, DeprecationWarning):
+        return None
+
+
+def _find_fault(lines: list[str]) -> str | None:
+    """What is wrong with the first line that is no row of a TREC run; None where nothing is found."""
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if fields and (reason := _fault_of(fields)):
+            return f"line {number}: {reason}"
+    return None
+
+
+def _fault_of(fields: list[str]) -> str | None:
+    if len(fields) != len(TREC_FIELDS):
+        return f"has {len(fields)} fields, expected {len(TREC_FIELDS)}: {', '.join(TREC_FIELDS)}"
+    for place in (0, 2, 3):
+        try:
+            np.int64(int(fields[place]))
+        except (ValueError, OverflowError):
+            return f"{TREC_FIELDS[place]} {fields[place]!r:.40} is no whole number of 64 bits; ids are the COCO ids"
+    try:
+        score = float(fields[4])
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        return f"score {fields[4]:.40} is not finite or no number; check the model's output on this item"
+    if abs(score) < LEAST and re.search("[1-9]", fields[4].lower().partition("e")[0]):
+        return f"score {fields[4]:.40} is too small for 64 bits, where others would equal it; scale the scores"
+    return None
+
+
+def _lists_of_rows(
+    queries: IntArray,
+    items: IntArray,
+    ranks: IntArray,
+    scores: FloatArray | None,
+    *,
+    place: str,
+    **origin: Any,  # noqa: ANN401 - path and sha256
+) -> RankedLists:
+    """The lists, queries ascending, of (P,) rows in any order; ranks count from 1, or 0, without gaps per query."""
+    later = queries[1:] > queries[:-1]
+    if not np.all(later | ((queries[1:] == queries[:-1]) & (ranks[1:] > ranks[:-1]))):
+        order = np.lexsort((ranks, queries))
+        queries, items, ranks = queries[order], items[order], ranks[order]
+        scores = None if scores is None else scores[order]
+    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
+    indptr = np.append(starts, queries.size)
+    first = np.repeat(ranks[indptr[:-1]], np.diff(indptr))
+    expected = np.arange(ranks.size) - np.repeat(indptr[:-1], np.diff(indptr)) + first
+    bad = np.flatnonzero((ranks != expected) | ~np.isin(first, (0, 1)))
+    if bad.size:
+        own = ranks[queries == queries[bad[0]]][:5].tolist()
+        raise MalformedRun(
+            f"{place}: the ranks of query {queries[bad[0]]} begin {own}; need 1, 2, 3 and so on, each once. "
+            "A rank that is missing or given twice leaves the order open; number the items of each query anew."
+        )
+    return RankedLists(queries[starts], indptr, narrow_ids(items), scores, place=place, **origin)
+
+
+def _direction_of(path: Path, direction: str | None) -> str:
+    """The direction asked for, else the one in the file's name."""
+    if direction is not None:
+        if direction not in DIRECTIONS:
+            raise UnknownName("direction", direction, DIRECTIONS)
+        return direction
+    found = set(NAMED.findall(path.stem.lower()))
+    if len(found) != 1:
+        raise MalformedRun(
+            f"{path}: does not say which direction its rankings have. Name the file after it, as in "
+            f"{path.stem}_i2t{path.suffix}, or give the direction: --direction i2t, load_run(..., direction='i2t')"
+        )
+    return str(found.pop())
+
+
+RANKINGS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {
+    ".json": _read_json,
+    ".parquet": _read_parquet,
+    ".trec": _read_trec,
+    ".run": _read_trec,
+    ".txt": _read_trec,
+}
+"""What reads the rankings of each ending: path and direction to direction and lists."""
