@@ -26,8 +26,7 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["rerank", "score_pairs"]

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from cxc_eccv.encoding.features import image_features
 from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import check_whole
 
 __all__ = [
     "ImageEncoder",

@@ -15,7 +15,7 @@ from cxc_eccv.encoding.features import text_features
 from cxc_eccv.encoding.models import LoadedModel, load_model
 from cxc_eccv.encoding.text_input import TextInput
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import check_whole
 
 __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
 
