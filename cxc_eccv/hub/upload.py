@@ -1,4 +1,4 @@
-"""Push: a built dataset folder, or the folder of a metric's Space, compared with a repository on the Hub and sent."""
+"""Upload: a built dataset folder, or the folder of a metric's Space, compared with a repository on the Hub and sent."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from huggingface_hub.hf_api import RepoFile
 import cxc_eccv
 from cxc_eccv.builders.writing import MANIFEST_NAME
 from cxc_eccv.errors import HubError, InvalidOption
+from cxc_eccv.hub.card import CARD, is_marked, merge_card
 from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
+from cxc_eccv.hub.content import LocalFile, UploadContent, hash_file, read_content
 from cxc_eccv.hub.leaderboard import FRAMEWORK
-from cxc_eccv.hub.upload.card_merge import is_marked, merge_card
-from cxc_eccv.hub.upload.content import CARD, LocalFile, UploadContent, hash_text, read_dataset, read_space
 
 __all__ = ["Change", "Push", "plan_push"]
 
@@ -27,19 +27,12 @@ KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one path.
-
-    Attributes:
-        path: place in the repository.
-        kind: ``new``, ``changed``, ``removed`` or ``unchanged``.
-        size: bytes.
-        file: what is uploaded; None where the path is removed.
-    """
+    """What becomes of one path in the repository; of a removed one, ``size`` in bytes is that of what was there."""
 
     path: str
     kind: Kind
     size: int
-    file: LocalFile | None
+    file: LocalFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +67,20 @@ class Push:
 
     def __str__(self) -> str:
         lines = [f"{self.repository}" + ("" if self.parent else " (new repository)")]
-        lines += [f"  {change.kind:<9}  {change.path}  ({_bytes(change.size)})" for change in self.changes]
+        lines += [f"  {change.kind:<9}  {change.path}  ({_show_size(change.size)})" for change in self.changes]
         lines += [f"  left out   {path}" for path in self.content.left_out]
         if self.card_diff:
             lines += ["", self.card_diff.rstrip("\n"), ""]
         counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
         size = sum(change.size for change in self.pending if change.file)
-        return "\n".join([*lines, f"{', '.join(counts)}; {_bytes(size)} to upload"])
+        return "\n".join([*lines, f"{', '.join(counts)}; {_show_size(size)} to upload"])
 
     def carry_out(self) -> Push:
         """Upload, in one commit: the repository holds either what it held, or everything new.
 
         Interrupted or failed, call it again: what the Hub has is not sent twice. A commit whose answer is lost may have
         arrived, and somebody else may have committed meanwhile: then the push is planned anew from what the Hub holds.
-
-        Returns:
-            The push that was carried out; without pending changes where the commit had arrived.
-
-        Raises:
-            HubAccessDenied: no token, or one that may not write there.
-            HubConflict: somebody else keeps changing the repository, or edited the generated part of the card.
-            HubUnavailable: the Hub does not answer, although asked five times; the repository is as it was.
-            HubError: it refuses what was sent.
-            InvalidOption: a file changed while it was being uploaded.
+        Gives the push that was carried out, which has no pending changes where the commit had arrived.
         """
         self.repository.access.require_token()
         if self.parent is None:
@@ -137,9 +121,6 @@ def plan_push(
 ) -> Push:
     """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
 
-    The card is merged: its generated part, between two comments, is replaced, whatever was written by hand outside of
-    it is kept, and so are the keys of its front matter that do not describe the files.
-
     Args:
         folder: what ``build_folder`` wrote, or the folder of a Space such as ``metrics/map_at_r``.
         repo_id: ``owner/name``.
@@ -153,16 +134,11 @@ def plan_push(
         HubConflict: somebody edited the generated part of the card.
         HubError: the Hub, or the way to it, failed.
     """
-    place = access or Access()
-    if repo_type == "dataset":
-        content = read_dataset(Path(folder), place.token, framework)
-        repository = Repository(repo_id, "dataset", place)
-    elif repo_type == "space":
-        content = read_space(Path(folder), place.token)
-        repository = Repository(repo_id, "space", place)
-    else:
+    if repo_type not in ("dataset", "space"):
         raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
-    return _compare(repository, content, private)
+    access = access or Access()
+    content = read_content(Path(folder), repo_type, access.token, framework)
+    return _compare(Repository(repo_id, repo_type, access), content, private)
 
 
 def _compare(repository: Repository, content: UploadContent, private: bool | None) -> Push:
@@ -170,23 +146,14 @@ def _compare(repository: Repository, content: UploadContent, private: bool | Non
     parent = repository.head()
     remote = repository.files(parent) if parent else {}
     before = repository.text(CARD, parent) if parent and CARD in remote else None
-    card = _merge_into(repository, content.card, before, content.owned)
-    files = (*content.files, hash_text(CARD, card))
-    changes = [_classify(file, remote.get(file.path)) for file in files]
+    # The Hub writes a card of its own into a new Space: nobody's hand-writing.
+    is_the_hubs = before is not None and not is_marked(before) and repository.is_untouched()
+    card = merge_card(content.card, None if is_the_hubs else before, content.owned, f"{CARD} of {repository}")
+    changes = [_classify(file, remote.get(file.path)) for file in (*content.files, hash_file(CARD, card.encode()))]
     built = _list_formerly_built(repository, parent, remote) if parent and content.configs else frozenset()
-    changes += [
-        Change(path, "removed", file.size, None) for path, file in remote.items() if content.makes_stale(path, built)
-    ]
+    changes += [Change(path, "removed", file.size) for path, file in remote.items() if content.makes_stale(path, built)]
     diff = text_diff(before or "", card, CARD) if parent else ""
-    ordered = tuple(sorted(changes, key=lambda change: change.path))
-    return Push(repository, content, private, parent, ordered, diff)
-
-
-def _merge_into(repository: Repository, generated: str, theirs: str | None, owned: tuple[str, ...]) -> str:
-    if theirs is not None and not is_marked(theirs) and repository.is_untouched():
-        # The Hub writes a card of its own into a new Space: nobody's hand-writing.
-        theirs = None
-    return merge_card(generated, theirs, owned, f"{CARD} of {repository}")
+    return Push(repository, content, private, parent, tuple(sorted(changes, key=lambda change: change.path)), diff)
 
 
 def _classify(file: LocalFile, there: RepoFile | None) -> Change:
@@ -206,5 +173,5 @@ def _list_formerly_built(repository: Repository, parent: str, remote: Mapping[st
         return frozenset()
 
 
-def _bytes(size: int) -> str:
+def _show_size(size: int) -> str:
     return f"{size:,} B" if size < 10_000 else f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
