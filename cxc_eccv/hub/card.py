@@ -42,15 +42,8 @@ ANY_MARK = "<!-- cxc_eccv: generated part"
 def merge_card(generated: str, remote: str | None, owned: tuple[str, ...], where: str = CARD) -> str:
     r"""Put the generated card into the Hub's one; below what is there where that has no generated part yet.
 
-    Args:
-        generated: the new card, front matter and all, without marks.
-        remote: the Hub's card; None where there is none.
-        owned: keys of the front matter that describe the files.
-        where: which card, for messages.
-
-    Raises:
-        HubConflict: somebody edited the generated part, or damaged its marks.
-        HubError: the Hub's front matter is not a YAML mapping.
+    Keys of the front matter that are ``owned`` describe the files. An error that says ``where`` is raised if somebody
+    edited the generated part or damaged its marks, or if the Hub's front matter is not a YAML mapping.
 
     Example:
         >>> first = merge_card("---\na: 1\n---\n# Data", None, ("a",))

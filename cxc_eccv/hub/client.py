@@ -14,28 +14,15 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from huggingface_hub import (
-    CommitInfo,
-    CommitOperationAdd,
-    CommitOperationDelete,
-    Discussion,
-    HfApi,
-    constants,
-    get_session,
-    get_token,
-)
-from huggingface_hub.errors import (
-    HfHubHTTPError,
-    HFValidationError,
-    OfflineModeIsEnabled,
-    RepositoryNotFoundError,
-)
+import huggingface_hub
+from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, Discussion, HfApi
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
@@ -44,6 +31,7 @@ from cxc_eccv.writing import explained
 __all__ = ["Access", "Repository", "hide_secrets", "redact", "repeat", "text_diff"]
 
 Answer = TypeVar("Answer")
+Entry = TypeVar("Entry")
 Subject = TypeVar("Subject")
 
 LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token that may write to it."
@@ -66,8 +54,8 @@ class Access:
     def __post_init__(self) -> None:
         if not self.timeout > 0:
             raise InvalidOption(f"timeout is {self.timeout}, expected a number of seconds above 0")
-        object.__setattr__(self, "token", self.token or get_token())
-        object.__setattr__(self, "endpoint", (self.endpoint or constants.ENDPOINT).rstrip("/"))
+        object.__setattr__(self, "token", self.token or huggingface_hub.get_token())
+        object.__setattr__(self, "endpoint", (self.endpoint or huggingface_hub.constants.ENDPOINT).rstrip("/"))
 
     @property
     def told(self) -> str:
@@ -106,9 +94,9 @@ class Repository:
     def head(self) -> str | None:
         """The commit at the tip of ``main``, or None where there is no such repository, or none one may see."""
 
-        def look_up(api: HfApi) -> str | None:
+        def look_up(api: HfApi, repo_id: str, repo_type: str) -> str | None:
             try:
-                return str(api.repo_info(self.repo_id, repo_type=self.repo_type).sha)
+                return str(api.repo_info(repo_id, repo_type=repo_type).sha)
             except RepositoryNotFoundError:
                 return None
 
@@ -116,45 +104,26 @@ class Repository:
 
     def files(self, revision: str) -> dict[str, RepoFile]:
         """Path to file of everything the repository holds at a revision."""
-
-        def walk(api: HfApi) -> dict[str, RepoFile]:
-            tree = api.list_repo_tree(self.repo_id, recursive=True, revision=revision, repo_type=self.repo_type)
-            return {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-
-        return self._ask("list the files of", walk)
+        entries = self._ask("list the files of", _all_of(HfApi.list_repo_tree), recursive=True, revision=revision)
+        return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
     def text(self, path: str, revision: str) -> str:
         """Content of a text file at a revision."""
 
-        def read(api: HfApi) -> str:
+        def read(api: HfApi, repo_id: str, **options: Any) -> str:  # noqa: ANN401 - as of the client
             with tempfile.TemporaryDirectory() as folder, explained(Path(folder)):
-                file = api.hf_hub_download(
-                    self.repo_id,
-                    path,
-                    revision=revision,
-                    repo_type=self.repo_type,
-                    local_dir=folder,
-                    etag_timeout=self.access.timeout,
-                )
+                file = api.hf_hub_download(repo_id, path, local_dir=folder, **options)
                 return Path(file).read_text(encoding="utf-8")
 
-        return self._ask(f"read {path} of", read)
+        return self._ask(f"read {path} of", read, revision=revision, etag_timeout=self.access.timeout)
 
     def is_untouched(self) -> bool:
         """Whether nothing was committed since the Hub made the repository."""
-        commits = self._ask(
-            "read the history of", lambda api: api.list_repo_commits(self.repo_id, repo_type=self.repo_type)
-        )
-        return len(commits) <= 1
+        return len(self._ask("read the history of", HfApi.list_repo_commits)) <= 1
 
     def create(self, *, private: bool | None = None, space_sdk: str | None = None) -> None:
         """Make the repository; that it is there already is no error."""
-        self._ask(
-            "create",
-            lambda api: api.create_repo(
-                self.repo_id, repo_type=self.repo_type, private=private, space_sdk=space_sdk, exist_ok=True
-            ),
-        )
+        self._ask("create", HfApi.create_repo, private=private, space_sdk=space_sdk, exist_ok=True)
 
     def commit(
         self,
@@ -177,23 +146,17 @@ class Repository:
         additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
         proposes = pull_request is not None
         self._ask_once(
-            "send files to",
-            lambda api: api.preupload_lfs_files(
-                self.repo_id, additions, repo_type=self.repo_type, free_memory=False, create_pr=proposes
-            ),
+            "send files to", HfApi.preupload_lfs_files, additions=additions, free_memory=False, create_pr=proposes
         )
         check()
         done = self._ask_once(
             "commit to",
-            lambda api: api.create_commit(
-                self.repo_id,
-                operations,
-                commit_message=message,
-                commit_description=pull_request,
-                repo_type=self.repo_type,
-                create_pr=proposes,
-                parent_commit=parent,
-            ),
+            HfApi.create_commit,
+            operations=operations,
+            commit_message=message,
+            commit_description=pull_request,
+            create_pr=proposes,
+            parent_commit=parent,
         )
         held = self.files(done.oid)
         lost = [addition.path_in_repo for addition in additions if addition.path_in_repo not in held]
@@ -205,33 +168,32 @@ class Repository:
 
     def open_pull_requests(self) -> list[Discussion]:
         """Pull requests that are neither merged nor closed, newest first."""
-        found = self._ask(
-            "list the pull requests of",
-            lambda api: list(
-                api.get_repo_discussions(
-                    self.repo_id, repo_type=self.repo_type, discussion_type="pull_request", discussion_status="open"
-                )
-            ),
-        )
+        wanted = {"discussion_type": "pull_request", "discussion_status": "open"}
+        found = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
         return sorted(found, key=lambda discussion: discussion.num, reverse=True)
 
-    def _ask(self, doing: str, call: Callable[[HfApi], Answer]) -> Answer:
+    def _ask(self, doing: str, call: Callable[..., Answer], **options: object) -> Answer:
         """For requests that change nothing, or the same however often they are made."""
-        return repeat(lambda call: self._ask_once(doing, call), call)
+        return repeat(lambda call: self._ask_once(doing, call, **options), call)
 
-    def _ask_once(self, doing: str, call: Callable[[HfApi], Answer]) -> Answer:
-        """Whatever ``call`` raises becomes an error of this package, without secrets."""
+    def _ask_once(self, doing: str, call: Callable[..., Answer], **options: object) -> Answer:
+        """Call a method of the client; whatever it raises becomes an error of this package, without secrets."""
         token = self.access.token
         api = HfApi(endpoint=self.access.endpoint, token=token or False, library_name="cxc_eccv")
         try:
             with hide_secrets(token), _limit_silence(self.access.timeout):
-                return call(api)
+                return call(api, self.repo_id, repo_type=self.repo_type, **options)
         except CxcEccvError:
             raise
         except Exception as error:
             told = _translate(f"{doing} {self}", error, token)
         # Raised out here so that it does not carry the client's error, which holds the request and its headers.
         raise told
+
+
+def _all_of(method: Callable[..., Iterable[Entry]]) -> Callable[..., list[Entry]]:
+    """Pages are asked for while one reads, which must happen where errors are translated."""
+    return lambda *place, **options: list(method(*place, **options))
 
 
 def text_diff(before: str, after: str, path: str) -> str:
@@ -282,7 +244,7 @@ def _limit_silence(timeout: float) -> Iterator[None]:
         named = {name: waits.get(name) or timeout for name in ("connect", "read", "write", "pool")}
         request.extensions["timeout"] = named
 
-    session = get_session()
+    session = huggingface_hub.get_session()
     before = session.event_hooks
     session.event_hooks = {**before, "request": [*before["request"], bound]}
     try:
@@ -315,7 +277,6 @@ def _find_cause(error: BaseException | None, *kinds: type) -> BaseException | No
     return error
 
 
-CONFLICT = (409, 412)
 PASSING = (408, 425, 429, 500, 502, 503, 504)
 """Statuses that may be gone when the request is repeated."""
 
@@ -328,7 +289,7 @@ def _translate_status(doing: str, error: HfHubHTTPError, token: str | None) -> H
         return HubAccessDenied(f"{what}. The Hub does not accept the token. {LOG_IN}")
     if status == 403:
         return HubAccessDenied(f"{what}. The token may not do this. {LOG_IN}")
-    if status in CONFLICT:
+    if status in (409, 412):
         return HubConflict(f"{what}. Somebody else may be changing the repository; run the command again.")
     if status in PASSING:
         after = error.response.headers.get("retry-after", "").strip()

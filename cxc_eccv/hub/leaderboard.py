@@ -36,12 +36,7 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardTask:
-    """One column of the leaderboard.
-
-    Attributes:
-        key: ``task/direction/metric``, as in report.json.
-        config: dataset config that holds its labels.
-    """
+    """One column of the leaderboard: a key of report.json, and the dataset config that holds its labels."""
 
     key: str
     config: str
@@ -119,19 +114,9 @@ def read_task_ids(text: str, where: str) -> frozenset[str]:
 def check_benchmark(
     repository: Repository, task_ids: Collection[str], files: Mapping[str, str]
 ) -> tuple[str, Mapping[str, str]]:
-    """Raise unless a dataset is the benchmark, and built from the raw files that a report was computed from.
+    """Raise unless a dataset is the benchmark, has the tasks, and was built from the raw files of a report.
 
-    Args:
-        repository: of the dataset.
-        task_ids: what it must have a task for.
-        files: catalog name to sha256 of the report's raw files.
-
-    Returns:
-        Its commit that was looked at, and catalog name to sha256 of its raw files.
-
-    Raises:
-        HubError: no such repository, or no dataset that ``cxc-eccv push`` uploaded.
-        ReportRefused: it does not hold the official data of this version, lacks a task, or was built from other files.
+    Gives its commit that was looked at, and the sha256 of its raw files, by catalog name as the report's.
     """
     revision = repository.head()
     if revision is None:

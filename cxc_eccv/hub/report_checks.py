@@ -61,13 +61,12 @@ def _is_count(value: object) -> bool:
 
 
 TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "task": (lambda value: isinstance(value, str), "text"),
-    "direction": (lambda value: isinstance(value, str), "text"),
-    "metric": (lambda value: isinstance(value, str), "text"),
+    **dict.fromkeys(("task", "direction", "metric"), (lambda value: isinstance(value, str), "text")),
     "value": (_is_number, "a finite decimal number"),
     "n_queries": (lambda value: _is_count(value) and value > 0, "a whole number of at least 1"),
-    "low": (lambda value: value is None or _is_number(value), "a finite decimal number, or null"),
-    "high": (lambda value: value is None or _is_number(value), "a finite decimal number, or null"),
+    **dict.fromkeys(
+        ("low", "high"), (lambda value: value is None or _is_number(value), "a finite decimal number, or null")
+    ),
     "ties": (_is_count, "a whole number of at least 0"),
     "coverage": (lambda value: value is None or (_is_number(value) and 0 <= value <= 1), "a fraction, or null"),
     "parameters": (lambda value: isinstance(value, dict), "a mapping"),

@@ -37,14 +37,8 @@ Text = tuple[str | None, str]
 class Submission:
     """A submission that was looked at and not made yet; print it to see what it would change.
 
-    Attributes:
-        repository: of the model.
-        parent: its commit that was looked at.
-        files: path to what is there and what shall be there.
-        title: of the pull request.
-        description: of the pull request.
-        left_out: keys of the report that the leaderboard has no task for.
-        unpublished: raw files of the report whose authors publish no hash.
+    Left out are keys of the report that the leaderboard has no task for; unpublished are raw files without a hash of
+    their authors'.
     """
 
     repository: Repository
@@ -95,8 +89,8 @@ class Submission:
         there = self.repository.files(revision)
         for path, text in self.pending.items():
             found = self.repository.text(path, revision) if path in there else ""
-            is_same = _is_same_results if path == RESULTS else str.__eq__
-            if not found or not is_same(found, text):
+            stated = _read_undated if path == RESULTS else str
+            if not found or stated(found) != stated(text):
                 return False
         return True
 
@@ -268,10 +262,9 @@ def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where:
     return str(yaml.safe_dump(list(rows.values()), sort_keys=False, allow_unicode=True, width=1000))
 
 
-def _is_same_results(one: str, other: str) -> bool:
-    """Whether two files state the same results, whenever they were computed."""
-    first, second = (list(map(_without_date, _read_rows(text, RESULTS))) for text in (one, other))
-    return first == second
+def _read_undated(text: str) -> list[dict[str, Any]]:
+    """The results that a file states, whenever they were computed."""
+    return [_without_date(row) for row in _read_rows(text, RESULTS)]
 
 
 def _read_rows(text: str, where: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hub.client import Access, Repository, hide_secrets, redact
-from cxc_eccv.hub.content import read_folder
+from cxc_eccv.hub.upload import read_folder
 
 REPO = "org/data"
 

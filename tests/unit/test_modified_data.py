@@ -14,7 +14,7 @@ from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.comparison.paired.protocol import notes_on
 from cxc_eccv.comparison.paired.scored_report import ScoredReport
 from cxc_eccv.hub.card import merge_matter
-from cxc_eccv.hub.content import DATASET_KEYS
+from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.content import sha256_of
