@@ -3,13 +3,14 @@
 from rich.console import Console
 
 from cxc_eccv.report.console import print_report, render
+from cxc_eccv.report.page import Page
 from cxc_eccv.types import Report, Result
 
 
 def shown(*results, skipped=None, width=110):
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(render(Report(tuple(results), skipped or {}, {"confidence": 0.95})))
+        console.print(render(Page(Report(tuple(results), skipped or {}, {"confidence": 0.95}))))
     return captured.get()
 
 
