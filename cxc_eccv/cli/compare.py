@@ -55,9 +55,8 @@ def compare(
     from cxc_eccv.cli.output import check_output, say_written
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
-    from cxc_eccv.comparison.comparison_json import comparison_to_json
-    from cxc_eccv.comparison.console import render_comparison, render_placements
     from cxc_eccv.comparison.published import require_matplotlib
+    from cxc_eccv.comparison.views import comparison_to_json, render_comparison, render_placements
     from cxc_eccv.errors import InvalidOption
 
     if len(reports) == 1 and not published:

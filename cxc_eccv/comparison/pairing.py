@@ -1,22 +1,99 @@
-"""Which metrics two reports can be compared by, with their values query by query."""
+"""Two reports side by side: whether they may be compared, and their values metric by metric, query by query."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
-from cxc_eccv.comparison.paired.scored_report import QueryValues, ScoredReport
-from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Result
 
-__all__ = ["Pair", "pair_up"]
+__all__ = ["Pair", "check_comparable", "notes_on", "pair_up"]
 
+DATA_FACTS = ("edition", "version")
 TOLERANCE = 1e-9
 """A report's value and the mean of its queries' values may differ by the rounding of a sum, and no more."""
+
+
+def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
+    """Refuse two reports of different data, splits or protocols.
+
+    The fingerprints of the data must be equal, or the raw files of one report must be among those of the other with
+    the same hashes (a text-only model needs fewer files than one of both modalities).
+    """
+    data = [_data(one) for one in (baseline, other)]
+    for fact in DATA_FACTS:
+        _check_equal(f"the data's {fact}", baseline, other, *(one.get(fact) for one in data))
+    _check_equal("the split", baseline, other, *(one.report.provenance.get("split") for one in (baseline, other)))
+    if data[0]["fingerprint"] != data[1]["fingerprint"]:
+        _check_files(baseline, other, *data)
+    parameters = [{row.key: dict(row.parameters) for row in one.report.results} for one in (baseline, other)]
+    for key in parameters[0]:
+        if key in parameters[1]:
+            _check_equal(f"parameters of {key}", baseline, other, *(one[key] for one in parameters))
+
+
+def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
+    """Differences that do not stand in the way of a comparison but are worth knowing.
+
+    They are the package's version, the similarity, which is the model's own choice, and how many of the pairs that a
+    metric needs are judged, which depends on what a model retrieves.
+    """
+    notes = [
+        f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}"
+        for name, hashes in (_data(baseline).get("modified") or {} | (_data(other).get("modified") or {})).items()
+    ]
+    facts = [one.report.provenance for one in (baseline, other)]
+    packages = [one.get("package") for one in facts]
+    versions = [package.get("version") if isinstance(package, Mapping) else None for package in packages]
+    for title, (old, new) in (("package version", versions), ("similarity", [one.get("similarity") for one in facts])):
+        if old != new:
+            notes.append(f"{title}: {old} for {baseline.name}, {new} for {other.name}")
+    coverage = [{row.key: row.coverage for row in one.report.results} for one in (baseline, other)]
+    for key, share in coverage[0].items():
+        others = coverage[1].get(key)
+        if share is not None and others is not None and share != others:
+            notes.append(
+                f"{key}: {share:.1%} of the pairs are judged for {baseline.name}, {others:.1%} for {other.name}"
+            )
+    return notes
+
+
+def _data(one: ScoredReport) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = one.report.provenance.get("data") or {}
+    if not data.get("fingerprint"):
+        raise InvalidOption(
+            f"{one.name}: its report does not say which data it was computed from, so nothing can be compared with "
+            "it. Evaluate the model again with this version."
+        )
+    return data
+
+
+def _check_files(baseline: ScoredReport, other: ScoredReport, data: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    files = [one.get("files") or {} for one in (data, more)]
+    shared = files[0].keys() & files[1].keys()
+    for name in sorted(shared):
+        _check_equal(f"the hash of {name}", baseline, other, *(one[name] for one in files))
+    if not shared or (files[0].keys() - shared and files[1].keys() - shared):
+        _refuse("the data's fingerprint", baseline, other, data["fingerprint"], more["fingerprint"])
+
+
+def _check_equal(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> None:
+    if found != wanted:
+        _refuse(what, baseline, other, found, wanted)
+
+
+def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> NoReturn:
+    raise InvalidOption(
+        f"{baseline.name} and {other.name} cannot be compared: {what} is {found!r} for {baseline.name} and {wanted!r} "
+        f"for {other.name}. Evaluate both on the same files with the same options."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,15 +116,7 @@ class Pair:
 
 
 def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
-    """Key to pair, and key to the reason why a metric cannot be compared.
-
-    Args:
-        baseline: the report whose rows come first.
-        other: a report that may be compared with it.
-
-    Raises:
-        DataError: the values of the queries are not those behind the report.
-    """
+    """Key to pair, and key to the reason why a metric cannot be compared."""
     rows = [{row.key: row for row in one.report.results} for one in (baseline, other)]
     found: dict[str, Pair | str] = {}
     keys = list(dict.fromkeys([*rows[0], *rows[1]]))
