@@ -27,16 +27,17 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     The fingerprints of the data must be equal, or the raw files of one report must be among those of the other with
     the same hashes (a text-only model needs fewer files than one of both modalities).
     """
-    data = [_data(one) for one in (baseline, other)]
+    models = (baseline, other)
+    data = [_data_of(model) for model in models]
     for fact in DATA_FACTS:
-        _check_equal(f"the data's {fact}", baseline, other, *(one.get(fact) for one in data))
-    _check_equal("the split", baseline, other, *(one.report.provenance.get("split") for one in (baseline, other)))
+        _check_equal(f"the data's {fact}", baseline, other, *(facts.get(fact) for facts in data))
+    _check_equal("the split", baseline, other, *(model.report.provenance.get("split") for model in models))
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
         _check_files(baseline, other, *data)
-    parameters = [{row.key: dict(row.parameters) for row in one.report.results} for one in (baseline, other)]
+    parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
     for key in parameters[0]:
         if key in parameters[1]:
-            _check_equal(f"parameters of {key}", baseline, other, *(one[key] for one in parameters))
+            _check_equal(f"parameters of {key}", baseline, other, *(of_key[key] for of_key in parameters))
 
 
 def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
@@ -47,15 +48,16 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
     """
     notes = [
         f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}"
-        for name, hashes in (_data(baseline).get("modified") or {} | (_data(other).get("modified") or {})).items()
+        for name, hashes in (_data_of(baseline).get("modified") or {} | (_data_of(other).get("modified") or {})).items()
     ]
-    facts = [one.report.provenance for one in (baseline, other)]
-    packages = [one.get("package") for one in facts]
+    facts = [model.report.provenance for model in (baseline, other)]
+    packages = [entries.get("package") for entries in facts]
     versions = [package.get("version") if isinstance(package, Mapping) else None for package in packages]
-    for title, (old, new) in (("package version", versions), ("similarity", [one.get("similarity") for one in facts])):
+    similarities = [entries.get("similarity") for entries in facts]
+    for title, (old, new) in (("package version", versions), ("similarity", similarities)):
         if old != new:
             notes.append(f"{title}: {old} for {baseline.name}, {new} for {other.name}")
-    coverage = [{row.key: row.coverage for row in one.report.results} for one in (baseline, other)]
+    coverage = [{row.key: row.coverage for row in model.report.results} for model in (baseline, other)]
     for key, share in coverage[0].items():
         others = coverage[1].get(key)
         if share is not None and others is not None and share != others:
@@ -65,21 +67,21 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
     return notes
 
 
-def _data(one: ScoredReport) -> Mapping[str, Any]:
-    data: Mapping[str, Any] = one.report.provenance.get("data") or {}
+def _data_of(model: ScoredReport) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = model.report.provenance.get("data") or {}
     if not data.get("fingerprint"):
         raise InvalidOption(
-            f"{one.name}: its report does not say which data it was computed from, so nothing can be compared with "
+            f"{model.name}: its report does not say which data it was computed from, so nothing can be compared with "
             "it. Evaluate the model again with this version."
         )
     return data
 
 
 def _check_files(baseline: ScoredReport, other: ScoredReport, data: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    files = [one.get("files") or {} for one in (data, more)]
+    files = [facts.get("files") or {} for facts in (data, more)]
     shared = files[0].keys() & files[1].keys()
     for name in sorted(shared):
-        _check_equal(f"the hash of {name}", baseline, other, *(one[name] for one in files))
+        _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))
     if not shared or (files[0].keys() - shared and files[1].keys() - shared):
         _refuse("the data's fingerprint", baseline, other, data["fingerprint"], more["fingerprint"])
 
@@ -117,21 +119,21 @@ class Pair:
 
 def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
     """Key to pair, and key to the reason why a metric cannot be compared."""
-    rows = [{row.key: row for row in one.report.results} for one in (baseline, other)]
+    rows = [{row.key: row for row in model.report.results} for model in (baseline, other)]
     found: dict[str, Pair | str] = {}
     keys = list(dict.fromkeys([*rows[0], *rows[1]]))
-    for key in sorted(keys, key=lambda one: one.count("/"), reverse=True):  # parts before what is computed from them
-        lacking = [one.name for one, of in zip((baseline, other), rows, strict=True) if key not in of]
+    for key in sorted(keys, key=lambda key: key.count("/"), reverse=True):  # parts before what is computed from them
+        lacking = [model.name for model, own in zip((baseline, other), rows, strict=True) if key not in own]
         if lacking:
             found[key] = f"not in the report of {lacking[0]}"
         else:
-            found[key] = _pair((rows[0][key], rows[1][key]), baseline, other, found)
+            found[key] = _pair_of((rows[0][key], rows[1][key]), baseline, other, found)
     ordered = {key: found[key] for key in keys}
-    pairs = {key: one for key, one in ordered.items() if isinstance(one, Pair)}
-    return pairs, {key: one for key, one in ordered.items() if isinstance(one, str)}
+    pairs = {key: pair for key, pair in ordered.items() if isinstance(pair, Pair)}
+    return pairs, {key: reason for key, reason in ordered.items() if isinstance(reason, str)}
 
 
-def _pair(
+def _pair_of(
     results: tuple[Result, Result], baseline: ScoredReport, other: ScoredReport, pairs: Mapping[str, Pair | str]
 ) -> Pair | str:
     """The pair, or the reason why there is none."""
@@ -141,38 +143,38 @@ def _pair(
     except UnknownName:
         spec = None
     if spec is not None and not row.direction:
-        return _whole(results, spec, pairs)
-    found = [one.per_query[row.key] for one in (baseline, other) if row.key in one.per_query]
+        return _pair_of_whole(results, spec, pairs)
+    found = [model.per_query[row.key] for model in (baseline, other) if row.key in model.per_query]
     if len(found) < len(results):
         return "there are no values of single queries"
     if spec is None:
         return "this version does not know the metric"
-    for one, result, report in zip(found, results, (baseline, other), strict=True):
-        _check_belongs(one, result, spec, report.name)
-    return _aligned(results, spec, *found)
+    for values, result, model in zip(found, results, (baseline, other), strict=True):
+        _check_belongs(values, result, spec, model.name)
+    return _align(results, spec, *found)
 
 
-def _aligned(results: tuple[Result, Result], spec: Spec, one: QueryValues, other: QueryValues) -> Pair | str:
-    if not np.array_equal(one.query_ids, other.query_ids):
-        apart = np.setxor1d(one.query_ids, other.query_ids).size
+def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: QueryValues) -> Pair | str:
+    if not np.array_equal(old.query_ids, new.query_ids):
+        apart = np.setxor1d(old.query_ids, new.query_ids).size
         return f"the models are scored on different queries: {apart:,} count for one of them only"
-    if one.clusters is None or other.clusters is None:
+    if old.clusters is None or new.clusters is None:
         return "the images behind its queries are not known"
-    if not np.array_equal(one.clusters, other.clusters):
+    if not np.array_equal(old.clusters, new.clusters):
         return "the reports disagree on the images behind its queries"
-    return Pair(results, spec, np.stack([one.values, other.values], axis=1), one.clusters)
+    return Pair(results, spec, np.stack([old.values, new.values], axis=1), old.clusters)
 
 
-def _whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
+def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
     """A metric over all directions of a task, for example RSUM; it needs all its parts, over the same images."""
     row = results[0]
     parts = tuple(f"{row.task}/{direction}/{label}" for direction in task(row.task).directions for label in spec.inputs)
     found = [pairs.get(part) for part in parts]
-    images = [np.unique(one.images) for one in found if isinstance(one, Pair)]
+    images = [np.unique(pair.images) for pair in found if isinstance(pair, Pair)]
     if len(images) < len(parts) or not parts:
-        lacking = [part for part, one in zip(parts, found, strict=True) if not isinstance(one, Pair)]
+        lacking = [part for part, pair in zip(parts, found, strict=True) if not isinstance(pair, Pair)]
         return f"it is computed from {', '.join(lacking) or 'other scores'}, which cannot be compared"
-    if not all(np.array_equal(images[0], one) for one in images):
+    if not all(np.array_equal(images[0], ids) for ids in images):
         return "its directions have different images"
     return Pair(results, spec, np.zeros((0, 2)), np.zeros(0, dtype=np.int64), parts)
 

@@ -204,7 +204,7 @@ def _add_images(
     per_query: dict[str, QueryValues], report: Report, name: str, library: Library
 ) -> dict[str, QueryValues]:
     """Fill in the image behind every query where the table does not name it."""
-    directions = {key: key.split("/")[1] for key, one in per_query.items() if one.clusters is None}
+    directions = {key: key.split("/")[1] for key, values in per_query.items() if values.clusters is None}
     if not directions:
         return per_query
     split = str(report.provenance.get("split"))

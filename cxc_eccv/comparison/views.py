@@ -44,7 +44,7 @@ def comparison_to_json(
     if tables:
         content["published"] = {
             "sources": [{name: getattr(table, name) for name in ("name", "citation", "url")} for table in tables],
-            "placements": [asdict(one) for one in placements],
+            "placements": [asdict(placement) for placement in placements],
         }
     if agreement is not None:
         content["published"]["agreement"] = {
@@ -69,8 +69,8 @@ def _record(comparison: Comparison) -> dict[str, Any]:
             "tests": len(comparison.differences),
         },
         "differences": [
-            {"key": one.key, **asdict(one), "significant": comparison.significant(one)}
-            for one in comparison.differences
+            {"key": row.key, **asdict(row), "significant": comparison.significant(row)}
+            for row in comparison.differences
         ],
         "not_compared": comparison.not_compared,
         "notes": comparison.notes,
@@ -158,23 +158,23 @@ def _differences(rows: Sequence[Difference], comparison: Comparison) -> Sheet:
     header = ("", *names, "difference", "interval", "p", "Holm", "won:lost")
     lines: list[Sequence[str]] = []
     styles = []
-    for task in dict.fromkeys(one.task for one in rows):
-        own = [one for one in rows if one.task == task]
-        lines += [[task_name(task)], *(_difference_cells(one, comparison.significant(one)) for one in own)]
-        styles += ["", *("bold" if comparison.significant(one) else "" for one in own)]
+    for task in dict.fromkeys(row.task for row in rows):
+        own = [row for row in rows if row.task == task]
+        lines += [[task_name(task)], *(_difference_cells(row, comparison.significant(row)) for row in own)]
+        styles += ["", *("bold" if comparison.significant(row) else "" for row in own)]
     return Sheet(header, lines, stacked=STACKED, styles=styles)
 
 
-def _difference_cells(one: Difference, significant: bool) -> list[str]:
+def _difference_cells(row: Difference, significant: bool) -> list[str]:
     return [
-        _row_name(one.key),
-        shown_value(one.metric, one.baseline_value),
-        shown_value(one.metric, one.value),
-        shown_value(one.metric, one.difference, "+.1f"),
-        f"[{shown_value(one.metric, one.low, '+.1f')}, {shown_value(one.metric, one.high, '+.1f')}]",
-        _p(one.p_value),
-        f"{_p(one.p_holm)} {'*' if significant else ' '}",
-        f"{one.better:,}:{one.worse:,}" if one.direction else "",
+        _row_name(row.key),
+        shown_value(row.metric, row.baseline_value),
+        shown_value(row.metric, row.value),
+        shown_value(row.metric, row.difference, "+.1f"),
+        f"[{shown_value(row.metric, row.low, '+.1f')}, {shown_value(row.metric, row.high, '+.1f')}]",
+        _p(row.p_value),
+        f"{_p(row.p_holm)} {'*' if significant else ' '}",
+        f"{row.better:,}:{row.worse:,}" if row.direction else "",
     ]
 
 

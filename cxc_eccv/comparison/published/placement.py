@@ -89,11 +89,11 @@ def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placeme
     placements = []
     for key in table.keys:
         order = standings(table, key, reports)
-        names = [None, *(one.model for one in order), None]
+        names = [None, *(standing.model for standing in order), None]
         placements += [
-            Placement(table.name, key, one.model, one.value, rank, len(order), names[rank - 1], names[rank + 1])
-            for rank, one in enumerate(order, 1)
-            if not one.published
+            Placement(table.name, key, own.model, own.value, rank, len(order), names[rank - 1], names[rank + 1])
+            for rank, own in enumerate(order, 1)
+            if not own.published
         ]
     return tuple(placements)
 
@@ -106,7 +106,7 @@ def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) ->
         if value is not None:
             ranked.append(Standing(name, value, False))
     sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
-    return sorted(ranked, key=lambda one: sign * one.value)
+    return sorted(ranked, key=lambda standing: sign * standing.value)
 
 
 def check_placeable(name: str, report: Report) -> None:

@@ -105,7 +105,9 @@ def _draw_headings(axes: Any, keys: Sequence[str], n_models: int) -> None:  # no
 
 def _draw_models(axes: Any, orders: Sequence[Sequence[Standing]], names: Sequence[str]) -> None:  # noqa: ANN401 - matplotlib comes late
     """A line per model with its name at both ends; the user's models last, on top."""
-    columns = [{(one.published, one.model): rank for rank, one in enumerate(order, 1)} for order in orders]
+    columns = [
+        {(standing.published, standing.model): rank for rank, standing in enumerate(order, 1)} for order in orders
+    ]
     for published, name in sorted(columns[0], key=lambda model: not model[0]):
         ranks = [column[published, name] for column in columns]
         if published:
