@@ -11,21 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.evaluation.report_files import PER_QUERY, REPORT, read_report, read_table
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
 
 __all__ = ["QueryValues", "ScoredReport", "load_reports", "query_values", "read_reports"]
 
-COLUMNS = {
-    "query_id": pa.int64(),
-    "task": pa.string(),
-    "direction": pa.string(),
-    "metric": pa.string(),
-    "value": pa.float64(),
-}
 CLUSTER = "cluster"
+COLUMNS = ("query_id", "task", "direction", "metric", "value")
 NO_VALUES = (
     "Without the values of single queries a difference has neither interval nor p-value. Run cxc-eccv evaluate again "
     "with --output, which writes them."
@@ -101,17 +95,21 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
 
 
 def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
-    wanted = COLUMNS | ({CLUSTER: pa.int64()} if CLUSTER in table.column_names else {})
+    names = [*COLUMNS, *([CLUSTER] if CLUSTER in table.column_names else [])]
+    wanted = {name: _decoded(PER_QUERY_SCHEMA.field(name).type) for name in names}
     for name, kind in wanted.items():
         if name not in table.column_names:
             raise MalformedSource(source, "", f"the columns {', '.join(table.column_names)}", f"{name} among them")
-        column = table[name]
-        decoded = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        column, decoded = table[name], _decoded(table[name].type)
         if decoded != kind and not (kind == pa.string() and pa.types.is_large_string(decoded)):
             raise MalformedSource(source, f"column {name}", column.type, str(kind))
         if column.null_count:
             raise MalformedSource(source, f"column {name}", f"{column.null_count} nulls", "none")
-    return table.select(list(wanted)).cast(pa.schema(wanted))
+    return table.select(names).cast(pa.schema(wanted))
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,14 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.evaluation.report_files import (
-    PER_QUERY,
-    PER_QUERY_SCHEMA,
-    REPORT,
-    read_report,
-    read_table,
-    write_report,
-)
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
 from cxc_eccv.report.cards import LEAST_SCHEMA, shown_files, thumbnails, with_every_source
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown

@@ -46,6 +46,12 @@ def test_coverage_and_skipped_tasks_are_told():
     assert "skipped coco_1k/i2t, coco_1k/t2i: too small" in text
 
 
+def test_the_console_looks_at_no_ranks(monkeypatch):
+    """The page makes its parts when they are asked for: a console table waits for no chart."""
+    monkeypatch.setattr("cxc_eccv.report.page.best_ranks", lambda _: 1 / 0)
+    assert "R@1" in shown(Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000))
+
+
 def test_nothing_computed_is_said(capsys):
     print_report(Report((), {"cxc": "no images"}, {}))
     assert "No task could be computed." in capsys.readouterr().out

@@ -1,13 +1,16 @@
 """What the report draws, against plain loops over the per-query table and the report's own numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from report_samples import report_of_ranks, sample_report
 
+from cxc_eccv.registry import tasks
 from cxc_eccv.report.charts import curve_panels, line_chart, segments
 from cxc_eccv.report.collect import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.ranks import best_ranks, rank_bins, verdicts
+from cxc_eccv.report.ranks import best_ranks, label_tasks, rank_bins, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,22 @@ def test_verdicts_equal_a_plain_count():
 def test_verdicts_need_coco_and_another_set_of_labels():
     assert verdicts(best_ranks(report_of_ranks({"coco_5k/i2t": {1: 1}}))) == {}
     assert verdicts(best_ranks(report_of_ranks({"cxc/t2t": {1: 1}, "cxc/i2i": {2: 4}}))) == {}
+
+
+def test_labels_that_an_earlier_task_has_add_nothing():
+    ranks = {f"{task}/i2t": {1: 1, 2: 9} for task in ("coco_5k", "cxc", "cxc_rated", "eccv_caption")}
+    rows = verdicts(best_ranks(report_of_ranks(ranks)))["i2t"]
+    assert all(list(row.added) == ["coco_5k", "cxc", "eccv_caption"] for row in rows)
+    del ranks["cxc/i2t"]
+    rows = verdicts(best_ranks(report_of_ranks(ranks)))["i2t"]
+    assert all(list(row.added) == ["coco_5k", "cxc_rated", "eccv_caption"] for row in rows)
+
+
+def test_which_tasks_rank_under_other_labels_follows_from_what_they_declare(monkeypatch):
+    mine = replace(tasks()["coco_5k"], name="mine", label_sources=("coco", "entailment"))
+    smaller = replace(mine, name="smaller", label_sources=("coco",))
+    monkeypatch.setattr("cxc_eccv.report.ranks.tasks", lambda: {**tasks(), "mine": mine, "smaller": smaller})
+    assert label_tasks.__wrapped__() == ("coco_5k", "cxc", "cxc_rated", "eccv_caption", "mine")
 
 
 def test_the_most_label_dependent_and_the_worst_queries():
