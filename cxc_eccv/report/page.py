@@ -19,7 +19,7 @@ from cxc_eccv.shown import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["Caveat", "ExampleGroup", "Page", "TaskScores", "caveat_of"]
+__all__ = ["Caveat", "Page", "TaskScores", "caveat_of"]
 
 GROUPS = {
     "label_dependent": (
@@ -120,16 +120,6 @@ def caveat_of(results: Sequence[Result]) -> Caveat:
     return Caveat(results[0].task, results[0].direction, n_queries, ties, tuple(covered))
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleGroup:
-    """Shown queries of one direction that were chosen for the same reason."""
-
-    direction: str
-    title: str
-    reason: str
-    cards: tuple[QueryCard, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Page:
     """The content of a report; each part is made when it is asked for first, as the console shows a few of them.
@@ -207,15 +197,17 @@ class Page:
         return [key.partition("/")[2] for key in self._ranks if key.startswith(f"{COCO}/")]
 
     @cached_property
-    def examples(self) -> list[ExampleGroup]:
-        """Shown queries."""
-        grouped = groupby(example_cards(self.example_table), key=lambda card: (card.direction, card.group))
-        return [ExampleGroup(direction, *GROUPS[group], tuple(own)) for (direction, group), own in grouped]
-
-    @property
     def cards(self) -> list[QueryCard]:
         """All shown queries."""
-        return [card for group in self.examples for card in group.cards]
+        return example_cards(self.example_table)
+
+    @property
+    def examples(self) -> dict[str, list[tuple[str, str, list[QueryCard]]]]:
+        """Direction to its groups of shown queries: title, how they were chosen, and the queries."""
+        groups: dict[str, list[tuple[str, str, list[QueryCard]]]] = {}
+        for (direction, group), own in groupby(self.cards, key=lambda card: (card.direction, card.group)):
+            groups.setdefault(direction, []).append((*GROUPS[group], list(own)))
+        return groups
 
     @property
     def no_examples(self) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import groupby
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from cxc_eccv.comparison.labels import task_name
 from cxc_eccv.report import wording
 from cxc_eccv.report.cards import shown_files
 from cxc_eccv.report.charts import Segment, line_chart, segments, span, table_depths
-from cxc_eccv.report.page import ExampleGroup, Page
+from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text
 
@@ -39,12 +38,9 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         page: what to show.
         images: file name to data URI of a thumbnail; None for none.
     """
-    environment = _environment(keep_trailing_newline=True)
-    environment.filters |= {"breakable": _breakable, "by_direction": _by_direction, "line_chart": line_chart}
-    environment.filters |= {"bin_segments": _bin_segments, "verdict_segments": _verdict_segments, "span": span}
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
     css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    return environment.get_template("report.html.jinja").render(
+    return _template("report.html.jinja", keep_trailing_newline=True).render(
         page=page,
         css=Markup(css),  # noqa: S704 - our own file
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
@@ -67,10 +63,6 @@ def _verdict_segments(row: Verdicts) -> list[Segment]:
     return segments([*others.values(), row.wrong], [*others, "wrong"], [*titles, "right under no label"])
 
 
-def _by_direction(groups: Sequence[ExampleGroup]) -> list[tuple[str, list[ExampleGroup]]]:
-    return [(name, list(own)) for name, own in groupby(groups, key=lambda group: group.direction)]
-
-
 def _breakable(file_name: str) -> Markup:
     """A file name that a narrow column may break after an underscore."""
     return escape(file_name).replace("_", Markup("_<wbr>"))
@@ -86,26 +78,30 @@ def render_markdown(page: Page) -> str:
         # my\_\*.npz
     """
     # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
-    environment = _environment(finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["code"] = code_span
-    text = environment.get_template("report.md.jinja").render(page=page, depths=table_depths(page.panels))
-    return f"{text.rstrip()}\n"
+    template = _template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
+    return f"{template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
 
 
 @cache
-def _environment(**options: Any) -> Environment:  # noqa: ANN401 - those of jinja2.Environment
-    """An environment in which every expression is escaped and an unknown name is an error."""
+def _template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of jinja2.Environment
+    """A template in which every expression is escaped and an unknown name is an error."""
     loader = PackageLoader("cxc_eccv.report")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     environment.filters |= {
+        "bin_segments": _bin_segments,
+        "breakable": _breakable,
+        "code": code_span,
         "direction_name": wording.direction_name,
         "finding": finding,
         "interval": wording.interval_text,
+        "line_chart": line_chart,
         "rank_text": wording.rank_text,
         "row_name": wording.row_name,
+        "span": span,
         "task_name": task_name,
         "upper_first": wording.upper_first,
         "value": wording.value_text,
+        "verdict_segments": _verdict_segments,
     }
     environment.globals |= {"count": wording.count, "share": wording.share}
-    return environment
+    return environment.get_template(name)
