@@ -66,7 +66,7 @@ def write_report(
     """
     if output is None:
         return []
-    from cxc_eccv.report.examples import collect_examples
+    from cxc_eccv.report.collect import collect_examples
     from cxc_eccv.report.folder import rebuild_pages, write_folder
 
     examples = None

@@ -1,15 +1,6 @@
 """Several reports together: paired tests between models, agreement between metrics, a place among published models."""
 
-from cxc_eccv.comparison.paired import (
-    Comparison,
-    Difference,
-    QueryValues,
-    ScoredReport,
-    Settings,
-    compare,
-    load_reports,
-    read_reports,
-)
+from cxc_eccv.comparison.paired import Comparison, Difference, Settings, compare
 from cxc_eccv.comparison.published import (
     Agreement,
     Placement,
@@ -20,6 +11,7 @@ from cxc_eccv.comparison.published import (
     published_agreement,
     published_tables,
 )
+from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport, load_reports, read_reports
 
 __all__ = [
     "Agreement",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +10,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_labelled, tasks
 
-__all__ = ["metric_name", "scale_of", "shown_value", "task_name"]
+__all__ = ["listed", "metric_name", "scale_of", "shown_value", "task_name"]
 
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
@@ -27,11 +28,7 @@ def task_name(task: str) -> str:
 
 
 def metric_name(label: str, *, in_full: bool = False) -> str:
-    """The name papers use; that of a metric of another version in words.
-
-    Args:
-        label: of the metric in report keys.
-        in_full: for tables with room for more than a comparison's.
+    """The name papers use for a metric's label in report keys; that of a metric of another version in words.
 
     Example:
         >>> metric_name("recall_at_10"), metric_name("map_at_r"), metric_name("median_rank")
@@ -50,11 +47,6 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
 def shown_value(label: str, value: float, form: str = ".1f") -> str:
     """The value in its metric's unit: fractions and correlations in percent, ranks and numbers as they are.
 
-    Args:
-        label: of the metric in report keys.
-        value: in the units of a report.
-        form: format specification, for example ``+.1f``.
-
     Example:
         >>> shown_value("recall_at_1", 0.4174), shown_value("median_rank", 2.5, "+.1f")
         ('41.7', '+2.5')
@@ -63,14 +55,20 @@ def shown_value(label: str, value: float, form: str = ".1f") -> str:
 
 
 def scale_of(label: str) -> int:
-    """What values of a metric are multiplied by to be shown; those of another version are taken for fractions.
-
-    Example:
-        >>> scale_of("recall_at_1"), scale_of("median_rank")
-        (100, 1)
-    """
+    """What values of a metric are multiplied by to be shown; those of another version are taken for fractions."""
     spec, _, _ = _read(label)
     return 100 if spec is None else spec.scale
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence.
+
+    Example:
+        >>> listed(["COCO", "CxC", "ECCV"])
+        'COCO, CxC and ECCV'
+    """
+    *most, last = names if (names := list(names)) else [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _read(label: str) -> tuple[Spec | None, dict[str, Any], bool]:

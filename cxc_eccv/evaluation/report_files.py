@@ -1,21 +1,34 @@
-"""report.json and per_query.parquet: a report as text and back, the value of every query as a table."""
+"""report.json and per_query.parquet: a report as text, file and back, the value of every query as a table."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.needs import QueryValues, Scored
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report, Result
 
-__all__ = ["PER_QUERY_SCHEMA", "per_query_table", "report_from_json", "report_to_json"]
+__all__ = [
+    "PER_QUERY",
+    "PER_QUERY_SCHEMA",
+    "REPORT",
+    "per_query_table",
+    "read_report",
+    "read_table",
+    "report_from_json",
+    "report_to_json",
+    "write_report",
+]
 
+REPORT, PER_QUERY = "report.json", "per_query.parquet"
 SCHEMA = 1
 
 
@@ -66,6 +79,29 @@ def report_from_json(text: str) -> Report:
 
 def _make_result(entry: dict[str, Any]) -> Result:
     return Result(**{name: value for name, value in entry.items() if name != "key"})
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write ``report.json``; equal reports give equal bytes."""
+    path.write_text(report_to_json(report), encoding="utf-8", newline="\n")
+
+
+def read_report(path: Path) -> Report:
+    """The report of a ``report.json``, without per-query values; a DataError names the file."""
+    try:
+        return report_from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). Give what evaluate --output wrote.") from None
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def read_table(path: Path) -> pa.Table:
+    """A table that stands beside ``report.json``, whatever its columns."""
+    try:
+        return read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
 
 
 NAME = pa.dictionary(pa.int32(), pa.string())

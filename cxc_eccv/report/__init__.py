@@ -1,1 +1,1 @@
-"""A Report as something to look at."""
+"""A Report as something to look at: ``page.py`` gathers it once, ``console.py`` and ``pages.py`` show it."""

@@ -6,25 +6,23 @@ import hashlib
 import json
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.evaluation import report_from_json, report_to_json
-from cxc_eccv.evaluation.report_files import PER_QUERY_SCHEMA
-from cxc_eccv.report.examples import LEAST_SCHEMA, no_examples, shown_files, thumbnails, with_every_source
-from cxc_eccv.report.page import page_of
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
+from cxc_eccv.report.cards import LEAST_SCHEMA, shown_files, thumbnails, with_every_source
+from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_folder
 
 __all__ = ["FILES", "rebuild_pages", "write_folder"]
 
-REPORT, PER_QUERY, EXAMPLES = "report.json", "per_query.parquet", "examples.parquet"
-MARKDOWN, HTML = "report.md", "report.html"
+EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 """What a report's folder holds; whatever else stands in it is the user's."""
 
@@ -41,7 +39,7 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
     Args:
         folder: made where it is not there.
         report: what evaluation gave.
-        examples: of :func:`cxc_eccv.report.examples.examples.collect_examples`, or None.
+        examples: of :func:`cxc_eccv.report.collect.collect_examples`, or None.
 
     Returns:
         The files.
@@ -49,21 +47,16 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
     Raises:
         InvalidOption: ``folder`` is a file, or the folder this process works in, which cannot be swapped.
         WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
-
-    Example:
-        >>> import tempfile
-        >>> report = Report((), {"cxc/i2t": "the run has no images"}, {"split": "test"})
-        >>> [path.name for path in write_folder(Path(tempfile.mkdtemp()), report)]
-        ['report.json', 'per_query.parquet', 'examples.parquet', 'report.md', 'report.html']
     """
-    text = report_to_json(report)
+    page = Page(report) if examples is None else Page(report, examples)
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
-    shown = no_examples("the report was made without its run") if examples is None else examples
     with replaced_folder(folder, FILES) as new:
-        _write(new / REPORT, text)
-        for name, table in ((PER_QUERY, values), (EXAMPLES, shown)):
-            _write_table(new / name, table, _digest(text))
-        _write_pages(new, report, shown)
+        write_report(new / REPORT, report)
+        for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
+            metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new)}
+            marked = table.replace_schema_metadata(metadata)
+            pq.write_table(marked, new / name, compression="zstd", write_page_checksum=True)
+        _write_pages(new, page)
     return [folder / name for name in FILES]
 
 
@@ -94,26 +87,21 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     # What a killed process left is put right before the folder is read.
     with replaced_folder(folder, FILES) as new:
         _refuse_incomplete(folder)
-        report, examples = _read_folder(folder)
+        page = _read_folder(folder)
         for name in (REPORT, PER_QUERY, EXAMPLES):
             shutil.copy2(folder / name, new / name)
-        _write_pages(new, report, examples, images)
+        _write_pages(new, page, images)
     return [folder / MARKDOWN, folder / HTML]
 
 
-def _read_folder(folder: Path) -> tuple[Report, pa.Table]:
-    text = (folder / REPORT).read_text(encoding="utf-8")
-    try:
-        bare, digest = report_from_json(text), _digest(text)
-    except DataError as error:
-        raise DataError(f"{folder / REPORT}: {error}") from None
-    values = _read_table(folder / PER_QUERY, PER_QUERY_SCHEMA, digest)
-    examples = with_every_source(_read_table(folder / EXAMPLES, LEAST_SCHEMA, digest))
-    return Report(bare.results, bare.skipped, bare.provenance, values if values.num_rows else None), examples
+def _read_folder(folder: Path) -> Page:
+    report = read_report(folder / REPORT)
+    values = _read_own_table(folder, PER_QUERY, PER_QUERY_SCHEMA)
+    examples = with_every_source(_read_own_table(folder, EXAMPLES, LEAST_SCHEMA))
+    return Page(replace(report, per_query=values if values.num_rows else None), examples)
 
 
-def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str | Path | None = None) -> None:
-    page = page_of(report, examples)
+def _write_pages(folder: Path, page: Page, images: str | Path | None = None) -> None:
     files, uris = shown_files(page.cards), None
     if images is not None:
         uris = thumbnails(images, files)
@@ -124,22 +112,13 @@ def _write_pages(folder: Path, report: Report, examples: pa.Table, images: str |
                 "stand as empty frames",
                 stacklevel=3,
             )
-    _write(folder / MARKDOWN, render_markdown(page))
-    _write(folder / HTML, render_html(page, uris))
+    for name, text in ((MARKDOWN, render_markdown(page)), (HTML, render_html(page, uris))):
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _write_table(path: Path, table: pa.Table, digest: bytes) -> None:
-    metadata = {**(table.schema.metadata or {}), DIGEST: digest}
-    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd", write_page_checksum=True)
-
-
-def _digest(text: str) -> bytes:
-    """Hex sha256 of the content of a report.json, however it is laid out."""
-    content = json.dumps(json.loads(text), sort_keys=True)
+def _digest(folder: Path) -> bytes:
+    """Hex sha256 of the content of the folder's report.json, however it is laid out."""
+    content = json.dumps(json.loads((folder / REPORT).read_text(encoding="utf-8")), sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest().encode()
 
 
@@ -154,15 +133,14 @@ def _refuse_incomplete(folder: Path) -> None:
         )
 
 
-def _read_table(path: Path, schema: pa.Schema, digest: bytes) -> pa.Table:
-    try:
-        table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
-    absent = [name for name in schema.names if name not in table.column_names]
+def _read_own_table(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
+    """A table with at least the columns of the schema that was written with the report.json beside it."""
+    path = folder / name
+    table = read_table(path)
+    absent = [column for column in schema.names if column not in table.column_names]
     if absent:
         raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", f"{absent[0]} among them")
-    if (table.schema.metadata or {}).get(DIGEST) != digest:
+    if (table.schema.metadata or {}).get(DIGEST) != _digest(folder):
         raise DataError(
             f"{path} was not written with the {REPORT} beside it. Evaluate the model again into one folder."
         )

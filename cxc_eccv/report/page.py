@@ -1,33 +1,25 @@
-"""What the Markdown and the HTML report show, gathered once for both: tables, caveats, where the numbers come from."""
+"""What a report shows, gathered once for console, Markdown and HTML: tables, caveats, where the numbers come from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.report.charts import CurvePanel, RankBins, best_ranks, curve_panels, rank_bins
-from cxc_eccv.report.examples import COCO, QueryCard, Verdicts, example_cards, reason_of, verdicts
-from cxc_eccv.report.score_tables import TaskScores, first_ranks, task_scores
-from cxc_eccv.report.wording import metric_name
+from cxc_eccv.comparison.labels import metric_name, task_name
+from cxc_eccv.registry import tasks
+from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
+from cxc_eccv.report.charts import CurvePanel, curve_panels
+from cxc_eccv.report.ranks import COCO, LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
 from cxc_eccv.shown import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = [
-    "Caveat",
-    "ExampleGroup",
-    "Page",
-    "caveats",
-    "facts",
-    "files",
-    "modified",
-    "page_of",
-    "run_name",
-]
+__all__ = ["Caveat", "Page", "TaskScores", "caveat_of"]
 
 GROUPS = {
     "label_dependent": (
@@ -45,105 +37,6 @@ GROUPS = {
     ),
 }
 """Group of shown queries to its title and how its queries were chosen."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleGroup:
-    """Shown queries of one direction that were chosen for the same reason."""
-
-    direction: str
-    title: str
-    reason: str
-    cards: tuple[QueryCard, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The content of a report.
-
-    Attributes:
-        name: of the model or its file; may be empty.
-        split, edition: of the data.
-        confidence: of the intervals, or None.
-        scores: a card per task.
-        first_ranks: recall at 1 of every task and direction that has it.
-        panels: recall over k per task.
-        bins: distribution of ranks per task and direction.
-        verdicts: where the labels disagree, per direction and depth.
-        examples: shown queries.
-        no_examples: why there are none; empty where there are some.
-        caveats: ties and coverage.
-        skipped: reason and what was skipped for it.
-        facts, files: origin of the numbers.
-        modified: raw files that are not the catalog's, with the sha256 expected and found.
-        by_coco: directions that COCO 5K ranks, so that a query has a best rank under the original links.
-    """
-
-    name: str
-    split: str
-    edition: str
-    confidence: float | None
-    scores: Sequence[TaskScores]
-    first_ranks: Sequence[Result]
-    panels: Sequence[CurvePanel]
-    bins: Sequence[RankBins]
-    verdicts: Mapping[str, Sequence[Verdicts]]
-    examples: Sequence[ExampleGroup]
-    no_examples: str
-    caveats: Sequence[Caveat]
-    skipped: Sequence[tuple[str, list[str]]]
-    facts: Sequence[tuple[str, str]]
-    files: Sequence[tuple[str, str]]
-    modified: Sequence[tuple[str, str, str]]
-    by_coco: Sequence[str]
-
-    @property
-    def cards(self) -> list[QueryCard]:
-        """All shown queries."""
-        return [card for group in self.examples for card in group.cards]
-
-
-def page_of(report: Report, examples: pa.Table) -> Page:
-    """Gather what there is to show.
-
-    Args:
-        report: its per-query values may be absent; what is drawn from them is then left out.
-        examples: of :func:`cxc_eccv.report.examples.examples.collect_examples`.
-
-    Example:
-        >>> from cxc_eccv.report.examples.table import no_examples
-        >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.5, 2),), {}, {"split": "test"})
-        >>> page = page_of(report, no_examples("none were kept"))
-        >>> page.split, page.first_ranks[0].value, page.no_examples
-        ('test', 0.5, 'none were kept')
-    """
-    ranks = best_ranks(report)
-    found = verdicts(ranks)
-    return Page(
-        name=run_name(report),
-        split=str(report.provenance.get("split", "")),
-        edition=str((report.provenance.get("data") or {}).get("edition", "")),
-        confidence=report.provenance.get("confidence", 0.95),
-        scores=task_scores(report),
-        first_ranks=first_ranks(report),
-        panels=curve_panels(report, ranks),
-        bins=rank_bins(ranks),
-        verdicts={direction: list(rows) for direction, rows in groupby(found, key=lambda one: one.direction)},
-        examples=_groups(example_cards(examples)),
-        no_examples=reason_of(examples),
-        caveats=caveats(report),
-        skipped=list(group_by_reason(report.skipped).items()),
-        facts=facts(report),
-        files=files(report),
-        modified=modified(report),
-        by_coco=[key.partition("/")[2] for key in ranks if key.startswith(f"{COCO}/")],
-    )
-
-
-def _groups(cards: Sequence[QueryCard]) -> list[ExampleGroup]:
-    grouped = groupby(cards, key=lambda card: (card.direction, card.group))
-    return [ExampleGroup(direction, *GROUPS[group], tuple(own)) for (direction, group), own in grouped]
-
 
 TITLES = {
     "command": "Command",
@@ -163,63 +56,33 @@ TITLES = {
     "seed": "Seed",
     "confidence": "Confidence of the intervals",
 }
-"""Entries that have a name of their own, in the order shown; others follow under their names."""
+"""Entries of the provenance that have a name of their own, in the order shown; others follow under their names."""
 
 
-def facts(report: Report) -> list[tuple[str, str]]:
-    """Every entry of the provenance but the raw files (see :func:`files`, :func:`modified`), as title and text.
+@dataclass(frozen=True, slots=True)
+class TaskScores:
+    """All numbers of one task.
 
-    Example:
-        >>> facts(Report((), {}, {"seed": 0, "split": "test", "run": {"images": {"count": 5}}}))
-        [('Split', 'test'), ('Seed', '0'), ('Run images count', '5')]
+    Attributes:
+        task: its name in report keys.
+        title: its name on paper.
+        description: its protocol; empty for a task that this version does not know.
+        main: label of its main metric; likewise.
+        tables: rows of one metric, with a column per direction; directions that share their metrics share a table.
+        whole: of metrics over all directions together.
     """
-    entries = dict(_flattened(report.provenance))
-    for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
-        del entries[name]
-    known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
-    return known + [(name[0].upper() + name[1:], text) for name, text in entries.items()]
 
+    task: str
+    title: str
+    description: str
+    main: str
+    tables: tuple[tuple[tuple[Result, ...], ...], ...]
+    whole: tuple[Result, ...]
 
-def files(report: Report) -> list[tuple[str, str]]:
-    """Catalog name and sha256 of every raw file.
-
-    Example:
-        >>> files(Report((), {}, {"data": {"files": {"sts_test": "ab12"}}}))
-        [('sts_test', 'ab12')]
-    """
-    found = (report.provenance.get("data") or {}).get("files") or {}
-    return [(str(name), str(digest)) for name, digest in found.items()]
-
-
-def modified(report: Report) -> list[tuple[str, str, str]]:
-    """Raw files that are not the catalog's: name, the sha256 expected and the one found.
-
-    Example:
-        >>> modified(Report((), {}, {"data": {"modified": {"sts_test": {"expected": "ab", "found": "cd"}}}}))
-        [('sts_test', 'ab', 'cd')]
-    """
-    found = (report.provenance.get("data") or {}).get("modified") or {}
-    return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in found.items()]
-
-
-def run_name(report: Report) -> str:
-    """What the report is about: the model's name, else the run file's, else nothing.
-
-    Example:
-        >>> run_name(Report((), {}, {"run": {"file": "clip.npz"}}))
-        'clip.npz'
-    """
-    run = report.provenance.get("run") or {}
-    return visible(report.provenance.get("model") or run.get("file") or "")
-
-
-def _flattened(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in entries.items():
-        place = f"{path} {name}".strip().replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _flattened(value, place)
-        elif value is not None:
-            yield visible(place), visible(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)
+    @property
+    def is_wide(self) -> bool:
+        """More than two directions: the card takes the whole width."""
+        return sum(len(table[0]) for table in self.tables) > 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,17 +108,180 @@ class Caveat:
         return ", ".join(f"{metric} {100 * covered:.1f} %" for metric, covered in self.coverage) or "all"
 
 
-def caveats(report: Report) -> list[Caveat]:
-    """One row per task and direction, in the report's order.
+def caveat_of(results: Sequence[Result]) -> Caveat:
+    """What to know of the numbers of one direction of one task.
 
     Example:
-        >>> from cxc_eccv.types import Result
-        >>> caveats(Report((Result("entailment", "i2t", "entail_at_1", 0.5, 9, ties=2, coverage=0.25),), {}, {}))
-        [Caveat(task='entailment', direction='i2t', n_queries=9, ties=2, coverage=(('Entail@1', 0.25),))]
+        >>> caveat_of([Result("entailment", "i2t", "entail_at_1", 0.5, 9, ties=2, coverage=0.25)])
+        Caveat(task='entailment', direction='i2t', n_queries=9, ties=2, coverage=(('Entail@1', 0.25),))
     """
-    rows = []
-    for key in dict.fromkeys((result.task, result.direction) for result in report.results if result.direction):
-        own = [result for result in report.results if (result.task, result.direction) == key]
-        covered = tuple((metric_name(one.metric), one.coverage) for one in own if one.coverage is not None)
-        rows.append(Caveat(*key, max(one.n_queries for one in own), max(one.ties for one in own), covered))
-    return rows
+    n_queries, ties = max(row.n_queries for row in results), max(row.ties for row in results)
+    covered = [(metric_name(row.metric, in_full=True), row.coverage) for row in results if row.coverage is not None]
+    return Caveat(results[0].task, results[0].direction, n_queries, ties, tuple(covered))
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """The content of a report; each part is made when it is asked for first, as the console shows a few of them.
+
+    Attributes:
+        report: its per-query values may be absent; what is drawn from them is then left out.
+        example_table: of :func:`cxc_eccv.report.collect.collect_examples`.
+
+    Example:
+        >>> page = Page(Report((Result("cxc", "t2t", "recall_at_1", 0.5, 2),), {}, {"split": "test"}))
+        >>> page.split, page.scores[0].title, page.no_examples
+        ('test', 'CxC', 'the report was made without its run')
+    """
+
+    report: Report
+    example_table: pa.Table = field(default_factory=lambda: no_examples("the report was made without its run"))
+
+    @property
+    def name(self) -> str:
+        """What the report is about: the model's name, else the run file's, else nothing."""
+        run = self.report.provenance.get("run") or {}
+        return visible(self.report.provenance.get("model") or run.get("file") or "")
+
+    @property
+    def split(self) -> str:
+        """Of the data."""
+        return str(self.report.provenance.get("split", ""))
+
+    @property
+    def edition(self) -> str:
+        """Of the data."""
+        return str(self._data.get("edition", ""))
+
+    @property
+    def confidence(self) -> float | None:
+        """Of the intervals, or None."""
+        found: float | None = self.report.provenance.get("confidence", 0.95)
+        return found
+
+    @cached_property
+    def scores(self) -> list[TaskScores]:
+        """A card per task, in the report's order."""
+        names = dict.fromkeys(task for task, _ in self._columns)
+        return [_scores_of(name, [own for (task, _), own in self._columns.items() if task == name]) for name in names]
+
+    @cached_property
+    def first_ranks(self) -> list[tuple[str, list[Result]]]:
+        """Recall at 1 of every task and direction that has it: how one model looks under each set of labels."""
+        rows = [row for row in self.report.results if row.metric == "recall_at_1"]
+        return [(task, list(own)) for task, own in groupby(rows, key=lambda row: row.task)]
+
+    @cached_property
+    def panels(self) -> list[CurvePanel]:
+        """Recall over k per task."""
+        return curve_panels(self.report, self._ranks)
+
+    @cached_property
+    def bins(self) -> list[tuple[str, str, tuple[int, ...]]]:
+        """Task, direction and the distribution of ranks."""
+        return rank_bins(self._ranks)
+
+    @property
+    def bin_labels(self) -> tuple[str, ...]:
+        """Ranges of ranks; the last one only where a ranking ends early."""
+        return LABELS if any(counts[-1] for _, _, counts in self.bins) else LABELS[:-1]
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, Sequence[Verdicts]]:
+        """Where the labels disagree, per direction and depth."""
+        return verdicts(self._ranks)
+
+    @property
+    def by_coco(self) -> list[str]:
+        """Directions that COCO 5K ranks, so that a query has a best rank under the original links."""
+        return [key.partition("/")[2] for key in self._ranks if key.startswith(f"{COCO}/")]
+
+    @cached_property
+    def cards(self) -> list[QueryCard]:
+        """All shown queries."""
+        return example_cards(self.example_table)
+
+    @property
+    def examples(self) -> dict[str, list[tuple[str, str, list[QueryCard]]]]:
+        """Direction to its groups of shown queries: title, how they were chosen, and the queries."""
+        groups: dict[str, list[tuple[str, str, list[QueryCard]]]] = {}
+        for (direction, group), own in groupby(self.cards, key=lambda card: (card.direction, card.group)):
+            groups.setdefault(direction, []).append((*GROUPS[group], list(own)))
+        return groups
+
+    @property
+    def no_examples(self) -> str:
+        """Why no query is shown; empty where some are."""
+        return reason_of(self.example_table)
+
+    @cached_property
+    def caveats(self) -> list[Caveat]:
+        """Ties and coverage of every task and direction, in the report's order."""
+        return [caveat_of(own) for (_, direction), own in self._columns.items() if direction]
+
+    @property
+    def skipped(self) -> list[tuple[str, list[str]]]:
+        """Reason and what was skipped for it."""
+        return list(group_by_reason(self.report.skipped).items())
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Title and text of every entry of the provenance but the raw files, which are `files` and `modified`.
+
+        Example:
+            >>> Page(Report((), {}, {"seed": 0, "split": "test", "run": {"images": {"count": 5}}})).facts
+            [('Split', 'test'), ('Seed', '0'), ('Run images count', '5')]
+        """
+        entries = dict(_flatten(self.report.provenance))
+        for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
+            del entries[name]
+        known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
+        return known + [(name[0].upper() + name[1:], text) for name, text in entries.items()]
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        """Catalog name and sha256 of every raw file."""
+        return [(str(name), str(digest)) for name, digest in (self._data.get("files") or {}).items()]
+
+    @property
+    def modified(self) -> list[tuple[str, str, str]]:
+        """Raw files that are not the catalog's: name, the sha256 expected and the one found."""
+        found = self._data.get("modified") or {}
+        return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in found.items()]
+
+    @property
+    def _data(self) -> Mapping[str, Any]:
+        return self.report.provenance.get("data") or {}
+
+    @cached_property
+    def _ranks(self) -> dict[str, BestRanks]:
+        return best_ranks(self.report)
+
+    @cached_property
+    def _columns(self) -> dict[tuple[str, str], list[Result]]:
+        """Task and direction to their results, in the report's order."""
+        columns: dict[tuple[str, str], list[Result]] = {}
+        for row in self.report.results:
+            columns.setdefault((row.task, row.direction), []).append(row)
+        return columns
+
+
+def _scores_of(name: str, columns: Sequence[Sequence[Result]]) -> TaskScores:
+    task = tasks().get(name)
+    description, main = (task.description, task.main_metric) if task else ("", "")
+    groups: dict[tuple[str, ...], list[Sequence[Result]]] = {}
+    for column in columns:
+        if column[0].direction:
+            groups.setdefault(tuple(row.metric for row in column), []).append(column)
+    tables = tuple(tuple(zip(*alike, strict=True)) for alike in groups.values())
+    whole = tuple(row for column in columns for row in column if not row.direction)
+    return TaskScores(name, task_name(name), description, main, tables, whole)
+
+
+def _flatten(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in entries.items():
+        place = f"{path} {name}".strip().replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flatten(value, place)
+        elif value is not None:
+            yield visible(place), visible(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)

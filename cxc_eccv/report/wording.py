@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from cxc_eccv.comparison.labels import metric_name as short_metric_name
-from cxc_eccv.comparison.labels import shown_value, task_name
+from cxc_eccv.comparison.labels import metric_name, shown_value
 from cxc_eccv.types import Result
 
-__all__ = [
-    "count",
-    "direction_name",
-    "interval_text",
-    "listed",
-    "metric_name",
-    "rank_text",
-    "share",
-    "stated",
-    "task_name",
-    "upper_first",
-    "value_text",
-]
+__all__ = ["count", "direction_name", "interval_text", "rank_text", "row_name", "share", "upper_first", "value_text"]
 
 DIRECTIONS = {
     "i2t": "image to text",
@@ -36,65 +20,43 @@ DIRECTIONS = {
 
 
 def direction_name(direction: str) -> str:
-    """What is the query, and what is ranked.
-
-    Example:
-        >>> direction_name("i2t")
-        'image to text'
-    """
+    """What is the query, and what is ranked."""
     return DIRECTIONS.get(direction, direction)
 
 
-def metric_name(label: str) -> str:
-    """The name papers use, in full.
+def row_name(result: Result) -> str:
+    """The metric's name in full, and the parameters that are words: numbers are part of the name.
 
     Example:
-        >>> metric_name("recall_at_1"), metric_name("bootstrap_spearman_std")
-        ('R@1', 'Spearman, std over samples')
+        >>> row_name(Result("entailment", "i2t", "entail_at_5", 0.5, 2, parameters={"k": 5, "unjudged": "leave_out"}))
+        'Entail@5 (unjudged: leave out)'
     """
-    return short_metric_name(label, in_full=True)
+    words = [
+        f"{name}: {value}".replace("_", " ") for name, value in result.parameters.items() if isinstance(value, str)
+    ]
+    name = metric_name(result.metric, in_full=True)
+    return f"{name} ({', '.join(words)})" if words else name
 
 
 def upper_first(text: str) -> str:
-    """A text that begins a line.
-
-    Example:
-        >>> upper_first("plausible match")
-        'Plausible match'
-    """
+    """A text that begins a line."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def value_text(result: Result) -> str:
-    """The value; fractions in percent.
-
-    Example:
-        >>> value_text(Result("coco_5k", "i2t", "recall_at_1", 0.4174, 5000))
-        '41.7'
-    """
+    """The value; fractions in percent."""
     return shown_value(result.metric, result.value)
 
 
 def interval_text(result: Result) -> str:
-    """The interval in the units of the value; empty where there is none.
-
-    Example:
-        >>> interval_text(Result("coco_5k", "i2t", "recall_at_1", 0.4174, 5000, low=0.404, high=0.431))
-        '40.4 to 43.1'
-    """
+    """The interval in the units of the value; empty where there is none."""
     if result.low is None or result.high is None:
         return ""
-    low, high = (shown_value(result.metric, bound) for bound in (result.low, result.high))
-    return f"{low} to {high}"
+    return f"{shown_value(result.metric, result.low)} to {shown_value(result.metric, result.high)}"
 
 
 def rank_text(rank: int | None) -> str:
-    """A rank, or that there is none: given rankings may end before it.
-
-    Example:
-        >>> rank_text(1234), rank_text(None)
-        ('1,234', 'not found')
-    """
+    """A rank, or that there is none: given rankings may end before it."""
     return "not found" if rank is None else f"{rank:,}"
 
 
@@ -124,24 +86,3 @@ def count(number: int, noun: str) -> str:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {plural}"
-
-
-def listed(names: list[str]) -> str:
-    """Names in a sentence.
-
-    Example:
-        >>> listed(["COCO", "CxC", "ECCV"])
-        'COCO, CxC and ECCV'
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def stated(parameters: Mapping[str, Any]) -> str:
-    """Parameters that a metric's name does not carry: numbers are part of the name, words are not.
-
-    Example:
-        >>> stated({"k": 5, "unjudged": "leave_out"})
-        'unjudged: leave out'
-    """
-    words = {name: value for name, value in parameters.items() if isinstance(value, str)}
-    return ", ".join(f"{name.replace('_', ' ')}: {value.replace('_', ' ')}" for name, value in words.items())

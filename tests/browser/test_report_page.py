@@ -4,10 +4,9 @@ import pytest
 from report_samples import sample_report
 
 from cxc_eccv.baselines.demo import sample_images
-from cxc_eccv.report.examples.cards import shown_files, thumbnails
-from cxc_eccv.report.examples.examples import collect_examples
-from cxc_eccv.report.examples.table import SCHEMA
-from cxc_eccv.report.page import page_of
+from cxc_eccv.report.cards import SCHEMA, shown_files, thumbnails
+from cxc_eccv.report.collect import collect_examples
+from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ def content(sample_library):
 @pytest.fixture(scope="module")
 def html(content):
     """The page with thumbnails."""
-    page = page_of(*content)
+    page = Page(*content)
     return render_html(page, thumbnails(sample_images(), shown_files(page.cards)))
 
 
@@ -67,7 +66,7 @@ def test_markup_in_a_caption_does_not_run(measure, content):
     attack = "<script>parent.ran = 1</script><img src=x onerror='parent.ran = 1'><svg onload='parent.ran = 1'>"
     for row in rows:
         row["item_texts"] = row["query_texts"] = [attack]
-    page = render_html(page_of(report, type(examples).from_pylist(rows, schema=SCHEMA)))
+    page = render_html(Page(report, type(examples).from_pylist(rows, schema=SCHEMA)))
     function = "(window, page) => ({ran: 'ran' in window.parent, shown: page.body.innerText.includes('<script>')})"
     found, requests, _ = measure(page, function, (1280,))
     assert found["1280"] == {"ran": False, "shown": True}

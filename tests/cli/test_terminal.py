@@ -16,6 +16,7 @@ from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.report.console import print_report, render
+from cxc_eccv.report.page import Page
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.terminal import Sheet, print_shown, say
@@ -192,7 +193,7 @@ def test_tasks_and_reasons_of_a_report_are_texts():
     row = Result(NAME, NAME, NAME, 0.5, 2, low=0.4, high=0.6)
     console = Console(width=400)
     with console.capture() as shown:
-        console.print(render(Report((row,), {NAME: NAME}, {})))
+        console.print(render(Page(Report((row,), {NAME: NAME}, {}))))
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.get())
     assert not ACTING.search(text)
     assert text.count("[31mred") == text.count("\\x1b[31mred") == 5

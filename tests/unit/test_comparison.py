@@ -11,9 +11,9 @@ from rich.console import Console
 
 from cxc_eccv.comparison import ScoredReport, metric_agreement
 from cxc_eccv.comparison import compare as compare_main
-from cxc_eccv.comparison.console import render_comparison
-from cxc_eccv.comparison.paired.resampling import holm, two_sided_p_value
-from cxc_eccv.comparison.paired.scored_report import query_values
+from cxc_eccv.comparison.resampling import holm, two_sided_p_value
+from cxc_eccv.comparison.scored_report import query_values
+from cxc_eccv.comparison.views import render_comparison
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.intervals import Draws

@@ -8,7 +8,7 @@ import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.judgments.qrels import entailment_labels, label_conflicts
-from cxc_eccv.report.page import facts
+from cxc_eccv.report.page import Page
 
 INVALID_IMAGE, INVALID_CAPTION = 578492, 607516
 """On ECCV Caption's list."""
@@ -236,7 +236,7 @@ def test_a_report_counts_the_contradicted_labels(tmp_path, make_run):
     library = World(tmp_path).write()
     report = ce.evaluate(make_run(library), "entailment/i2t", metrics=["entail_at_1"], data_dir=library)
     assert report.provenance["entailment_labels"] == label_conflicts(library, "test")["entailment_labels"]
-    assert ("Entailment labels against original links", "1") in facts(report)
+    assert ("Entailment labels against original links", "1") in Page(report).facts
     report = ce.evaluate(make_run(library), "coco_5k/i2t", metrics=["recall_at_1"], data_dir=library)
     assert "entailment_labels" not in report.provenance
 

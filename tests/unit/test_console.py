@@ -3,13 +3,14 @@
 from rich.console import Console
 
 from cxc_eccv.report.console import print_report, render
+from cxc_eccv.report.page import Page
 from cxc_eccv.types import Report, Result
 
 
 def shown(*results, skipped=None, width=110):
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(render(Report(tuple(results), skipped or {}, {"confidence": 0.95})))
+        console.print(render(Page(Report(tuple(results), skipped or {}, {"confidence": 0.95}))))
     return captured.get()
 
 
@@ -43,6 +44,12 @@ def test_coverage_and_skipped_tasks_are_told():
     assert "judged pairs, least" in text
     assert "12.5" in text
     assert "skipped coco_1k/i2t, coco_1k/t2i: too small" in text
+
+
+def test_the_console_looks_at_no_ranks(monkeypatch):
+    """The page makes its parts when they are asked for: a console table waits for no chart."""
+    monkeypatch.setattr("cxc_eccv.report.page.best_ranks", lambda _: 1 / 0)
+    assert "R@1" in shown(Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000))
 
 
 def test_nothing_computed_is_said(capsys):

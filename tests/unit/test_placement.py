@@ -5,10 +5,10 @@ import sys
 import pytest
 
 from cxc_eccv.comparison import place
-from cxc_eccv.comparison.console import render_placements
 from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table
 from cxc_eccv.comparison.published.placement import standings
 from cxc_eccv.comparison.published.rank_chart import charted_metrics, draw_rank_chart, require_matplotlib
+from cxc_eccv.comparison.views import render_placements
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report, Result

@@ -5,9 +5,8 @@ import oracles
 import pytest
 from report_samples import near_run, sample_report
 
-from cxc_eccv.report.examples.examples import collect_examples
-from cxc_eccv.report.examples.pair_provenance import reads_categories, sources_of
-from cxc_eccv.report.examples.table import SCHEMA, reason_of
+from cxc_eccv.report.cards import SCHEMA, reason_of
+from cxc_eccv.report.collect import collect_examples, reads_categories, sources_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
 

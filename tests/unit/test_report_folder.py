@@ -13,12 +13,11 @@ from report_samples import report_of_ranks, sample_report
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate, report_from_json
-from cxc_eccv.report.charts.bins import best_ranks
-from cxc_eccv.report.charts.lines import curve_panels, line_chart
-from cxc_eccv.report.examples.cards import LONGEST_SIDE, thumbnail
-from cxc_eccv.report.examples.examples import collect_examples
-from cxc_eccv.report.examples.table import reason_of
+from cxc_eccv.report.cards import LONGEST_SIDE, reason_of, thumbnail
+from cxc_eccv.report.charts import curve_panels, line_chart
+from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import rebuild_pages, write_folder
+from cxc_eccv.report.ranks import best_ranks
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
 
@@ -201,7 +200,7 @@ def test_few_ranks_and_equal_ones_make_a_page(tmp_path, depth, best):
 def test_one_known_depth_is_one_point_on_an_axis_with_two_ends():
     report = report_of_ranks({"cxc/i2t": {1: 1, 2: None}}, **known_to(1))
     (panel,) = curve_panels(report, best_ranks(report))
-    chart = line_chart(panel, 1)
+    chart = line_chart(panel, [panel])
     assert chart.lines[0].points == "32.0,102.0"
     assert chart.lines[0].whiskers == ((32.0, 102.0, 102.0, 102.0),)
     assert chart.x_ticks == ((32.0, "1"),)

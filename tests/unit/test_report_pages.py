@@ -6,12 +6,12 @@ import re
 from importlib import resources
 
 import pytest
-from report_samples import Page, near_run, sample_report
+from report_samples import Page as Parsed
+from report_samples import near_run, sample_report
 
-from cxc_eccv.report.examples.cards import example_cards
-from cxc_eccv.report.examples.examples import collect_examples
-from cxc_eccv.report.examples.table import SCHEMA, no_examples
-from cxc_eccv.report.page import page_of
+from cxc_eccv.report.cards import SCHEMA, example_cards, no_examples
+from cxc_eccv.report.collect import collect_examples
+from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.types import Report, Result
 
@@ -28,12 +28,12 @@ def content(sample_library):
 
 @pytest.fixture(scope="module")
 def html(content):
-    return render_html(page_of(*content))
+    return render_html(Page(*content))
 
 
 @pytest.fixture(scope="module")
 def page(html):
-    return Page(html)
+    return Parsed(html)
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def spoilt(content):
     provenance = {**report.provenance, "model": NASTY, "command": NASTY, NASTY: NASTY}
     provenance["data"] = {**report.provenance["data"], "edition": NASTY, "files": {NASTY: NASTY}}
     spoilt = dataclasses.replace(report, provenance=provenance, skipped={NASTY: NASTY})
-    return page_of(spoilt, type(examples).from_pylist(rows, schema=SCHEMA))
+    return Page(spoilt, type(examples).from_pylist(rows, schema=SCHEMA))
 
 
 def test_markup_in_data_is_shown_as_text(spoilt, page):
     text = render_html(spoilt, {NASTY: PIXEL})
-    shown = Page(text)
+    shown = Parsed(text)
     assert not shown.all("script", "iframe")
     assert "<script" not in text
     assert "alert('1')" not in re.sub(r"&lt;script&gt;alert\(&#39;1&#39;\)&lt;/script&gt;", "", text)
@@ -70,7 +70,7 @@ def test_markup_in_data_does_not_break_markdown(spoilt, content):
     assert r"\[link\]" in text
     cells = re.compile(r"(?<!\\)\|")
     shape = [len(cells.findall(line)) for line in text.splitlines() if line.startswith("|")]
-    plain = [len(cells.findall(line)) for line in render_markdown(page_of(*content)).splitlines() if line[:1] == "|"]
+    plain = [len(cells.findall(line)) for line in render_markdown(Page(*content)).splitlines() if line[:1] == "|"]
     assert set(shape) == set(plain)
 
 
@@ -120,7 +120,7 @@ def test_tables_and_charts_speak(page):
 
 def test_every_score_and_caveat_is_on_both_pages(content, html):
     report, examples = content
-    markdown = render_markdown(page_of(report, examples))
+    markdown = render_markdown(Page(report, examples))
     for text in (html, markdown):
         for result in report.results:
             scale = 1 if result.metric in ("median_rank", "mean_rank", "rsum") else 100
@@ -168,8 +168,8 @@ def luminance(colour):
 def test_images_have_a_text_and_absent_ones_a_frame(content):
     report, examples = content
     files = sorted({row["item_file"] for row in examples.to_pylist() if row["item_file"]})
-    text = render_html(page_of(report, examples), dict.fromkeys(files[1:], PIXEL))
-    shown = Page(text)
+    text = render_html(Page(report, examples), dict.fromkeys(files[1:], PIXEL))
+    shown = Parsed(text)
     assert shown.all("img")
     assert all(one["attrs"]["alt"] and one["attrs"]["src"] == PIXEL for one in shown.all("img"))
     assert "not in the folder" in text
@@ -201,7 +201,7 @@ def test_verdicts_in_words(content):
 
 def test_a_report_without_values_of_queries_says_so():
     results = (Result("coco_5k", "i2t", "recall_at_1", 0.5, 9),)
-    page = page_of(Report(results, {}, {"split": "test"}), no_examples("none were kept"))
+    page = Page(Report(results, {}, {"split": "test"}), no_examples("none were kept"))
     text = render_html(page)
     assert "No query is shown: none were kept." in text
     assert "Recall over k" not in text
@@ -209,7 +209,7 @@ def test_a_report_without_values_of_queries_says_so():
 
 
 def test_a_report_without_results_still_renders():
-    page = page_of(Report((), {"cxc/i2t": "the run has no images"}, {"split": "test"}), no_examples("no run"))
+    page = Page(Report((), {"cxc/i2t": "the run has no images"}, {"split": "test"}), no_examples("no run"))
     for text in (render_html(page), render_markdown(page)):
         assert "No task could be computed" in text
         assert "the run has no images" in text
@@ -219,7 +219,7 @@ def test_equal_inputs_give_equal_pages(sample_library):
     texts = []
     for _ in range(2):
         run, report = sample_report(sample_library, near_run(sample_library, seed=3))
-        page = page_of(report, collect_examples(run, report, sample_library))
+        page = Page(report, collect_examples(run, report, sample_library))
         texts.append((render_html(page), render_markdown(page)))
     assert texts[0] == texts[1]
 
@@ -236,7 +236,7 @@ def test_a_name_stays_in_its_code_span(name):
     from cxc_eccv.shown import visible
 
     report = Report((), {}, {"split": "test", "command": f"cxc-eccv evaluate {name}", "run": {"file": name}})
-    text = render_markdown(page_of(report, no_examples("none")))
+    text = render_markdown(Page(report, no_examples("none")))
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     inline = [token for token in tokens if token.type == "inline"]
     command = next(two for one, two in itertools.pairwise(inline) if one.content == "Command")
@@ -244,7 +244,7 @@ def test_a_name_stays_in_its_code_span(name):
     assert shown.split() == visible(f"cxc-eccv evaluate {name}").split()
     assert "<script>" not in text.replace("`" + visible(f"cxc-eccv evaluate {name}") + "`", "")
     assert [token for token in tokens if token.type == "heading_open" and token.tag == "h1"] == tokens[:1]
-    page = Page(render_html(page_of(report, no_examples("none"))))
+    page = Parsed(render_html(Page(report, no_examples("none"))))
     title = page.all("title")[0]["text"]
     assert "\n" not in title
     assert visible(name) in title

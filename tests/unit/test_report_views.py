@@ -1,15 +1,16 @@
 """What the report draws, against plain loops over the per-query table and the report's own numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from report_samples import report_of_ranks, sample_report
 
-from cxc_eccv.report.charts.bars import segments
-from cxc_eccv.report.charts.bins import best_ranks, rank_bins
-from cxc_eccv.report.charts.lines import CurvePanel, curve_panels, line_chart
-from cxc_eccv.report.examples.disagreement import verdicts
-from cxc_eccv.report.examples.examples import GROUPS, SHOWN_ITEMS, chosen_queries
-from cxc_eccv.report.score_tables import task_scores
+from cxc_eccv.registry import tasks
+from cxc_eccv.report.charts import curve_panels, line_chart, segments
+from cxc_eccv.report.collect import GROUPS, SHOWN_ITEMS, chosen_queries
+from cxc_eccv.report.page import Page
+from cxc_eccv.report.ranks import best_ranks, label_tasks, rank_bins, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,7 @@ def test_curves_pass_through_the_recalls_of_the_report(report):
         if result.metric.startswith("recall_at_"):
             curve = next(one for one in panels[result.task].curves if one.direction == result.direction)
             assert curve.at(result.parameters["k"]) == pytest.approx(result.value, abs=1e-12)
-            mark = next(one for one in curve.marks if one.k == result.parameters["k"])
-            assert (mark.value, mark.low, mark.high) == (result.value, result.low, result.high)
+            assert (result.parameters["k"], result.value, result.low, result.high) in curve.marks
             checked += 1
     assert checked >= 24
     for panel in panels.values():
@@ -45,10 +45,10 @@ def test_curves_pass_through_the_recalls_of_the_report(report):
 def test_bins_count_every_query_once(report):
     ranks = best_ranks(report)
     bounds = [(1, 1), (2, 5), (6, 10), (11, 50), (51, 100), (101, 500), (501, 1000), (1001, np.inf)]
-    for row in rank_bins(ranks):
-        own = ranks[f"{row.task}/{row.direction}"].ranks.tolist()
-        assert list(row.counts) == [sum(low <= rank <= high for rank in own) for low, high in bounds] + [0]
-        assert row.total == len(own)
+    for task, direction, counts in rank_bins(ranks):
+        own = ranks[f"{task}/{direction}"].ranks.tolist()
+        assert list(counts) == [sum(low <= rank <= high for rank in own) for low, high in bounds] + [0]
+        assert sum(counts) == len(own)
 
 
 def test_rankings_cut_short_have_queries_that_are_not_found():
@@ -59,7 +59,7 @@ def test_rankings_cut_short_have_queries_that_are_not_found():
     (curve,) = curve_panels(report, found)[0].curves
     assert curve.ks[-1] == 8
     assert curve.recalls[-1] == pytest.approx(2 / 3)
-    assert rank_bins(found)[0].counts == (0, 1, 1, 0, 0, 0, 0, 0, 1)
+    assert rank_bins(found)[0][2] == (0, 1, 1, 0, 0, 0, 0, 0, 1)
     worst = next(one for one in chosen_queries(found, "i2t") if one.group == "worst")
     assert (worst.query_id, worst.coco_rank, worst.best_rank) == (2, None, None)
 
@@ -70,7 +70,7 @@ def test_verdicts_equal_a_plain_count():
         f"{task}/t2i": {int(query): int(random.integers(1, 16)) for query in random.permutation(60)[:size]}
         for task, size in (("coco_5k", 60), ("cxc", 60), ("eccv_caption", 25))
     }
-    for row in verdicts(best_ranks(report_of_ranks(ranks))):
+    for row in verdicts(best_ranks(report_of_ranks(ranks)))["t2i"]:
         counts = dict.fromkeys((*row.added, "wrong"), 0)
         for query in range(60):
             right = [task for task in row.added if ranks[f"{task}/t2i"].get(query, 99) <= row.k]
@@ -81,8 +81,24 @@ def test_verdicts_equal_a_plain_count():
 
 
 def test_verdicts_need_coco_and_another_set_of_labels():
-    assert verdicts(best_ranks(report_of_ranks({"coco_5k/i2t": {1: 1}}))) == []
-    assert verdicts(best_ranks(report_of_ranks({"cxc/t2t": {1: 1}, "cxc/i2i": {2: 4}}))) == []
+    assert verdicts(best_ranks(report_of_ranks({"coco_5k/i2t": {1: 1}}))) == {}
+    assert verdicts(best_ranks(report_of_ranks({"cxc/t2t": {1: 1}, "cxc/i2i": {2: 4}}))) == {}
+
+
+def test_labels_that_an_earlier_task_has_add_nothing():
+    ranks = {f"{task}/i2t": {1: 1, 2: 9} for task in ("coco_5k", "cxc", "cxc_rated", "eccv_caption")}
+    rows = verdicts(best_ranks(report_of_ranks(ranks)))["i2t"]
+    assert all(list(row.added) == ["coco_5k", "cxc", "eccv_caption"] for row in rows)
+    del ranks["cxc/i2t"]
+    rows = verdicts(best_ranks(report_of_ranks(ranks)))["i2t"]
+    assert all(list(row.added) == ["coco_5k", "cxc_rated", "eccv_caption"] for row in rows)
+
+
+def test_which_tasks_rank_under_other_labels_follows_from_what_they_declare(monkeypatch):
+    mine = replace(tasks()["coco_5k"], name="mine", label_sources=("coco", "entailment"))
+    smaller = replace(mine, name="smaller", label_sources=("coco",))
+    monkeypatch.setattr("cxc_eccv.report.ranks.tasks", lambda: {**tasks(), "mine": mine, "smaller": smaller})
+    assert label_tasks.__wrapped__() == ("coco_5k", "cxc", "cxc_rated", "eccv_caption", "mine")
 
 
 def test_the_most_label_dependent_and_the_worst_queries():
@@ -127,7 +143,7 @@ def test_a_query_is_worst_only_if_it_is_wrong():
 def test_names_of_curves_do_not_overlap():
     report = report_of_ranks({f"cxc/{name}": {1: 1, 2: 2} for name in ("i2t", "t2i", "t2t", "i2i")})
     (panel,) = curve_panels(report, best_ranks(report))
-    chart = line_chart(CurvePanel(panel.task, panel.curves), 10)
+    chart = line_chart(panel, [panel])
     heights = sorted(line.label_y for line in chart.lines)
     assert min(np.diff(heights)) >= 13
     assert chart.box[1] <= heights[0]
@@ -144,9 +160,10 @@ def test_segments_cover_the_bar():
 
 def test_every_result_is_in_a_table(report):
     shown = 0
-    for card in task_scores(report):
+    for card in Page(report).scores:
         for table in card.tables:
-            shown += sum(len(cells) for _, _, cells in table.rows)
-            assert len({len(cells) for _, _, cells in table.rows} | {len(table.directions)}) == 1
+            shown += sum(map(len, table))
+            assert {tuple(cell.direction for cell in row) for row in table} == {tuple(c.direction for c in table[0])}
+            assert all(len({cell.metric for cell in row}) == 1 for row in table)
         shown += len(card.whole)
     assert shown == len(report.results)

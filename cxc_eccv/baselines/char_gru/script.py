@@ -36,7 +36,8 @@ from cxc_eccv.baselines.training import EpochCallback, gather, last_checkpoint, 
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.report_files import REPORT, write_report
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts.evaluation import Encoder
@@ -86,8 +87,8 @@ def train(command: Sequence[str]) -> Report | None:
         return None
     report = _score(folder / "ensemble", library, arguments, features)
     if processes.rank == 0:
-        with replaced_file(folder / "report.json") as part:
-            part.write_text(report_to_json(report), encoding="utf-8")
+        with replaced_file(folder / REPORT) as part:
+            write_report(part, report)
     return report
 
 

@@ -37,7 +37,8 @@ from cxc_eccv.baselines.training import last_checkpoint, read_arguments
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.report_files import REPORT, write_report
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
@@ -108,8 +109,8 @@ def train(command: Sequence[str]) -> Report | None:
     split = _split_named(data.report_on)
     report = evaluate(encode_it(trainer.model, split=split), split=split, data_dir=library, progress=False)
     if is_first:
-        with replaced_file(folder / "report.json") as part:
-            part.write_text(report_to_json(report), encoding="utf-8")
+        with replaced_file(folder / REPORT) as part:
+            write_report(part, report)
     return report
 
 

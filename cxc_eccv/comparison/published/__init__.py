@@ -1,10 +1,15 @@
 """Figures printed in the papers, as typed tables with their citations, and a place among them."""
 
-from cxc_eccv.comparison.published.cxc import cxc_table
-from cxc_eccv.comparison.published.eccv_caption import HEADLINES, eccv_caption_table
 from cxc_eccv.comparison.published.placement import Agreement, Placement, metric_agreement, place, published_agreement
 from cxc_eccv.comparison.published.rank_chart import draw_rank_chart, require_matplotlib
-from cxc_eccv.comparison.published.table import PublishedScore, PublishedTable
+from cxc_eccv.comparison.published.tables import (
+    HEADLINES,
+    PublishedScore,
+    PublishedTable,
+    cxc_table,
+    eccv_caption_table,
+    published_tables,
+)
 
 __all__ = [
     "HEADLINES",
@@ -21,13 +26,3 @@ __all__ = [
     "published_tables",
     "require_matplotlib",
 ]
-
-
-def published_tables() -> tuple[PublishedTable, ...]:
-    """Every packaged table.
-
-    Example:
-        >>> [(table.name, len(table.models)) for table in published_tables()]
-        [('eccv_caption', 25), ('cxc', 11)]
-    """
-    return eccv_caption_table(), cxc_table()

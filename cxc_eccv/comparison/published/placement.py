@@ -9,8 +9,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from cxc_eccv.comparison.labels import scale_of
-from cxc_eccv.comparison.published.eccv_caption import HEADLINES, eccv_caption_table
-from cxc_eccv.comparison.published.table import PublishedTable, both_directions
+from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable, both_directions, eccv_caption_table
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
@@ -32,13 +31,7 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model under one metric.
-
-    Attributes:
-        model: its name.
-        value: in the report's units.
-        published: whether the value is a printed one.
-    """
+    """One model under one metric, its value in the report's units, and whether that is a printed one."""
 
     model: str
     value: float
@@ -96,45 +89,30 @@ def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placeme
     placements = []
     for key in table.keys:
         order = standings(table, key, reports)
-        names = [None, *(one.model for one in order), None]
+        names = [None, *(standing.model for standing in order), None]
         placements += [
-            Placement(table.name, key, one.model, one.value, rank, len(order), names[rank - 1], names[rank + 1])
-            for rank, one in enumerate(order, 1)
-            if not one.published
+            Placement(table.name, key, own.model, own.value, rank, len(order), names[rank - 1], names[rank + 1])
+            for rank, own in enumerate(order, 1)
+            if not own.published
         ]
     return tuple(placements)
 
 
 def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) -> list[Standing]:
-    """All models that have a metric, best first; of equal values, the published ones first.
-
-    Args:
-        table: published figures.
-        key: one of ``table.keys``.
-        reports: name of a model to its report.
-
-    Example:
-        >>> from cxc_eccv.comparison.published import cxc_table
-        >>> [one.model for one in standings(cxc_table(), "cxc/i2i/median_rank", {})][:2]
-        ['VSE++', 'VSRN (released)']
-    """
+    """All models that have one of the table's metrics, best first; of equal values, the published ones first."""
     ranked = [Standing(model, value, True) for model, value in table.scores_of(key).items()]
     for name, report in reports.items():
         value = _scores(report, table.decimals).get(key)
         if value is not None:
             ranked.append(Standing(name, value, False))
     sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
-    return sorted(ranked, key=lambda one: sign * one.value)
+    return sorted(ranked, key=lambda standing: sign * standing.value)
 
 
 def check_placeable(name: str, report: Report) -> None:
     """Refuse a report that published figures say nothing about.
 
-    Raises:
-        InvalidOption: another edition of the data, another split, or a raw file that is not the official one.
-
-    Example:
-        >>> check_placeable("mine", Report((), {}, {"split": "test", "data": {"edition": "official"}}))
+    They are of the official edition's test split, with none of its raw files modified.
     """
     data = report.provenance.get("data") or {}
     for what, found, wanted in (

@@ -9,10 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cxc_eccv.comparison.labels import metric_name, task_name
-from cxc_eccv.comparison.published.eccv_caption import HEADLINES
+from cxc_eccv.comparison.labels import listed, metric_name, task_name
 from cxc_eccv.comparison.published.placement import Standing, check_placeable, standings
-from cxc_eccv.comparison.published.table import PublishedTable
+from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report
 
@@ -41,22 +40,12 @@ MARK_SIZE, OPEN_MARK_SIZE = 18, 24
 
 
 def require_matplotlib() -> None:
-    """Say how to get matplotlib where it is absent.
-
-    Raises:
-        InvalidOption: matplotlib is not installed.
-    """
+    """Raise unless matplotlib is there, and say how to get it."""
     _matplotlib("figure")
 
 
 def charted_metrics(table: PublishedTable, reports: Mapping[str, Report]) -> list[str]:
-    """Those of the paper's headline metrics that all models have, in the paper's order.
-
-    Example:
-        >>> from cxc_eccv.comparison.published import eccv_caption_table
-        >>> len(charted_metrics(eccv_caption_table(), {}))
-        12
-    """
+    """Those of the paper's headline metrics that all models have, in the paper's order."""
     n_models = len(table.models) + len(reports)
     return [key for key in HEADLINES if len(standings(table, key, reports)) == n_models]
 
@@ -64,14 +53,7 @@ def charted_metrics(table: PublishedTable, reports: Mapping[str, Report]) -> lis
 def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths: Sequence[Path]) -> None:
     """Draw the ranks under every headline metric, the user's models in colour over the published ones in grey.
 
-    Args:
-        table: published figures under the keys of HEADLINES.
-        reports: name of a model to its report; one to six.
-        paths: files to write, ``.svg``, ``.png`` or ``.pdf``.
-
-    Raises:
-        InvalidOption: matplotlib is not installed, a report is not of the official data's test split, the models share
-            fewer than two headline metrics with the table, or there are more models than marks.
+    There is room for one to six models. The files are ``.svg``, ``.png`` or ``.pdf``.
     """
     for name, report in reports.items():
         check_placeable(name, report)
@@ -79,7 +61,7 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
     if len(keys) < FEWEST_METRICS:
         raise InvalidOption(
             f"a chart needs at least {FEWEST_METRICS} metrics over both directions that all models have; "
-            f"{_listed(reports)} and the published models share {_listed(keys) or 'none'}"
+            f"{listed(reports)} and the published models share {listed(keys) or 'none'}"
         )
     if not 0 < len(reports) <= len(MARKS):
         raise InvalidOption(f"a chart shows 1 to {len(MARKS)} models among the published ones, not {len(reports)}")
@@ -98,7 +80,7 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
 
 def _draw_titles(axes: Any, table: PublishedTable, names: Iterable[str], n_models: int) -> None:  # noqa: ANN401 - matplotlib comes late
     shown = [_shortened(name) for name in names]
-    subject = _listed(shown) if len(shown) <= MOST_NAMES else f"{len(shown)} models"
+    subject = listed(shown) if len(shown) <= MOST_NAMES else f"{len(shown)} models"
     title = f"{subject} among {len(table.models)} published models"
     subtitle = "Rank under each metric, 1 is best; mean of image-to-text and text-to-image retrieval, COCO test split."
     source = f"Grey: {table.citation.split(', ')[0]}, {table.title} ({table.url}), {table.printed_in}."
@@ -123,7 +105,9 @@ def _draw_headings(axes: Any, keys: Sequence[str], n_models: int) -> None:  # no
 
 def _draw_models(axes: Any, orders: Sequence[Sequence[Standing]], names: Sequence[str]) -> None:  # noqa: ANN401 - matplotlib comes late
     """A line per model with its name at both ends; the user's models last, on top."""
-    columns = [{(one.published, one.model): rank for rank, one in enumerate(order, 1)} for order in orders]
+    columns = [
+        {(standing.published, standing.model): rank for rank, standing in enumerate(order, 1)} for order in orders
+    ]
     for published, name in sorted(columns[0], key=lambda model: not model[0]):
         ranks = [column[published, name] for column in columns]
         if published:
@@ -159,18 +143,13 @@ def _draw_marks(axes: Any, ranks: Sequence[int], colour: str, shape: str, ink: s
         axes.text(x, rank, str(rank), color=ink, **style)
 
 
-def _listed(names: Iterable[str]) -> str:
-    *most, last = names if (names := list(names)) else [""]
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def _metadata(path: Path, names: Iterable[str]) -> dict[str, str | None] | None:
     """No date in the file, so that equal inputs give equal files."""
-    return {"Date": None, "Title": f"Ranks of {_listed(names)}"} if path.suffix == ".svg" else None
+    return {"Date": None, "Title": f"Ranks of {listed(names)}"} if path.suffix == ".svg" else None
 
 
 def _matplotlib(module: str | None = None) -> ModuleType:

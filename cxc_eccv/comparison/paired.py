@@ -8,196 +8,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cxc_eccv import registry
-from cxc_eccv.comparison.paired.pairing import Pair, pair_up
-from cxc_eccv.comparison.paired.protocol import check_comparable, notes_on
-from cxc_eccv.comparison.paired.resampling import enough_samples, holm, least_p_value, paired_samples, two_sided_p_value
-from cxc_eccv.comparison.paired.scored_report import ScoredReport
+from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
+from cxc_eccv.comparison.resampling import enough_samples, holm, least_p_value, paired_samples, two_sided_p_value
+from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.intervals import interval
-from cxc_eccv.types import FloatArray
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import FloatArray, check_whole
 
 __all__ = ["Comparison", "Difference", "Settings", "compare"]
 
 FEWEST_SAMPLES = 100
 METRICS = ("main", "all")
-
-
-def compare(
-    baseline: ScoredReport,
-    *others: ScoredReport,
-    seed: int = 0,
-    samples: int | None = None,
-    confidence: float = 0.95,
-    metrics: str = "main",
-    progress: bool = True,
-) -> Comparison:
-    """Test the differences between models and a baseline.
-
-    A paired bootstrap over images: each sample draws images with replacement, takes all their queries, and scores
-    both models on them. The interval is the percentile interval of the differences, the p-value is two-sided, and
-    Holm's correction is over all tests of all models compared: one for each direction of each task, by its main
-    metric, unless all metrics are asked for.
-
-    Args:
-        baseline: what the others are compared with.
-        *others: at least one.
-        seed: of the draws.
-        samples: bootstrap samples; 2 / (samples + 1) is the smallest p-value before correction. None for as many as
-            the number of tests needs, and no fewer than 10,000.
-        confidence: of the intervals; 1 minus it is the level of the tests.
-        metrics: ``main`` for the main metric that each task declares, ``all`` for every metric that is shared.
-        progress: show a bar when standard error is a terminal.
-
-    Raises:
-        InvalidOption: nothing to compare, reports of different data, splits or protocols, or an option out of range.
-        DataError: the values of the queries are not those behind a report.
-
-    Example:
-        >>> from cxc_eccv.comparison import QueryValues
-        >>> from cxc_eccv.types import Report, Result
-        >>> facts = {"data": {"fingerprint": "f"}, "split": "test"}
-        >>> def scored(name, values):
-        ...     row = Result("coco_5k", "i2t", "recall_at_1", float(np.mean(values)), len(values))
-        ...     queries = QueryValues.of(range(len(values)), values, range(len(values)))
-        ...     return ScoredReport(name, Report((row,), {}, facts), {row.key: queries})
-        >>> found = compare(scored("old", [0, 1, 0, 0] * 9), scored("new", [1, 1, 0, 0] * 9))
-        >>> one = found.differences[0]
-        >>> one.difference, one.better, one.worse, found.significant(one), found.settings.samples
-        (0.25, 9, 0, True, 10000)
-    """
-    settings = _checked(Settings(seed, FEWEST_SAMPLES if samples is None else samples, confidence, metrics))
-    _check_names(baseline, others)
-    paired = {other.name: _paired(baseline, other, metrics) for other in others}
-    n_tests = sum(len(one.tested) for one in paired.values())
-    if samples is None:
-        settings = replace(settings, samples=enough_samples(n_tests, settings.level))
-    rows = [row for name, one in paired.items() for row in _tested((baseline.name, name), one, settings, progress)]
-    corrected = holm([row.p_value for row in rows])
-    rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
-    notes = [note for other in others for note in notes_on(baseline, other)]
-    notes += [*dict.fromkeys(note for one in paired.values() for note in one.notes), *_too_few(settings, n_tests)]
-    left_out = {name: one.left_out for name, one in paired.items()}
-    return Comparison(baseline.name, tuple(paired), settings, tuple(rows), left_out, tuple(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class _Paired:
-    """What one model is tested by.
-
-    Attributes:
-        pairs: key to pair, with the parts of metrics over a whole task.
-        tested: keys of those that are tested.
-        left_out: key to the reason why it cannot be.
-        notes: tasks that no test is about.
-    """
-
-    pairs: Mapping[str, Pair]
-    tested: tuple[str, ...]
-    left_out: Mapping[str, str]
-    notes: tuple[str, ...] = ()
-
-
-def _paired(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Paired:
-    check_comparable(baseline, other)
-    pairs, left_out = pair_up(baseline, other)
-    if not pairs:
-        reasons = "; ".join(dict.fromkeys(left_out.values()))
-        raise InvalidOption(f"{baseline.name} and {other.name} share no metric that can be compared: {reasons}")
-    if metrics == "all":
-        return _Paired(pairs, tuple(pairs), left_out)
-    tested = tuple(key for key in pairs if _is_main(key))
-    left_out = {key: reason for key, reason in left_out.items() if _is_main(key)}
-    if not tested:
-        lacking = "".join(f"; {key}: {reason}" for key, reason in left_out.items())
-        raise InvalidOption(
-            f"{baseline.name} and {other.name} share no main metric of a task{lacking}. Their other metrics are tested "
-            'with --all-metrics, in Python with metrics="all".'
-        )
-    needed = dict.fromkeys([*tested, *(part for key in tested for part in pairs[key].parts)])
-    untested = sorted(_tasks(pairs) - _tasks(tested) - _tasks(left_out))
-    notes = [f"not tested, as its main metric is in neither report: {task}" for task in untested]
-    return _Paired({key: pairs[key] for key in pairs if key in needed}, tested, left_out, tuple(notes))
-
-
-def _tasks(keys: Iterable[str]) -> set[str]:
-    return {key.split("/")[0] for key in keys}
-
-
-def _is_main(key: str) -> bool:
-    """Whether a key is of the main metric that its task declares."""
-    task, *_, metric = key.split("/")
-    return task in registry.tasks() and registry.task(task).main_metric == metric
-
-
-def _tested(names: tuple[str, str], paired: _Paired, settings: Settings, progress: bool) -> list[Difference]:
-    """Uncorrected differences of one model."""
-    drawn = paired_samples(paired.pairs, settings.seed, settings.samples, progress=progress)
-    return [_difference(key, drawn[key], paired.pairs, names, settings.confidence) for key in paired.tested]
-
-
-def _check_names(baseline: ScoredReport, others: tuple[ScoredReport, ...]) -> None:
-    if not others:
-        raise InvalidOption(f"only {baseline.name} is given: a comparison needs at least two reports")
-    names = [one.name for one in (baseline, *others)]
-    if len(set(names)) < len(names):
-        raise InvalidOption(f"models need different names, not {', '.join(names)}")
-
-
-def _checked(settings: Settings) -> Settings:
-    check_whole("seed", settings.seed, 0)
-    check_whole("samples", settings.samples, FEWEST_SAMPLES)
-    if not 0 < settings.confidence < 1:
-        raise InvalidOption(f"confidence is {settings.confidence!r}, expected a number between 0 and 1, as 0.95")
-    if settings.metrics not in METRICS:
-        raise InvalidOption(f"metrics is {settings.metrics!r}, expected {' or '.join(METRICS)}")
-    return settings
-
-
-def _difference(
-    key: str,
-    drawn: FloatArray,
-    pairs: Mapping[str, Pair],
-    names: tuple[str, str],
-    confidence: float,
-) -> Difference:
-    pair, differences = pairs[key], drawn[1] - drawn[0]
-    low, high = interval(differences, confidence)
-    gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
-    images = pairs[pair.parts[0]].images if pair.parts else pair.images
-    old, new = pair.results
-    p_value = two_sided_p_value(differences)
-    return Difference(
-        model=names[1],
-        baseline=names[0],
-        task=new.task,
-        direction=new.direction,
-        metric=new.metric,
-        value=new.value,
-        baseline_value=old.value,
-        difference=new.value - old.value,
-        low=low,
-        high=high,
-        p_value=p_value,
-        p_holm=p_value,
-        higher_is_better=pair.spec.higher_is_better,
-        better=int(np.count_nonzero(gains > 0)),
-        worse=int(np.count_nonzero(gains < 0)),
-        n_queries=new.n_queries,
-        n_images=int(np.unique(images).size),
-    )
-
-
-def _too_few(settings: Settings, n_tests: int) -> list[str]:
-    least = least_p_value(settings.samples) * n_tests
-    if least < settings.level:
-        return []
-    needed = int(round(2 * n_tests / settings.level, 6))  # the first S with 2 / (S + 1) times the tests under the level
-    return [
-        f"no difference can be significant: {settings.samples:,} samples give no corrected p-value under {least:.2g} "
-        f"in {n_tests} tests, and the level is {settings.level:.2g}; take at least {needed:,} samples, or "
-        "leave the number to the command"
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +37,17 @@ class Settings:
     confidence: float = 0.95
     metrics: str = "main"
 
+    def __post_init__(self) -> None:
+        check_whole("seed", self.seed, 0)
+        check_whole("samples", self.samples, FEWEST_SAMPLES)
+        if not 0 < self.confidence < 1:
+            raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, as 0.95")
+        if self.metrics not in METRICS:
+            raise InvalidOption(f"metrics is {self.metrics!r}, expected {' or '.join(METRICS)}")
+
     @property
     def level(self) -> float:
-        """Of all tests together; 0.05, and not the 0.05000000000000004 that a subtraction of floats leaves.
-
-        Example:
-            >>> Settings().level
-            0.05
-        """
+        """Of all tests together; 0.05, and not the 0.05000000000000004 that a subtraction of floats leaves."""
         return round(1 - self.confidence, 12)
 
 
@@ -237,7 +61,7 @@ class Difference:
         value, baseline_value: scores, in the report's units.
         difference: value minus baseline_value: the effect.
         low, high: percentile interval of the difference.
-        p_value: two-sided; see :func:`cxc_eccv.comparison.paired.resampling.two_sided_p_value`.
+        p_value: two-sided; see :func:`cxc_eccv.comparison.resampling.two_sided_p_value`.
         p_holm: corrected for all tests of the comparison.
         higher_is_better: of the metric.
         better, worse: queries on which the model beats the baseline, and the other way round; 0 for a whole task.
@@ -291,3 +115,160 @@ class Comparison:
     def significant(self, one: Difference) -> bool:
         """Whether a difference holds at the level of the tests after Holm's correction."""
         return one.p_holm < self.settings.level
+
+
+def compare(
+    baseline: ScoredReport,
+    *others: ScoredReport,
+    seed: int = 0,
+    samples: int | None = None,
+    confidence: float = 0.95,
+    metrics: str = "main",
+    progress: bool = True,
+) -> Comparison:
+    """Test the differences between models and a baseline.
+
+    A paired bootstrap over images: each sample draws images with replacement, takes all their queries, and scores
+    both models on them. The interval is the percentile interval of the differences, the p-value is two-sided, and
+    Holm's correction is over all tests of all models compared: one for each direction of each task, by its main
+    metric, unless all metrics are asked for.
+
+    Args:
+        baseline: what the others are compared with.
+        *others: at least one.
+        seed: of the draws.
+        samples: bootstrap samples; 2 / (samples + 1) is the smallest p-value before correction. None for as many as
+            the number of tests needs, and no fewer than 10,000.
+        confidence: of the intervals; 1 minus it is the level of the tests.
+        metrics: ``main`` for the main metric that each task declares, ``all`` for every metric that is shared.
+        progress: show a bar when standard error is a terminal.
+
+    Raises:
+        InvalidOption: nothing to compare, reports of different data, splits or protocols, or an option out of range.
+        DataError: the values of the queries are not those behind a report.
+
+    Example:
+        >>> from cxc_eccv.comparison import QueryValues
+        >>> from cxc_eccv.types import Report, Result
+        >>> facts = {"data": {"fingerprint": "f"}, "split": "test"}
+        >>> def scored(name, values):
+        ...     row = Result("coco_5k", "i2t", "recall_at_1", float(np.mean(values)), len(values))
+        ...     queries = QueryValues.of(range(len(values)), values, range(len(values)))
+        ...     return ScoredReport(name, Report((row,), {}, facts), {row.key: queries})
+        >>> found = compare(scored("old", [0, 1, 0, 0] * 9), scored("new", [1, 1, 0, 0] * 9))
+        >>> one = found.differences[0]
+        >>> one.difference, one.better, one.worse, found.significant(one), found.settings.samples
+        (0.25, 9, 0, True, 10000)
+    """
+    settings = Settings(seed, FEWEST_SAMPLES if samples is None else samples, confidence, metrics)
+    if not others:
+        raise InvalidOption(f"only {baseline.name} is given: a comparison needs at least two reports")
+    names = [report.name for report in (baseline, *others)]
+    if len(set(names)) < len(names):
+        raise InvalidOption(f"models need different names, not {', '.join(names)}")
+    plans = {other.name: _plan(baseline, other, metrics) for other in others}
+    n_tests = sum(len(plan.tested) for plan in plans.values())
+    if samples is None:
+        settings = replace(settings, samples=enough_samples(n_tests, settings.level))
+    rows: list[Difference] = []
+    for name, plan in plans.items():
+        drawn = paired_samples(plan.pairs, seed, settings.samples, progress=progress)
+        rows += [_difference(key, drawn[key], plan.pairs, baseline.name, name, confidence) for key in plan.tested]
+    corrected = holm([row.p_value for row in rows])
+    rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
+    notes = [note for other in others for note in notes_on(baseline, other)]
+    notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
+    left_out = {name: plan.left_out for name, plan in plans.items()}
+    return Comparison(baseline.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one model is tested by.
+
+    Attributes:
+        pairs: key to pair, with the parts of metrics over a whole task.
+        tested: keys of those that are tested.
+        left_out: key to the reason why it cannot be.
+        notes: tasks that no test is about.
+    """
+
+    pairs: Mapping[str, Pair]
+    tested: tuple[str, ...]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def _plan(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Plan:
+    check_comparable(baseline, other)
+    pairs, left_out = pair_up(baseline, other)
+    if not pairs:
+        reasons = "; ".join(dict.fromkeys(left_out.values()))
+        raise InvalidOption(f"{baseline.name} and {other.name} share no metric that can be compared: {reasons}")
+    if metrics == "all":
+        return _Plan(pairs, tuple(pairs), left_out)
+    tested = tuple(key for key in pairs if _is_main(key))
+    left_out = {key: reason for key, reason in left_out.items() if _is_main(key)}
+    if not tested:
+        lacking = "".join(f"; {key}: {reason}" for key, reason in left_out.items())
+        raise InvalidOption(
+            f"{baseline.name} and {other.name} share no main metric of a task{lacking}. Their other metrics are tested "
+            'with --all-metrics, in Python with metrics="all".'
+        )
+    needed = dict.fromkeys([*tested, *(part for key in tested for part in pairs[key].parts)])
+    untested = sorted(_tasks(pairs) - _tasks(tested) - _tasks(left_out))
+    notes = [f"not tested, as its main metric is in neither report: {task}" for task in untested]
+    return _Plan({key: pairs[key] for key in pairs if key in needed}, tested, left_out, tuple(notes))
+
+
+def _tasks(keys: Iterable[str]) -> set[str]:
+    return {key.split("/")[0] for key in keys}
+
+
+def _is_main(key: str) -> bool:
+    """Whether a key is of the main metric that its task declares."""
+    task, *_, metric = key.split("/")
+    return task in registry.tasks() and registry.task(task).main_metric == metric
+
+
+def _difference(
+    key: str, drawn: FloatArray, pairs: Mapping[str, Pair], baseline: str, model: str, confidence: float
+) -> Difference:
+    """The row of one metric from (2, S) drawn scores, before Holm's correction."""
+    pair, differences = pairs[key], drawn[1] - drawn[0]
+    low, high = interval(differences, confidence)
+    gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
+    images = pairs[pair.parts[0]].images if pair.parts else pair.images
+    old, new = pair.results
+    p_value = two_sided_p_value(differences)
+    return Difference(
+        model=model,
+        baseline=baseline,
+        task=new.task,
+        direction=new.direction,
+        metric=new.metric,
+        value=new.value,
+        baseline_value=old.value,
+        difference=new.value - old.value,
+        low=low,
+        high=high,
+        p_value=p_value,
+        p_holm=p_value,
+        higher_is_better=pair.spec.higher_is_better,
+        better=int(np.count_nonzero(gains > 0)),
+        worse=int(np.count_nonzero(gains < 0)),
+        n_queries=new.n_queries,
+        n_images=int(np.unique(images).size),
+    )
+
+
+def _too_few(settings: Settings, n_tests: int) -> list[str]:
+    least = least_p_value(settings.samples) * n_tests
+    if least < settings.level:
+        return []
+    needed = int(round(2 * n_tests / settings.level, 6))  # the first S with 2 / (S + 1) times the tests under the level
+    return [
+        f"no difference can be significant: {settings.samples:,} samples give no corrected p-value under {least:.2g} "
+        f"in {n_tests} tests, and the level is {settings.level:.2g}; take at least {needed:,} samples, or "
+        "leave the number to the command"
+    ]

@@ -1,4 +1,4 @@
-"""A report with the per-query values that evaluate keeps and writes to per_query.parquet, and what it was scored on."""
+"""A report with the values of its queries, as evaluate gives or writes them, and the image behind each query."""
 
 from __future__ import annotations
 
@@ -11,22 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.evaluation import report_from_json
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table
 from cxc_eccv.evaluation.score import images_behind
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
 
-__all__ = ["QueryValues", "ScoredReport", "load_reports", "query_values", "read_query_values", "read_reports"]
+__all__ = ["QueryValues", "ScoredReport", "load_reports", "query_values", "read_reports"]
 
-COLUMNS = {
-    "query_id": pa.int64(),
-    "task": pa.string(),
-    "direction": pa.string(),
-    "metric": pa.string(),
-    "value": pa.float64(),
-}
 CLUSTER = "cluster"
+COLUMNS = ("query_id", "task", "direction", "metric", "value")
+NO_VALUES = (
+    "Without the values of single queries a difference has neither interval nor p-value. Run cxc-eccv evaluate again "
+    "with --output, which writes them."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,13 +75,8 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
     Raises:
         MalformedSource: a column is missing, of another type, or holds a null; a query has two values of one metric,
             or one that is not finite.
-
-    Example:
-        >>> rows = {"query_id": [2, 1], "task": ["cxc"] * 2, "direction": ["t2t"] * 2, "metric": ["mrr"] * 2}
-        >>> query_values(pa.table(rows | {"value": [0.5, 1.0]}), "memory")["cxc/t2t/mrr"].values.tolist()
-        [1.0, 0.5]
     """
-    checked = _checked(table, source)
+    checked = _check_columns(table, source)
     keys = pc.binary_join_element_wise(checked["task"], checked["direction"], checked["metric"], "/")
     encoded = keys.combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy()
@@ -102,37 +94,22 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
     return found
 
 
-def read_query_values(path: Path) -> pa.Table:
-    """The table of a Parquet file.
-
-    Raises:
-        MalformedSource: not a readable Parquet file.
-    """
-    try:
-        return read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
-
-
-def _checked(table: pa.Table, source: str | Path) -> pa.Table:
-    wanted = COLUMNS | ({CLUSTER: pa.int64()} if CLUSTER in table.column_names else {})
+def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
+    names = [*COLUMNS, *([CLUSTER] if CLUSTER in table.column_names else [])]
+    wanted = {name: _decoded(PER_QUERY_SCHEMA.field(name).type) for name in names}
     for name, kind in wanted.items():
         if name not in table.column_names:
             raise MalformedSource(source, "", f"the columns {', '.join(table.column_names)}", f"{name} among them")
-        column = table[name]
-        decoded = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        column, decoded = table[name], _decoded(table[name].type)
         if decoded != kind and not (kind == pa.string() and pa.types.is_large_string(decoded)):
             raise MalformedSource(source, f"column {name}", column.type, str(kind))
         if column.null_count:
             raise MalformedSource(source, f"column {name}", f"{column.null_count} nulls", "none")
-    return table.select(list(wanted)).cast(pa.schema(wanted))
+    return table.select(names).cast(pa.schema(wanted))
 
 
-REPORT, PER_QUERY = "report.json", "per_query.parquet"
-NO_VALUES = (
-    "Without the values of single queries a difference has neither interval nor p-value. Run cxc-eccv evaluate again "
-    "with --output, which writes them."
-)
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +152,7 @@ class ScoredReport:
             raise DataError(f"{name}: {NO_VALUES}")
         library = data_dir if isinstance(data_dir, Library) else Library(data_dir, offline=True)
         values = query_values(report.per_query, f"per-query values of {name}")
-        return cls(name, report, _with_images(values, report, name, library))
+        return cls(name, report, _add_images(values, report, name, library))
 
 
 def load_reports(
@@ -198,21 +175,18 @@ def load_reports(
         Traceback (most recent call last):
         cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give what evaluate --output wrote.
     """
-    return tuple(_load(name, file, data_dir) for name, file in _files(paths, names).items())
+    loaded = []
+    for name, file in _files(paths, names).items():
+        report, beside = read_report(file), file.with_name(PER_QUERY)
+        if not beside.is_file():
+            raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
+        loaded.append(ScoredReport.of(name, replace(report, per_query=read_table(beside)), data_dir))
+    return tuple(loaded)
 
 
 def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
-    """Model's name to its report, without per-query values.
-
-    Args:
-        paths: ``report.json`` files, or the folders that hold them.
-        names: of the models; None for the folders' names.
-
-    Raises:
-        DataError: no such file, or not a report.
-        InvalidOption: names that are not one per report, or not unique.
-    """
-    return {name: _report(file) for name, file in _files(paths, names).items()}
+    """Model's name to its report, without per-query values; paths, names and errors as of :func:`load_reports`."""
+    return {name: read_report(file) for name, file in _files(paths, names).items()}
 
 
 def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
@@ -224,27 +198,11 @@ def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str
     return dict(zip(chosen, files, strict=True))
 
 
-def _report(path: Path) -> Report:
-    try:
-        return report_from_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}). Give what evaluate --output wrote.") from None
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-def _load(name: str, file: Path, data_dir: str | Path | None) -> ScoredReport:
-    report, beside = _report(file), file.with_name(PER_QUERY)
-    if not beside.is_file():
-        raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
-    return ScoredReport.of(name, replace(report, per_query=read_query_values(beside)), data_dir)
-
-
-def _with_images(
+def _add_images(
     per_query: dict[str, QueryValues], report: Report, name: str, library: Library
 ) -> dict[str, QueryValues]:
     """Fill in the image behind every query where the table does not name it."""
-    directions = {key: key.split("/")[1] for key, one in per_query.items() if one.clusters is None}
+    directions = {key: key.split("/")[1] for key, values in per_query.items() if values.clusters is None}
     if not directions:
         return per_query
     split = str(report.provenance.get("split"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from tqdm import tqdm
 
-from cxc_eccv.comparison.paired.pairing import Pair
+from cxc_eccv.comparison.pairing import Pair
 from cxc_eccv.evaluation.intervals import ClusterBootstrap, Draws
 from cxc_eccv.types import FloatArray, IntArray
 
@@ -24,24 +24,20 @@ def paired_samples(
     """Key to (2, S) scores of both models in every bootstrap sample.
 
     A sample draws as many images as there are, with replacement; all queries of an image come along. Both models, and
-    all metrics over the same images, get the same draws.
-
-    Args:
-        pairs: key to pair; a metric over a whole task comes with all its parts.
-        seed: of the draws.
-        samples: number S of samples.
-        progress: show a bar when standard error is a terminal.
+    all metrics over the same images, get the same draws. A metric over a whole task comes with all its parts.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Koehn, Statistical significance tests for machine
         translation evaluation, EMNLP 2004 (paired).
     """
     groups = _by_images(pairs)
+    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
+    seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
     with tqdm(total=samples, desc="comparing", unit="sample", leave=False, disable=None if progress else True) as bar:
         batches = []
-        for draws in _draws(seed, samples):
-            batches.append(_batch(groups, pairs, draws))
-            bar.update(draws.samples)
+        for batch_seed, size in zip(seeds, sizes, strict=True):
+            batches.append(_batch(groups, pairs, Draws(batch_seed, size)))
+            bar.update(size)
     drawn = {key: np.concatenate([batch[key] for batch in batches], axis=-1) for key in batches[0]}
     whole = {
         key: np.asarray(pair.spec.function(np.stack([drawn[part] for part in pair.parts], axis=-1)))
@@ -49,12 +45,6 @@ def paired_samples(
         if pair.parts
     }
     return drawn | whole
-
-
-def _draws(seed: int, samples: int) -> Iterator[Draws]:
-    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
-    seeds = np.random.SeedSequence(seed).generate_state(len(sizes))
-    yield from (Draws(int(one), size) for one, size in zip(seeds, sizes, strict=True))
 
 
 def _by_images(pairs: Mapping[str, Pair]) -> list[tuple[IntArray, list[str]]]:
@@ -96,9 +86,6 @@ def two_sided_p_value(differences: FloatArray) -> float:
     counts for both sides, which keeps medians, with their few possible values, on the safe side. The 1 counts the
     observed sample, so that p is never 0.
 
-    Args:
-        differences: (S,) resampled differences.
-
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 15.4; Davison and Hinkley, Bootstrap
         Methods and their Application, 1997, equation 4.11 (the 1).
@@ -112,21 +99,12 @@ def two_sided_p_value(differences: FloatArray) -> float:
 
 
 def least_p_value(samples: int) -> float:
-    """The smallest p-value that so many samples can give.
-
-    Example:
-        >>> least_p_value(1999)
-        0.001
-    """
+    """The smallest p-value that so many samples can give."""
     return 2 / (samples + 1)
 
 
 def enough_samples(tests: int, level: float) -> int:
     """Samples whose smallest p-value, corrected for all tests, is well under the level: by default a round 10,000.
-
-    Args:
-        tests: number of them.
-        level: of all tests together, for example 0.05.
 
     Example:
         >>> enough_samples(14, 0.05), enough_samples(54, 0.05), enough_samples(54, 0.01)
@@ -140,12 +118,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     The i-th smallest of m p-values becomes max over j <= i of min(1, (m - j + 1) p_j). It holds whatever the
     dependence between the tests, and metrics of one model depend on each other heavily.
-
-    Args:
-        p_values: (m,) in [0, 1].
-
-    Returns:
-        Adjusted p-values in the same order.
 
     References:
         Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979.

@@ -1,20 +1,81 @@
-"""Comparisons and placements as console tables."""
+"""Comparisons and placements to look at: console tables, and the text of compare.json."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, shown_value, task_name
 from cxc_eccv.comparison.paired import Comparison, Difference
-from cxc_eccv.comparison.published import Placement, PublishedTable
+from cxc_eccv.comparison.published import Agreement, Placement, PublishedTable
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["render_comparison", "render_placements"]
+__all__ = ["comparison_to_json", "render_comparison", "render_placements"]
+
+SCHEMA = 1
+P_VALUE = "two-sided: 2 (1 + min(samples <= 0, samples >= 0)) / (samples + 1), at most 1"
+RESAMPLED = "images with all their queries, with replacement, the same draws for both models"
+
+
+def comparison_to_json(
+    comparison: Comparison | None,
+    placements: Sequence[Placement] = (),
+    tables: Sequence[PublishedTable] = (),
+    agreement: Agreement | None = None,
+) -> str:
+    """The text of ``compare.json``; values are in the units of report.json.
+
+    Args:
+        comparison: of two reports or more, or None.
+        placements: of models among published ones.
+        tables: where the published figures are from.
+        agreement: rank correlations between metrics over the published models.
+    """
+    content: dict[str, Any] = {"schema": SCHEMA}
+    if comparison is not None:
+        content |= _record(comparison)
+    if tables:
+        content["published"] = {
+            "sources": [{name: getattr(table, name) for name in ("name", "citation", "url")} for table in tables],
+            "placements": [asdict(placement) for placement in placements],
+        }
+    if agreement is not None:
+        content["published"]["agreement"] = {
+            "statistic": "Kendall tau-b",
+            "metrics": agreement.metrics,
+            "models": len(agreement.models),
+            "tau": agreement.tau.tolist(),
+        }
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _record(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "baseline": comparison.baseline,
+        "models": comparison.models,
+        "settings": {
+            **asdict(comparison.settings),
+            "resampled": RESAMPLED,
+            "interval": "percentile",
+            "p_value": P_VALUE,
+            "correction": "Holm",
+            "tests": len(comparison.differences),
+        },
+        "differences": [
+            {"key": row.key, **asdict(row), "significant": comparison.significant(row)}
+            for row in comparison.differences
+        ],
+        "not_compared": comparison.not_compared,
+        "notes": comparison.notes,
+    }
+
 
 LEAST_SHOWN = 0.001
 LONGEST_HEADING = 16
@@ -28,28 +89,16 @@ STACKED = (
 
 
 def render_comparison(comparison: Comparison) -> RenderableType:
-    """A table per model against the baseline, what was left out, and the notes.
-
-    Example:
-        >>> from rich.console import Console
-        >>> from cxc_eccv.comparison.paired.paired import Settings
-        >>> one = Difference("new", "old", "cxc", "t2t", "recall_at_1", 0.42, 0.38, 0.04, 0.02, 0.06, 0.001, 0.003,
-        ...                  True, 9, 5, 100, 20)
-        >>> console = Console(width=100)
-        >>> with console.capture() as shown:
-        ...     console.print(render_comparison(Comparison("old", ("new",), Settings(), (one,))))
-        >>> "+4.0   [+2.0, +6.0]" in shown.get(), "0.003 *" in shown.get()
-        (True, True)
-    """
+    """A table per model against the baseline, what was left out, and the notes."""
     settings, n_tests = comparison.settings, len(comparison.differences)
     blocks: list[RenderableType] = []
     for model in comparison.models:
-        rows = [one for one in comparison.differences if one.model == model]
+        blocks.append(Text(visible(f"{model} against {comparison.baseline}"), style="bold"))
+        blocks.append(_differences([row for row in comparison.differences if row.model == model], comparison))
         blocks += [
-            Text(visible(f"{model} against {comparison.baseline}"), style="bold"),
-            _differences(rows, comparison),
+            Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim")
+            for reason, keys in group_by_reason(comparison.not_compared.get(model, {})).items()
         ]
-        blocks += _left_out(comparison.not_compared.get(model, {}))
     family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
     legend = (
         f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a paired "
@@ -64,14 +113,11 @@ def render_comparison(comparison: Comparison) -> RenderableType:
 def render_placements(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> RenderableType:
     """A row per metric: each model's value, its rank, and for one model its neighbours.
 
-    Args:
-        table: the published figures.
-        placements: of that table.
-        names: of the models, in order.
+    The placements are those of the table, the names those of the models in order.
     """
     by_key: dict[str, dict[str, Placement]] = {}
-    for one in placements:
-        by_key.setdefault(one.key, {})[one.model] = one
+    for placement in placements:
+        by_key.setdefault(placement.key, {})[placement.model] = placement
     title = Text.assemble(("Among published models", "bold"), (f"  {table.title}, {table.printed_in}", "dim"))
     if not by_key:
         return Group(title, Text("  no metric in common\n", style="dim"))
@@ -112,36 +158,32 @@ def _differences(rows: Sequence[Difference], comparison: Comparison) -> Sheet:
     header = ("", *names, "difference", "interval", "p", "Holm", "won:lost")
     lines: list[Sequence[str]] = []
     styles = []
-    for task in dict.fromkeys(one.task for one in rows):
-        own = [one for one in rows if one.task == task]
-        lines += [[task_name(task)], *(_difference_cells(one, comparison.significant(one)) for one in own)]
-        styles += ["", *("bold" if comparison.significant(one) else "" for one in own)]
+    for task in dict.fromkeys(row.task for row in rows):
+        own = [row for row in rows if row.task == task]
+        lines += [[task_name(task)], *(_difference_cells(row, comparison.significant(row)) for row in own)]
+        styles += ["", *("bold" if comparison.significant(row) else "" for row in own)]
     return Sheet(header, lines, stacked=STACKED, styles=styles)
 
 
-def _difference_cells(one: Difference, significant: bool) -> list[str]:
+def _difference_cells(row: Difference, significant: bool) -> list[str]:
     return [
-        _row_name(one.key),
-        shown_value(one.metric, one.baseline_value),
-        shown_value(one.metric, one.value),
-        shown_value(one.metric, one.difference, "+.1f"),
-        f"[{shown_value(one.metric, one.low, '+.1f')}, {shown_value(one.metric, one.high, '+.1f')}]",
-        _p(one.p_value),
-        f"{_p(one.p_holm)} {'*' if significant else ' '}",
-        f"{one.better:,}:{one.worse:,}" if one.direction else "",
+        _row_name(row.key),
+        shown_value(row.metric, row.baseline_value),
+        shown_value(row.metric, row.value),
+        shown_value(row.metric, row.difference, "+.1f"),
+        f"[{shown_value(row.metric, row.low, '+.1f')}, {shown_value(row.metric, row.high, '+.1f')}]",
+        _p(row.p_value),
+        f"{_p(row.p_holm)} {'*' if significant else ' '}",
+        f"{row.better:,}:{row.worse:,}" if row.direction else "",
     ]
 
 
-def _placement_cells(one: Placement | None, decimals: int) -> list[str]:
-    if one is None:
+def _placement_cells(place: Placement | None, decimals: int) -> list[str]:
+    if place is None:
         return ["", ""]
-    return [shown_value(one.key.rpartition("/")[2], one.value, f".{decimals}f"), f"{one.rank} of {one.n_models}"]
-
-
-def _left_out(reasons: Mapping[str, str]) -> list[Text]:
     return [
-        Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim")
-        for reason, keys in group_by_reason(reasons).items()
+        shown_value(place.key.rpartition("/")[2], place.value, f".{decimals}f"),
+        f"{place.rank} of {place.n_models}",
     ]
 
 

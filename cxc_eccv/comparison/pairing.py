@@ -1,0 +1,189 @@
+"""Two reports side by side: whether they may be compared, and their values metric by metric, query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.registry import metric_variants, task
+from cxc_eccv.types import FloatArray, IntArray, Result
+
+__all__ = ["Pair", "check_comparable", "notes_on", "pair_up"]
+
+DATA_FACTS = ("edition", "version")
+TOLERANCE = 1e-9
+"""A report's value and the mean of its queries' values may differ by the rounding of a sum, and no more."""
+
+
+def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
+    """Refuse two reports of different data, splits or protocols.
+
+    The fingerprints of the data must be equal, or the raw files of one report must be among those of the other with
+    the same hashes (a text-only model needs fewer files than one of both modalities).
+    """
+    models = (baseline, other)
+    data = [_data_of(model) for model in models]
+    for fact in DATA_FACTS:
+        _check_equal(f"the data's {fact}", baseline, other, *(facts.get(fact) for facts in data))
+    _check_equal("the split", baseline, other, *(model.report.provenance.get("split") for model in models))
+    if data[0]["fingerprint"] != data[1]["fingerprint"]:
+        _check_files(baseline, other, *data)
+    parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
+    for key in parameters[0]:
+        if key in parameters[1]:
+            _check_equal(f"parameters of {key}", baseline, other, *(of_key[key] for of_key in parameters))
+
+
+def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
+    """Differences that do not stand in the way of a comparison but are worth knowing.
+
+    They are the package's version, the similarity, which is the model's own choice, and how many of the pairs that a
+    metric needs are judged, which depends on what a model retrieves.
+    """
+    notes = [
+        f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}"
+        for name, hashes in (_data_of(baseline).get("modified") or {} | (_data_of(other).get("modified") or {})).items()
+    ]
+    facts = [model.report.provenance for model in (baseline, other)]
+    packages = [entries.get("package") for entries in facts]
+    versions = [package.get("version") if isinstance(package, Mapping) else None for package in packages]
+    similarities = [entries.get("similarity") for entries in facts]
+    for title, (old, new) in (("package version", versions), ("similarity", similarities)):
+        if old != new:
+            notes.append(f"{title}: {old} for {baseline.name}, {new} for {other.name}")
+    coverage = [{row.key: row.coverage for row in model.report.results} for model in (baseline, other)]
+    for key, share in coverage[0].items():
+        others = coverage[1].get(key)
+        if share is not None and others is not None and share != others:
+            notes.append(
+                f"{key}: {share:.1%} of the pairs are judged for {baseline.name}, {others:.1%} for {other.name}"
+            )
+    return notes
+
+
+def _data_of(model: ScoredReport) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = model.report.provenance.get("data") or {}
+    if not data.get("fingerprint"):
+        raise InvalidOption(
+            f"{model.name}: its report does not say which data it was computed from, so nothing can be compared with "
+            "it. Evaluate the model again with this version."
+        )
+    return data
+
+
+def _check_files(baseline: ScoredReport, other: ScoredReport, data: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    files = [facts.get("files") or {} for facts in (data, more)]
+    shared = files[0].keys() & files[1].keys()
+    for name in sorted(shared):
+        _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))
+    if not shared or (files[0].keys() - shared and files[1].keys() - shared):
+        _refuse("the data's fingerprint", baseline, other, data["fingerprint"], more["fingerprint"])
+
+
+def _check_equal(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> None:
+    if found != wanted:
+        _refuse(what, baseline, other, found, wanted)
+
+
+def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> NoReturn:
+    raise InvalidOption(
+        f"{baseline.name} and {other.name} cannot be compared: {what} is {found!r} for {baseline.name} and {wanted!r} "
+        f"for {other.name}. Evaluate both on the same files with the same options."
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """One metric of two models.
+
+    Attributes:
+        results: the rows of the two reports, baseline first.
+        spec: the metric's declaration.
+        values: (Q, 2) values of the queries under both models; (0, 2) for a metric over a whole task.
+        images: (Q,) image behind each query; empty for a metric over a whole task.
+        parts: keys of the metrics that a metric over a whole task is computed from.
+    """
+
+    results: tuple[Result, Result]
+    spec: Spec
+    values: FloatArray
+    images: IntArray
+    parts: tuple[str, ...] = ()
+
+
+def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
+    """Key to pair, and key to the reason why a metric cannot be compared."""
+    rows = [{row.key: row for row in model.report.results} for model in (baseline, other)]
+    found: dict[str, Pair | str] = {}
+    keys = list(dict.fromkeys([*rows[0], *rows[1]]))
+    for key in sorted(keys, key=lambda key: key.count("/"), reverse=True):  # parts before what is computed from them
+        lacking = [model.name for model, own in zip((baseline, other), rows, strict=True) if key not in own]
+        if lacking:
+            found[key] = f"not in the report of {lacking[0]}"
+        else:
+            found[key] = _pair_of((rows[0][key], rows[1][key]), baseline, other, found)
+    ordered = {key: found[key] for key in keys}
+    pairs = {key: pair for key, pair in ordered.items() if isinstance(pair, Pair)}
+    return pairs, {key: reason for key, reason in ordered.items() if isinstance(reason, str)}
+
+
+def _pair_of(
+    results: tuple[Result, Result], baseline: ScoredReport, other: ScoredReport, pairs: Mapping[str, Pair | str]
+) -> Pair | str:
+    """The pair, or the reason why there is none."""
+    row = results[0]
+    try:
+        spec = metric_variants(row.metric)[0]
+    except UnknownName:
+        spec = None
+    if spec is not None and not row.direction:
+        return _pair_of_whole(results, spec, pairs)
+    found = [model.per_query[row.key] for model in (baseline, other) if row.key in model.per_query]
+    if len(found) < len(results):
+        return "there are no values of single queries"
+    if spec is None:
+        return "this version does not know the metric"
+    for values, result, model in zip(found, results, (baseline, other), strict=True):
+        _check_belongs(values, result, spec, model.name)
+    return _align(results, spec, *found)
+
+
+def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: QueryValues) -> Pair | str:
+    if not np.array_equal(old.query_ids, new.query_ids):
+        apart = np.setxor1d(old.query_ids, new.query_ids).size
+        return f"the models are scored on different queries: {apart:,} count for one of them only"
+    if old.clusters is None or new.clusters is None:
+        return "the images behind its queries are not known"
+    if not np.array_equal(old.clusters, new.clusters):
+        return "the reports disagree on the images behind its queries"
+    return Pair(results, spec, np.stack([old.values, new.values], axis=1), old.clusters)
+
+
+def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
+    """A metric over all directions of a task, for example RSUM; it needs all its parts, over the same images."""
+    row = results[0]
+    parts = tuple(f"{row.task}/{direction}/{label}" for direction in task(row.task).directions for label in spec.inputs)
+    found = [pairs.get(part) for part in parts]
+    images = [np.unique(pair.images) for pair in found if isinstance(pair, Pair)]
+    if len(images) < len(parts) or not parts:
+        lacking = [part for part, pair in zip(parts, found, strict=True) if not isinstance(pair, Pair)]
+        return f"it is computed from {', '.join(lacking) or 'other scores'}, which cannot be compared"
+    if not all(np.array_equal(images[0], ids) for ids in images):
+        return "its directions have different images"
+    return Pair(results, spec, np.zeros((0, 2)), np.zeros(0, dtype=np.int64), parts)
+
+
+def _check_belongs(values: QueryValues, result: Result, spec: Spec, name: str) -> None:
+    aggregate = float(np.median(values.values) if spec.aggregate == "median" else values.values.mean())
+    if values.query_ids.size != result.n_queries or abs(aggregate - result.value) > TOLERANCE * max(1, abs(aggregate)):
+        raise DataError(
+            f"{name}: per_query.parquet does not belong to report.json: {result.key} is {result.value} over "
+            f"{result.n_queries} queries in the report, {aggregate} over {values.query_ids.size} in the file. "
+            "Evaluate the model again into one folder."
+        )

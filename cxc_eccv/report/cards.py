@@ -1,0 +1,232 @@
+"""Shown queries: the table that keeps them, ``examples.parquet``, and its rows as cards with thumbnails."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from PIL import Image, ImageOps
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.comparison.labels import listed
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.judgments.evidence import label_sources
+
+__all__ = [
+    "LEAST_SCHEMA",
+    "SCHEMA",
+    "ItemCard",
+    "QueryCard",
+    "example_cards",
+    "no_examples",
+    "reason_of",
+    "shown_files",
+    "thumbnail",
+    "thumbnails",
+    "with_every_source",
+]
+
+SCHEMA = pa.schema(
+    [
+        ("direction", pa.string()),
+        ("group", pa.string()),  # label_dependent, worst or plain
+        ("query_id", pa.int64()),
+        ("query_file", pa.string()),  # of an image; null for a caption
+        ("query_texts", pa.list_(pa.string())),  # the caption, or all captions of the image
+        ("coco_rank", pa.int64()),  # best rank under the original links; null where they do not judge it, or not found
+        ("best_rank", pa.int64()),  # best rank under all labels; null where not found
+        ("rank", pa.int64()),
+        ("item_id", pa.int64()),
+        ("item_file", pa.string()),
+        ("item_texts", pa.list_(pa.string())),
+        ("score", pa.float64()),  # null where a ranking came without scores
+        ("positive", pa.bool_()),  # any source says so
+        # Null where a source says nothing of the pair, here and below.
+        *((source, pa.bool_()) for source in label_sources()),
+        ("cxc_rating", pa.float64()),
+        ("cxc_reverse", pa.float64()),  # image pairs: the rating given in the other order
+        ("same_categories", pa.bool_()),  # plausible match at zeta 0
+    ]
+)
+"""One row per shown query and retrieved item."""
+
+LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in label_sources()])
+"""What a table has that was written before the latest source of labels was declared."""
+
+REASON = b"reason"
+
+
+def no_examples(reason: str) -> pa.Table:
+    """An empty table that says why it is empty."""
+    return SCHEMA.with_metadata({REASON: reason}).empty_table()
+
+
+def with_every_source(table: pa.Table) -> pa.Table:
+    """A table that is written with fewer sources of labels: the others say nothing of its pairs.
+
+    Example:
+        >>> older = no_examples("none").drop_columns("entailment")
+        >>> with_every_source(older).column_names == SCHEMA.names
+        True
+    """
+    for name in set(SCHEMA.names).difference(table.column_names):
+        table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
+    return table.select(SCHEMA.names)
+
+
+def reason_of(table: pa.Table) -> str:
+    """Why a table of examples is empty; an empty text where it is not."""
+    if table.num_rows:
+        return ""
+    return ((table.schema.metadata or {}).get(REASON) or b"none were kept").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """What one source says of a pair, for example ``CxC 4.2``.
+
+    The kind is ``yes``, ``no``, or ``hint`` for a plausible match, which is no label.
+    """
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCard:
+    """One retrieved item.
+
+    Attributes:
+        rank: from 1.
+        file: of an image, else None.
+        texts: the caption, or those of the image.
+        score: the model's, or None.
+        kind: ``linked`` (right under COCO), ``other`` (right under another label), ``rejected`` (judged, and no
+            match), ``unjudged`` (no label).
+        verdict: the same in words.
+        badges: what each source says.
+    """
+
+    rank: int
+    file: str | None
+    texts: Sequence[str]
+    score: float | None
+    kind: str
+    verdict: str
+    badges: Sequence[Badge]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCard:
+    """One shown query.
+
+    Attributes:
+        direction, group: where it is shown.
+        query_id, file, texts: the query.
+        coco_rank: best rank under the original links, or None where they do not judge it or it is not found.
+        best_rank: best rank under all labels, or None likewise.
+        items: best first.
+    """
+
+    direction: str
+    group: str
+    query_id: int
+    file: str | None
+    texts: Sequence[str]
+    coco_rank: int | None
+    best_rank: int | None
+    items: Sequence[ItemCard]
+
+
+def example_cards(table: pa.Table) -> list[QueryCard]:
+    """The shown queries in the order of the table, which has the columns of ``SCHEMA``."""
+    of_query: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        of_query.setdefault((row["direction"], row["group"], row["query_id"]), []).append(row)
+    return [
+        QueryCard(
+            direction,
+            group,
+            query_id,
+            file=rows[0]["query_file"],
+            texts=rows[0]["query_texts"],
+            coco_rank=rows[0]["coco_rank"],
+            best_rank=rows[0]["best_rank"],
+            items=[_item_card(row) for row in rows],
+        )
+        for (direction, group, query_id), rows in of_query.items()
+    ]
+
+
+def shown_files(cards: Sequence[QueryCard]) -> list[str]:
+    """File names of all images among the cards, each once."""
+    files = {card.file for card in cards} | {item.file for card in cards for item in card.items}
+    return sorted(file for file in files if file is not None)
+
+
+def _item_card(row: Mapping[str, Any]) -> ItemCard:
+    kind, verdict = _verdict(row)
+    return ItemCard(row["rank"], row["item_file"], row["item_texts"], row["score"], kind, verdict, _badges(row))
+
+
+def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
+    says_yes = [source.title for name, source in label_sources().items() if row[name]]
+    if row["coco"]:
+        return "linked", "right under COCO"
+    if row["positive"]:
+        return "other", f"right under {listed(says_yes)}"
+    judged_against = any(row[name] is False for name, source in label_sources().items() if not source.lists_positives)
+    return ("rejected", "judged, no match") if judged_against else ("unjudged", "no label")
+
+
+def _badges(row: Mapping[str, Any]) -> list[Badge]:
+    badges = []
+    ratings = " and ".join(f"{row[name]:.1f}" for name in ("cxc_rating", "cxc_reverse") if row[name] is not None)
+    for name, source in label_sources().items():
+        text = "" if row[name] is None else source.yes if row[name] else source.no
+        if text:
+            badges.append(Badge(text.format(ratings=ratings), "yes" if row[name] else "no"))
+    if row["same_categories"]:
+        badges.append(Badge("plausible match", "hint"))
+    return badges
+
+
+LONGEST_SIDE, QUALITY = 192, 72
+
+
+def thumbnails(folder: str | Path, file_names: Collection[str]) -> dict[str, str]:
+    """File name to data URI of a JPEG of at most 192 pixels; names that the folder lacks are not in it.
+
+    The images may stand at any depth of the folder.
+
+    Raises:
+        InvalidOption: no such folder, or it holds none of the images.
+        MalformedSource: a file is not a complete image.
+    """
+    images = ImageFolder(folder)
+    found = {
+        name: thumbnail(content["bytes"])
+        for name in sorted(set(file_names))
+        if (content := images.read(name)) is not None
+    }
+    if file_names and not found:
+        raise InvalidOption(
+            f"{folder} holds none of the {len(set(file_names))} images shown, for example {min(file_names)}. "
+            "Name the folder with the split's image files (val2014 for COCO)."
+        )
+    return found
+
+
+def thumbnail(content: bytes) -> str:
+    """Data URI of a small JPEG of a complete image, without the metadata of the original."""
+    with Image.open(BytesIO(content)) as image:
+        small = ImageOps.exif_transpose(image).convert("RGB")
+    small.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    out = BytesIO()
+    small.save(out, "JPEG", quality=QUALITY, optimize=True)
+    return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

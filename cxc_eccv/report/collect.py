@@ -1,0 +1,274 @@
+"""Shown queries: which ones, what the run retrieves for them, and what every source of labels says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.errors import RunTooShallow
+from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.merge import MergedPairs, merge
+from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.registry import tasks
+from cxc_eccv.report.cards import SCHEMA, no_examples
+from cxc_eccv.report.ranks import COCO, BestRanks, aligned, best_ranks, directions_judged
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs.run import sides_of
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import Task
+from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, positions_of
+
+__all__ = ["GROUPS", "SHOWN_ITEMS", "chosen_queries", "collect_examples", "reads_categories", "sources_of"]
+
+GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
+"""Group to the number of queries shown of it, per direction."""
+
+SHOWN_ITEMS = 10
+
+BEYOND = 2**40
+"""In gaps, a positive that no ranking holds counts as this far down, beyond every gallery: the better rank decides."""
+
+
+def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
+    """The queries that a report shows, with the top ten items of each and their provenance.
+
+    Labels are those that the report's tasks have read. The order is exact; of items that tie, positives stand last.
+    The table is empty, with the reason in its metadata, where no task ranked the whole galleries of the split, or
+    where rankings are too short to show.
+
+    Args:
+        run: what the report was computed from.
+        report: with per-query values.
+        library: the raw sources it was computed from.
+    """
+    ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
+    split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")
+    parts, reasons = [], []
+    for direction in directions_judged(ranks):
+        merged = merge(library, split, direction, sources=sources)
+        chosen = chosen_queries(ranks, direction)
+        try:
+            top = _retrieve(run, direction, _positives(merged, direction, chosen), similarity)
+        except RunTooShallow as error:
+            reasons.append(str(error))
+            continue
+        parts.append(_table(merged, direction, chosen, top, library, split, categories=categories))
+    if not parts:
+        return no_examples("; ".join(reasons) or "no task ranked the whole galleries of the split")
+    return pa.concat_tables(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One query to show, with the ranks of its best positive.
+
+    They are those under the original COCO links and under all label tasks of the report; None where they do not judge
+    the query or no ranking holds a positive.
+    """
+
+    query_id: int
+    group: str
+    coco_rank: int | None
+    best_rank: int | None
+
+
+def chosen_queries(ranks: Mapping[str, BestRanks], direction: str) -> list[Chosen]:
+    """The queries shown of one direction, group by group.
+
+    ``label_dependent``: a right item stands among the ten that are shown, and the gap between the best rank under COCO
+    and the best rank under all labels is largest. ``worst``: the best rank under all labels is largest, so that no
+    label excuses the model. ``plain``: spread evenly over the remaining queries, whatever their ranks.
+
+    Example:
+        >>> coco, cxc = np.array([1, 70, 30, 90]), np.array([1, 2, 3, 90])
+        >>> ranks = {"coco_5k/i2t": BestRanks(np.arange(4), coco), "cxc/i2t": BestRanks(np.arange(4), cxc)}
+        >>> [(one.group, one.query_id, one.coco_rank, one.best_rank) for one in chosen_queries(ranks, "i2t")]
+        [('label_dependent', 1, 70, 2), ('label_dependent', 2, 30, 3), ('worst', 3, 90, 90), ('plain', 0, 1, 1)]
+    """
+    queries, by_task = aligned(ranks, direction)
+    best = np.fmin.reduce(list(by_task.values()))
+    coco = by_task.get(COCO, np.full_like(best, np.nan))
+    judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)
+    gap = np.where(judged, np.minimum(coco, BEYOND) - best, 0)
+    taken = np.zeros(queries.size, dtype=bool)
+    chosen = []
+    for group, places in (
+        ("label_dependent", _largest(gap, 0)),
+        ("worst", _largest(best, 1)),
+        ("plain", np.arange(queries.size)),
+    ):
+        free = places[~taken[places]]
+        shown = _spread(free, GROUPS[group]) if group == "plain" else free[: GROUPS[group]]
+        taken[shown] = True
+        chosen += [Chosen(int(queries[q]), group, _known(coco[q]), _known(best[q])) for q in shown]
+    return chosen
+
+
+def _known(rank: float) -> int | None:
+    return int(rank) if np.isfinite(rank) else None
+
+
+def _largest(values: FloatArray, above: int) -> IntArray:
+    """Positions of the values above a bound, the largest first, equal ones in their order."""
+    order = np.argsort(-values, kind="stable")
+    return order[values[order] > above]
+
+
+def _spread(places: IntArray, number: int) -> IntArray:
+    """So many of the positions, at even distances."""
+    if places.size <= number:
+        return places
+    return places[(np.arange(number) * places.size) // number + places.size // (2 * number)]
+
+
+def sources_of(report: Report) -> tuple[str, ...]:
+    """Sources of labels that the report's tasks have read, so that showing them needs no further raw file.
+
+    The original links are always at hand. Tasks of another version read nothing that is known.
+    """
+    read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
+    return tuple(name for name in label_sources() if name in read)
+
+
+def reads_categories(report: Report) -> bool:
+    """Whether one of the report's tasks has read the object categories of images."""
+    return any(task.serves == "plausible_hits" for task in _tasks_of(report))
+
+
+def _tasks_of(report: Report) -> list[Task]:
+    names = dict.fromkeys(result.task for result in report.results)
+    return [tasks()[name] for name in names if name in tasks()]
+
+
+def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:
+    """The positives of the chosen queries under all labels."""
+    query_ids = np.array([query.query_id for query in chosen])
+    pair_queries, pair_items = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
+    own = merged.positive & positions_of(pair_queries, query_ids)[1]
+    within = direction in ("t2t", "i2i")
+    return Judgments.from_pairs(query_ids, merged.gallery_ids, pair_queries[own], pair_items[own], without_self=within)
+
+
+def _retrieve(run: Run, direction: str, judgments: Judgments, similarity: str | None) -> TopK:
+    options = {"similarity": similarity} if similarity else {}
+    depth = SHOWN_ITEMS
+    if isinstance(run, RankingsRun):
+        own = run.depths(direction)[positions_of(judgments.query_ids, run.lists[direction].query_ids)[0]]
+        depth = min(depth, int(own.min()))
+        if not depth:
+            raise RunTooShallow(f"a {direction} ranking of those to show holds no item but its query")
+    top = top_k(run, judgments, direction, depth, **options)
+    if isinstance(run, RankingsRun) and run.lists[direction].scores is None:
+        return TopK(top.query_ids, top.ids)
+    return top
+
+
+def _table(
+    merged: MergedPairs,
+    direction: str,
+    chosen: Sequence[Chosen],
+    top: TopK,
+    library: Library,
+    split: str,
+    *,
+    categories: bool,
+) -> pa.Table:
+    """One row per query and item."""
+    queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
+    positive, said = _verdicts_of_pairs(merged, queries, items)
+    columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
+        "direction": [direction] * items.size,
+        "query_id": queries,
+        "rank": np.tile(np.arange(1, top.depth + 1), len(chosen)),
+        "item_id": items,
+        "score": pa.nulls(items.size, pa.float64()) if top.scores is None else top.scores.ravel(),
+        "positive": positive,
+        **said,
+    }
+    images: list[IntArray] = []
+    for name, side, ids in zip(("query", "item"), sides_of(direction), (queries, items), strict=True):
+        of_images = side == "images"
+        columns[f"{name}_file"] = file_names(library, split, ids) if of_images else pa.nulls(ids.size, pa.string())
+        columns[f"{name}_texts"] = (
+            _captions_of_images(library, split, ids) if of_images else _captions(library, split, ids)
+        )
+        images.append(ids if of_images else images_of(library, split, ids))
+    alike = _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
+    columns["same_categories"] = alike
+    return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -> dict[str, object]:
+    """Group and best ranks, once per item; a positive in sight settles the best rank.
+
+    A source that ranks nothing by itself (entailment labels), or a tie between positives of several sources, puts a
+    positive higher than any single task does.
+    """
+    in_sight = np.where(positive.any(axis=1), positive.argmax(axis=1) + 1.0, np.inf)
+    best = np.minimum([query.best_rank or np.inf for query in chosen], in_sight)
+    depth = positive.shape[1]
+    return {
+        "group": [query.group for query in chosen for _ in range(depth)],
+        "coco_rank": [query.coco_rank for query in chosen for _ in range(depth)],
+        "best_rank": [_known(rank) for rank in best for _ in range(depth)],
+    }
+
+
+def _verdicts_of_pairs(
+    merged: MergedPairs, query_ids: IntArray, item_ids: IntArray
+) -> tuple[NDArray[np.bool_], dict[str, pa.Array]]:
+    """Whether any source calls each of P pairs positive, and what each says; null where it says nothing.
+
+    Some sources list positives alone, as the original links and ECCV Caption do: a pair that they do not list is
+    false where they list another one of the query, and null where they do not judge the query. The columns are those
+    of the sources (bool), ``cxc_rating`` and ``cxc_reverse`` (float64).
+    """
+    size = merged.gallery_ids.size
+    queries = positions_of(query_ids, merged.query_ids)[0]
+    keys = queries * size + positions_of(item_ids, merged.gallery_ids)[0]
+    judged_keys = merged.queries * size + merged.items  # ascending
+    rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
+    known = judged_keys[rows] == keys
+    columns = {name: _verdict(merged, name, queries, rows, known) for name in label_sources()}
+    for name, ratings in (("cxc_rating", merged.ratings), ("cxc_reverse", merged.reverse)):
+        columns[name] = pa.array(ratings[rows], mask=~known | np.isnan(ratings[rows]))
+    return known & merged.positive[rows], columns
+
+
+def _verdict(
+    merged: MergedPairs, source: str, queries: IntArray, rows: IntArray, known: NDArray[np.bool_]
+) -> pa.BooleanArray:
+    if source not in merged.sources:
+        return pa.nulls(rows.size, pa.bool_())
+    column = merged.sources.index(source)
+    judged = known & merged.judged[rows, column]
+    said = judged & merged.said_positive[rows, column]
+    if label_sources()[source].lists_positives:
+        judged = np.isin(queries, merged.queries[merged.judged[:, column]])
+    return pa.array(said, mask=~judged)
+
+
+def _captions(library: Library, split: str, ids: IntArray) -> pa.ListArray:
+    """(N,) the raw text of each caption id, as a list of one."""
+    return pa.ListArray.from_arrays(np.arange(ids.size + 1, dtype=np.int32), caption_texts(library, split, ids))
+
+
+def _captions_of_images(library: Library, split: str, ids: IntArray) -> pa.ListArray:
+    """(N,) the raw texts of all captions of each image id."""
+    content = library.karpathy(split)
+    rows = [np.flatnonzero(content.caption_image_ids == image) for image in ids]
+    offsets = np.append(0, np.cumsum([own.size for own in rows])).astype(np.int32)
+    captions = content.caption_ids[np.concatenate(rows)]
+    return pa.ListArray.from_arrays(offsets, caption_texts(library, split, captions))
+
+
+def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:
+    """Whether two images show the same categories (a plausible match at zeta 0); null where either shows none."""
+    sets = library.categories(split)
+    left, right = (sets.present[positions_of(ids, sets.image_ids)[0]] for ids in (images, others))
+    return pa.array((left == right).all(axis=1), mask=~(left.any(axis=1) & right.any(axis=1)))
