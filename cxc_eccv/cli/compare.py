@@ -54,11 +54,7 @@ def compare(
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
     from cxc_eccv.comparison.published import require_matplotlib
-<<<<<<< HEAD
-=======
     from cxc_eccv.comparison.views import comparison_to_json, render_comparison, render_placements
-    from cxc_eccv.errors import InvalidOption
->>>>>>> report
 
     if len(reports) == 1 and not published:
         raise InvalidOption("one report alone: name a second one, or place it among published models with --published")

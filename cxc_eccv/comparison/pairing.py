@@ -46,10 +46,12 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
     They are the package's version, the similarity, which is the model's own choice, and how many of the pairs that a
     metric needs are judged, which depends on what a model retrieves.
     """
-    notes = [
+    modified = [
         f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}"
-        for name, hashes in (_data_of(baseline).get("modified") or {} | (_data_of(other).get("modified") or {})).items()
+        for model in (baseline, other)
+        for name, hashes in (_data_of(model).get("modified") or {}).items()
     ]
+    notes = list(dict.fromkeys(modified))
     facts = [model.report.provenance for model in (baseline, other)]
     packages = [entries.get("package") for entries in facts]
     versions = [package.get("version") if isinstance(package, Mapping) else None for package in packages]

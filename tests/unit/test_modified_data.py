@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,15 @@ def test_a_comparison_of_two_such_reports_names_them(reports, hashes):
     assert told in notes_on(modified, modified)
     assert told in notes_on(plain, modified)
     assert notes_on(plain, plain) == []
+
+
+def test_each_of_two_reports_names_its_own_modified_files(reports):
+    def scored(name):
+        data = {**reports[0].provenance["data"], "modified": {name: {"found": "1", "expected": "2"}}}
+        return ScoredReport("model", replace(reports[0], provenance={**reports[0].provenance, "data": data}), {})
+
+    told = [f"modified data: {name}, sha256 1, expected 2" for name in ("sis_test", "sts_test")]
+    assert notes_on(scored("sis_test"), scored("sts_test")) == told
 
 
 def test_a_report_on_sentence_similarity_names_them(reports, hashes):
