@@ -19,7 +19,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import SIDES, other_side, sides_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
-from cxc_eccv.tasks.collection import Collection
+from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]

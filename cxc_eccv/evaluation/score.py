@@ -12,7 +12,7 @@ from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.collection import COCO, Collection
+from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 __all__ = ["Scorer", "images_behind"]

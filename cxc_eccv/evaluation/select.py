@@ -11,8 +11,7 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.collection import COCO, Collection
-from cxc_eccv.tasks.task import RATED_DIRECTIONS, NotApplicable, Task
+from cxc_eccv.tasks.task import COCO, RATED_DIRECTIONS, Collection, NotApplicable, Task
 from cxc_eccv.types import positions_of
 
 __all__ = ["Part", "Plan", "collections_held", "plan_of", "select"]
@@ -199,7 +198,7 @@ def collections_held(
 
     Example:
         >>> from cxc_eccv.runs import RankingsRun
-        >>> from cxc_eccv.tasks.collection import FLICKR30K
+        >>> from cxc_eccv.tasks.task import FLICKR30K
         >>> run = RankingsRun.from_dicts(t2i={7: [1, 2]})
         >>> held = collections_held([COCO, FLICKR30K], run, Library("sample"), "test")
         >>> held[COCO] is None, held[FLICKR30K]

@@ -14,7 +14,7 @@ from cxc_eccv.comparison.labels import task_name
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.wording import count, share
-from cxc_eccv.tasks.collection import COCO as COCO_COLLECTION
+from cxc_eccv.tasks.task import COCO as COCO_COLLECTION
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 
 __all__ = [

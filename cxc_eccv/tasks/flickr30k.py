@@ -3,8 +3,7 @@
 from functools import partial
 
 from cxc_eccv.judgments.qrels import flickr30k_links
-from cxc_eccv.tasks.collection import FLICKR30K
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import FLICKR30K, Task
 
 TASK = Task(
     name="flickr30k",

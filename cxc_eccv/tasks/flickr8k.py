@@ -3,8 +3,7 @@
 from functools import partial
 
 from cxc_eccv.judgments.qrels import flickr8k_links
-from cxc_eccv.tasks.collection import FLICKR8K
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import FLICKR8K, Task
 
 TASK = Task(
     name="flickr8k",

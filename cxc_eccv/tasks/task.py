@@ -1,4 +1,4 @@
-"""Task: the declaration of what is ranked against what, and which numbers are reported."""
+"""Task: the declaration of what is ranked against what, which numbers are reported, and over which collection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.collection import COCO, Collection
+from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import DIRECTIONS, Judgments, RatedPairs
 
-__all__ = ["RATED_DIRECTIONS", "NotApplicable", "Task"]
+__all__ = ["COCO", "FLICKR8K", "FLICKR30K", "RATED_DIRECTIONS", "Collection", "NotApplicable", "Task"]
 
 JudgmentsOf = Callable[[Library, str], Judgments]
 MatchesOf = Callable[[Library, str], CategoryMatches]
@@ -21,6 +21,32 @@ RatedOf = Callable[[Library, str], RatedPairs]
 
 RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
 """Kind of rated pairs to the direction from its queries to the items rated with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A data set's images and captions.
+
+    Attributes:
+        name: what messages call it.
+        content: its images and captions for a library and a split.
+        splits: the splits that a library has of it.
+        at_hand: whether a library has it without a download; one that has not is read only for a task that was named.
+    """
+
+    name: str
+    content: Callable[[Library, str], KarpathySplit]
+    splits: Callable[[Library], tuple[str, ...]]
+    at_hand: Callable[[Library], bool]
+
+
+COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
+FLICKR30K = Collection(
+    "Flickr30k", Library.flickr30k, lambda library: library.flickr30k_splits, lambda library: library.has_flickr30k
+)
+FLICKR8K = Collection(
+    "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
+)
 
 
 class NotApplicable(InvalidOption):

@@ -42,7 +42,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
-from cxc_eccv.tasks.collection import COCO, FLICKR8K, Collection
+from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.writing import explained, replaced_file
 

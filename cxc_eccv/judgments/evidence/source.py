@@ -1,18 +1,22 @@
-"""Source: the declaration of who labels pairs; and Evidence, what it says of them."""
+"""Source: the declaration of who labels pairs, all of them in their order; and Evidence, what one says of pairs."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.discovery import declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
-__all__ = ["KIND", "Evidence", "Source", "Thresholds", "item_ids"]
+__all__ = ["KIND", "Evidence", "Source", "Thresholds", "gather", "item_ids", "label_sources"]
 
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
 """Direction to the CxC ratings that judge it."""
@@ -117,3 +121,16 @@ def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, In
     content = library.karpathy(split)
     ids = {"i": content.image_ids, "t": content.caption_ids}
     return ids[direction[0]], ids[direction[2]]
+
+
+@cache
+def label_sources() -> Mapping[str, Source]:
+    """Every source of labels by name, from the oldest and most general to the latest and most specific."""
+    found = declared(importlib.import_module(__package__), "SOURCE", Source)
+    return MappingProxyType(dict(sorted(found.items(), key=lambda entry: entry[1].order)))
+
+
+def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
+    """All that ``source`` says in this direction, or None where it judges nothing of the split."""
+    found = label_sources()[source].evidence(library, split, direction, thresholds)
+    return None if found is None else replace(found, source=source)
