@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.kernels import numpy_kernels
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached, SegmentCounter
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, SegmentCounter
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -21,6 +22,26 @@ except ImportError:
 __all__ = ["COMPILED", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """How many scores reach the thresholds of each pair.
+
+    Attributes:
+        at_least: scores of each segment that are at least the pair's ``low``.
+        above: scores of each segment that are above its ``high``.
+        pairs, places, scores: (E,) each score from ``low`` to ``high`` of pairs where these differ, with its pair and
+            its column or row.
+        complete: whether the last three hold all of these; they do not where there are too many.
+    """
+
+    at_least: IntArray
+    above: IntArray
+    pairs: IntArray
+    places: IntArray
+    scores: NDArray[np.float32]
+    complete: bool
+
+
 def row_counts(
     block: NDArray[np.float32],
     rows: IntArray,
@@ -28,17 +49,10 @@ def row_counts(
     high: NDArray[np.float32],
     bounds: IntArray,
 ) -> Reached:
-    """Count the scores of rows.
+    """Count the scores of P ``rows`` of a (B, width) block: (P, S) of each segment of the columns.
 
-    Args:
-        block: (B, width) scores; the width is a multiple of 8.
-        rows: (P,) row of the block that each pair looks at.
-        low: (P,) thresholds to be reached.
-        high: (P,) thresholds to be exceeded, at least ``low``.
-        bounds: (S + 1,) segments of the columns, from 0 to the width in multiples of 8, none empty.
-
-    Returns:
-        Counts of shape (P, S).
+    ``low`` are thresholds to be reached, ``high`` those to be exceeded, at least ``low``; ``bounds`` the (S + 1,) edges
+    of the segments, from 0 to the width in multiples of 8, none empty.
 
     Example:
         >>> block, five = np.arange(16, dtype=np.float32).reshape(1, 16), np.array([5], dtype=np.float32)
@@ -48,7 +62,7 @@ def row_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
-    return numpy_kernels.row_counts(block, rows, low, high, bounds)
+    return Reached(*numpy_kernels.row_counts(block, rows, low, high, bounds))
 
 
 def column_counts(
@@ -58,17 +72,10 @@ def column_counts(
     high: NDArray[np.float32],
     bounds: IntArray,
 ) -> Reached:
-    """Count the scores of columns.
+    """Count the scores of P ascending ``columns`` of a (B, width) block: (S, P) of each segment of the rows.
 
-    Args:
-        block: (B, width) scores.
-        columns: (P,) column of the block that each pair looks at, ascending.
-        low: (P,) thresholds to be reached.
-        high: (P,) thresholds to be exceeded, at least ``low``.
-        bounds: (S + 1,) segments of the rows, from 0 to B, none empty.
-
-    Returns:
-        Counts of shape (S, P).
+    ``low`` are thresholds to be reached, ``high`` those to be exceeded, at least ``low``; ``bounds`` the (S + 1,) edges
+    of the segments, from 0 to B, none empty.
 
     Example:
         >>> block, three = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([3], dtype=np.float32)
@@ -78,22 +85,15 @@ def column_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
-    return numpy_kernels.column_counts(block, columns, low, high, bounds)
+    return Reached(*numpy_kernels.column_counts(block, columns, low, high, bounds))
 
 
 def pair_products(
     queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Multiply pairs of vectors in double precision.
+    """Multiply pairs of vectors, ``rows`` of the queries and ``columns`` of the items, in double precision.
 
-    Args:
-        queries: (Q, D) vectors.
-        items: (N, D) vectors.
-        rows: (P,) indices into ``queries``.
-        columns: (P,) indices into ``items``.
-
-    Returns:
-        (P,) dot products, and (P,) sums of the absolute values of what these add up.
+    Returns (P,) dot products, and (P,) sums of the absolute values of what these add up.
 
     Example:
         >>> one, other = np.array([[1, 2]], dtype=np.float32), np.array([[3, -4]], dtype=np.float32)

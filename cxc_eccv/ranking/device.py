@@ -14,41 +14,22 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.counts import Counts
-from cxc_eccv.ranking.scores.product import twins_of
+from cxc_eccv.ranking.scores import twins_of
 from cxc_eccv.types import IntArray
 
-__all__ = ["DeviceProduct", "device_product", "full_precision", "torch_on"]
+__all__ = ["DeviceProduct", "full_precision", "torch_on"]
 
 SCORES_AT_ONCE = 2**26
 FLAGS_AT_ONCE = 2**25
 
 
-@contextmanager
-def device_product(
-    device: str, rows: NDArray[np.float32], columns: NDArray[np.float32], padding: IntArray, own: IntArray | None
-) -> Iterator[DeviceProduct]:
-    """The product of rows with laid-out columns on a device, in full precision while inside.
-
-    Scores are float32 products, never TF32. They may differ from those of another device in the last bits, and so may
-    the order of items whose scores agree up to these; byte-identical items tie on every device.
-
-    Args:
-        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
-        rows: (R, D) float32 vectors of the queries.
-        columns: (width, D) float32 laid-out vectors of the gallery.
-        padding: columns that hold no item.
-        own: (R,) column of the query itself, or -1; None where queries are no items.
-
-    Raises:
-        InvalidOption: torch is not installed, or knows no such device here.
-    """
-    torch = torch_on(device)
-    with full_precision(torch, device):
-        yield DeviceProduct(torch, device, rows, columns, padding, own)
-
-
 class DeviceProduct:
-    """Scores as tensors, see :func:`device_product`."""
+    """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`.
+
+    The arrays are those of :class:`cxc_eccv.ranking.scores.Product`. Scores are float32 products, never TF32.
+    They may differ from those of another device in the last bits, and so may the order of items whose scores agree up
+    to these; byte-identical items tie on every device.
+    """
 
     def __init__(
         self,
@@ -81,7 +62,7 @@ class DeviceProduct:
         return block
 
     def count_rows(self, block: Any, rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:  # noqa: ANN401
-        """Count pairs where the scores are, see :data:`cxc_eccv.ranking.readers.row_pairs.CountRows`."""
+        """Count pairs where the scores are, see :data:`cxc_eccv.ranking.counts.CountRows`."""
         counts = Counts.zeros(rows.size, bounds.size - 1)
         size = max(1, FLAGS_AT_ONCE // self.width)
         for start in range(0, rows.size, size):
@@ -103,14 +84,7 @@ class DeviceProduct:
 
 
 def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
-    """The torch module, once the device is known to be there.
-
-    Args:
-        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
-
-    Raises:
-        InvalidOption: torch is not installed, or knows no such device here.
-    """
+    """The torch module, once a ``device`` (``cuda``, ``cuda:1``, ``cpu``) is known to be there, else InvalidOption."""
     if importlib.util.find_spec("torch") is None:
         raise InvalidOption(
             f"device {device!r} needs torch, which is not installed: pip install torch; or leave it out"
@@ -130,10 +104,6 @@ def full_precision(torch: Any, device: str) -> Iterator[None]:  # noqa: ANN401 -
 
     TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not. The settings of the
     caller are restored.
-
-    Args:
-        torch: the module.
-        device: where the products run.
     """
     with ExitStack() as stack:
         for settings in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)):
