@@ -1,15 +1,165 @@
-"""Counting, not sorting: how many items of each segment score at least, and above, a positive's score."""
+"""What one direction must count, what counting gives, and the tie rule that makes ranks of it.
+
+The judgments of several tasks are merged, so that they share one product. Nothing is sorted: for the score of each
+positive pair the items of each segment are counted that reach it, and those that exceed it. The tie rule stands here
+and nowhere else: an item that ties with a positive counts as ranked above it. Counts become ranks by it, ranked lists
+that come with scores are put in its order, and so are items of equal scores at the top of a ranking.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.types import IntArray
+from cxc_eccv.errors import DataError
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 
-__all__ = ["Counts", "ScoresTooAlike"]
+if TYPE_CHECKING:
+    from cxc_eccv.ranking.readers import RowReader
+
+__all__ = [
+    "Counts",
+    "MergedJudgments",
+    "ScoresTooAlike",
+    "count_pushed_out",
+    "gallery_sizes",
+    "order_of_gains",
+    "positives_last",
+    "rank_positives",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """One task's share of merged judgments.
+
+    Attributes:
+        judgments: the task's own judgments.
+        kept: (E,) entries of ``judgments.indices`` whose item competes for their query (same fold).
+        pairs: (E,) the merged pair behind each kept entry.
+        competes: (Q, S) whether the items of a segment are in the gallery that a query ranks.
+    """
+
+    judgments: Judgments
+    kept: IntArray
+    pairs: IntArray
+    competes: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedJudgments:
+    """Judgments over a common set of queries and gallery items.
+
+    A *segment* is a largest set of gallery items that every judgment treats alike: a fold, or what one task leaves
+    out of its gallery. Counting per segment serves all tasks with one pass.
+
+    Attributes:
+        query_ids: (Q,) ids of all queries.
+        gallery_ids: (N,) ids of all gallery items.
+        segments: (N,) segment of each gallery item, 0 to ``n_segments - 1``.
+        queries, items: (P,) positions in ``query_ids`` and ``gallery_ids`` of each distinct positive pair, by query.
+        without_self: a query is left out of its own ranking.
+        shares: each task's part, by name.
+    """
+
+    query_ids: IntArray
+    gallery_ids: IntArray
+    segments: IntArray
+    queries: IntArray
+    items: IntArray
+    without_self: bool
+    shares: dict[str, Share]
+
+    @property
+    def n_segments(self) -> int:
+        """S."""
+        return int(self.segments.max()) + 1
+
+    @classmethod
+    def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[RowReader] = ()) -> MergedJudgments:
+        """Merge the judgments of one direction by task name; the queries and items of readers take part too.
+
+        Raises:
+            DataError: a query is its own positive, or only some judgments leave the query out.
+
+        Example:
+            >>> both = {"a": Judgments.from_pairs([1], [7, 8], [1], [7]), "b": Judgments.from_pairs([1], [7], [1], [7])}
+            >>> merged = MergedJudgments.of(both)
+            >>> merged.items.tolist(), merged.segments.tolist(), merged.shares["b"].competes.tolist()
+            ([0], [1, 0], [[False, True]])
+        """
+        asking: list[Judgments | RowReader] = [*judgments.values(), *readers]
+        without_self = {judged.without_self for judged in asking}
+        if len(without_self) > 1:
+            raise DataError("judgments that leave the query out of its ranking cannot be merged with those that do not")
+        query_ids = _union([judged.query_ids for judged in asking])
+        gallery_ids = _union([judged.gallery_ids for judged in asking])
+        segments = _segments(judgments.values(), gallery_ids)
+        kept = [_entries_in_own_fold(judged) for judged in judgments.values()]
+        keys = [
+            positions_of(judged.query_ids, query_ids)[0][judged.rows[entries]] * gallery_ids.size
+            + positions_of(judged.gallery_ids, gallery_ids)[0][judged.indices[entries]]
+            for judged, entries in zip(judgments.values(), kept, strict=True)
+        ]
+        pairs, inverse = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
+        queries, items = np.divmod(pairs, gallery_ids.size)
+        if without_self == {True} and np.any(query_ids[queries] == gallery_ids[items]):
+            raise DataError("a query is among its own positives although it is left out of its ranking")
+        own_pairs = np.split(inverse, np.cumsum([len(key) for key in keys])[:-1])
+        shares = {
+            name: Share(judged, entries, behind, _competes(judged, gallery_ids, segments))
+            for (name, judged), entries, behind in zip(judgments.items(), kept, own_pairs, strict=False)
+        }
+        return cls(query_ids, gallery_ids, segments, queries, items, without_self == {True}, shares)
+
+    def own_columns(self, column: IntArray) -> IntArray | None:
+        """(Q,) column of each query's own item, -1 where it is no item; None where a query ranks itself too.
+
+        ``column`` has the (N,) column of each gallery item.
+        """
+        if not self.without_self:
+            return None
+        places, known = positions_of(self.query_ids, self.gallery_ids)
+        return np.where(known, column[places], -1)
+
+
+def _union(ids: list[IntArray]) -> IntArray:
+    if all(np.array_equal(ids[0], other) for other in ids[1:]):
+        return ids[0]
+    return np.unique(np.concatenate(ids))
+
+
+def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
+    segments = np.zeros(gallery_ids.size, dtype=np.int64)
+    for judgments in every:
+        places, known = positions_of(gallery_ids, judgments.gallery_ids)
+        folds = np.zeros(judgments.gallery_ids.size, dtype=np.int64)
+        if judgments.gallery_folds is not None:
+            folds = np.unique(judgments.gallery_folds, return_inverse=True)[1]
+        labels = np.where(known, folds[places] + 1, 0)
+        segments = np.unique(segments * (labels.max() + 1) + labels, return_inverse=True)[1]
+    return segments
+
+
+def _entries_in_own_fold(judgments: Judgments) -> IntArray:
+    if judgments.query_folds is None or judgments.gallery_folds is None:
+        return np.arange(judgments.indices.size)
+    same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]
+    return np.flatnonzero(same)
+
+
+def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -> NDArray[np.bool_]:
+    """(Q, S) whether a segment is in the gallery of each query."""
+    n_segments = int(segments.max()) + 1
+    first = np.array([np.flatnonzero(segments == segment)[0] for segment in range(n_segments)])
+    places, inside = positions_of(gallery_ids[first], judgments.gallery_ids)
+    if judgments.query_folds is None or judgments.gallery_folds is None:
+        return np.broadcast_to(inside, (judgments.query_ids.size, n_segments))
+    return np.asarray(inside & (judgments.query_folds[:, None] == judgments.gallery_folds[places]))
 
 
 class ScoresTooAlike(Exception):
@@ -32,15 +182,124 @@ class Counts:
 
     @classmethod
     def zeros(cls, n_pairs: int, n_segments: int) -> Counts:
-        """Zero counts, to be filled.
-
-        Example:
-            >>> Counts.zeros(3, 2).at_least.shape
-            (3, 2)
-        """
+        """Zero counts, to be filled."""
         shape = n_pairs, n_segments
         return cls(np.zeros(n_pairs, np.float32), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
 
     def take(self, pairs: IntArray) -> Counts:
         """The counts of some pairs, in their order."""
         return Counts(self.scores[pairs], self.at_least[pairs], self.above[pairs])
+
+
+def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
+    """Ranks of one task's positives, from what was counted for the merged pairs.
+
+    The rank of a positive is its order among its query's positives, plus the number of other gallery items that score
+    as high or higher. Items tied with a positive therefore stand above it; a constant scorer ranks every positive
+    last.
+    """
+    judgments = share.judgments
+    rows = judgments.rows[share.kept]
+    order = _by_row_and_score(rows, counts.scores[share.pairs])
+    rows, pairs = rows[order], share.pairs[order]
+    scores = counts.scores[pairs]
+    competes = share.competes[rows]
+    at_least = np.where(competes, counts.at_least[pairs], 0).sum(axis=1)
+    above = np.where(competes, counts.above[pairs], 0).sum(axis=1)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=judgments.query_ids.size))])
+    within = np.arange(rows.size) - indptr[rows]
+    first, last = _runs_of_equals(rows, scores)
+    others = at_least - (within[last] + 1)
+    leads = first == np.arange(rows.size)
+    tied = at_least - above - (last - first + 1)
+    ties = np.bincount(rows[leads], weights=tied[leads], minlength=judgments.query_ids.size)
+    return PositiveRanks(
+        judgments.query_ids,
+        indptr,
+        within + 1 + others,
+        judgments.n_positives,
+        gallery_sizes(judgments),
+        ties.astype(np.int64),
+    )
+
+
+def _by_row_and_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
+    """Order by row, then by score from the highest: one sort of whole numbers whose low half is the score.
+
+    The bits of floats are ordered as the floats are, once those of negative ones are flipped.
+    """
+    bits = scores.view(np.int32)
+    ascending = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits).astype(np.int64)
+    return np.argsort(rows * 2**32 - ascending)
+
+
+def _runs_of_equals(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+    """First and last index of the run of equal scores, within one query, that each entry belongs to."""
+    new = np.ones(rows.size, dtype=bool)
+    new[1:] = (np.diff(rows) != 0) | (np.diff(scores) != 0)
+    starts = np.flatnonzero(new)
+    ends = np.append(starts[1:], rows.size) - 1
+    run = np.cumsum(new) - 1
+    return starts[run], ends[run]
+
+
+def gallery_sizes(judgments: Judgments) -> IntArray:
+    """(Q,) items that each query ranks, itself left out where the judgments say so."""
+    sizes = np.full(judgments.query_ids.size, judgments.gallery_ids.size)
+    places, own = positions_of(judgments.query_ids, judgments.gallery_ids)
+    if judgments.query_folds is not None and judgments.gallery_folds is not None:
+        folds = judgments.query_folds[:, None] == np.unique(judgments.gallery_folds)
+        sizes = folds @ np.unique(judgments.gallery_folds, return_counts=True)[1]
+        own &= judgments.gallery_folds[places] == judgments.query_folds
+    return sizes - own if judgments.without_self else sizes
+
+
+def positives_last(
+    queries: IntArray, scores: FloatArray, positive: NDArray[np.bool_], n_queries: int
+) -> tuple[IntArray, IntArray]:
+    """Order that puts positives behind the items they tie with, and the number of such items of each query.
+
+    The (P,) items are sorted by query, from 0 to ``n_queries - 1``, and their scores do not rise within a query.
+
+    Example:
+        >>> scores, positive = np.array([0.9, 0.5, 0.5, 0.1]), np.array([False, True, False, True])
+        >>> order, ties = positives_last(np.zeros(4, dtype=int), scores, positive, 1)
+        >>> order.tolist(), ties.tolist()
+        ([0, 2, 1, 3], [1])
+    """
+    if not queries.size:
+        return np.empty(0, dtype=np.int64), np.zeros(n_queries, dtype=np.int64)
+    new = np.append(True, (queries[1:] != queries[:-1]) | (scores[1:] != scores[:-1]))
+    group = np.cumsum(new) - 1
+    reached = np.logical_or.reduceat(positive, np.flatnonzero(new))
+    ties = np.bincount(queries[reached[group] & ~positive], minlength=n_queries)
+    return np.lexsort((positive, group)), ties
+
+
+def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
+    """Where items of equal scores stand: judged ones without gain, those that were not judged, the others by gain.
+
+    For the (J,) gains of judged items: their ascending places, equal for equal gains, and the place of items that were
+    not judged.
+
+    Example:
+        >>> places, unjudged = order_of_gains(np.array([2.0, 0.0, 1.0]))
+        >>> places.tolist(), unjudged
+        ([3, 0, 2], 1)
+    """
+    levels = np.append(np.where(gains > 0, gains, -1.0), 0.0)
+    codes = np.unique(levels, return_inverse=True)[1]
+    return codes[:-1], int(codes[-1])
+
+
+def count_pushed_out(surplus: int, tied: int, tied_matches: int) -> tuple[int, int]:
+    """Matches that a tie at the end of the top pushes out: items that are no matches stand first.
+
+    Of ``tied`` items with the score of the last one ``tied_matches`` are matches, and there is room for ``surplus``
+    fewer than reach that score. Returns the matches that are out, and the items other than matches that tie with one.
+
+    Example:
+        >>> count_pushed_out(surplus=1, tied=3, tied_matches=2)
+        (1, 1)
+    """
+    return (min(tied_matches, surplus), tied - tied_matches) if tied_matches else (0, 0)

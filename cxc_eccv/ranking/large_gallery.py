@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
-from cxc_eccv.ranking.counts import Counts
+from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
 from cxc_eccv.ranking.kernels import row_counts
-from cxc_eccv.ranking.merged_judgments import MergedJudgments
 from cxc_eccv.ranking.scan import Options, scan, workers
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,
@@ -24,7 +23,6 @@ from cxc_eccv.ranking.scores import (
     refuse_zero_vectors,
     row_hashes,
 )
-from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
 from cxc_eccv.types.embedded import faint_rows
 
@@ -111,7 +109,7 @@ class LargeGallery:
         of_item = self._merged.segments[self._merged.items][:, None]
         own = of_item == np.arange(self._merged.n_segments)
         at_least, above = (np.where(own, column[:, None], 0) for column in (counts.at_least, counts.above))
-        return rank_positives(self._merged, self._merged.shares[""], Counts(self._pair_scores, at_least, above))
+        return rank_positives(self._merged.shares[""], Counts(self._pair_scores, at_least, above))
 
     def _vectors(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
         places, known = positions_of(ids, embeddings.ids)

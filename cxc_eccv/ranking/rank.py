@@ -1,31 +1,40 @@
-"""Ranks of all positives, whichever form the run has."""
+"""Ranks of all positives, whichever form the run has: how each direction is counted, and the plain way to count it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial, singledispatch
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.ranking.by_row import count_by_row, ranks_from_scores
-from cxc_eccv.ranking.counts import Counts
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
-from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
-from cxc_eccv.ranking.scan import Options
-from cxc_eccv.ranking.scores import places_of, refuse_embedding_options, similarity_of
+from cxc_eccv.ranking.readers import CountRows, RowPairs, RowReader, TopRows, can_read_columns, count_rows
+from cxc_eccv.ranking.scan import Options, Scores, scan
+from cxc_eccv.ranking.scores import (
+    GivenScores,
+    Layout,
+    Product,
+    ScoreRows,
+    device_product,
+    places_of,
+    prepare_side,
+    refuse_embedding_options,
+    refuse_extremes,
+    similarity_of,
+)
 from cxc_eccv.ranking.shared_product import count_both, count_within
-from cxc_eccv.ranking.tie_rule import rank_positives
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.runs.run import sides_of
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, positions_of
 
-__all__ = ["Readers", "positive_ranks", "positive_ranks_many", "ranks_of_run", "top_k"]
+__all__ = ["positive_ranks", "positive_ranks_many", "ranks_from_scores", "ranks_of_run", "top_k"]
 
 CROSS_MODAL = ("i2t", "t2i")
+SCORED_AT_ONCE = 256
 
 Requests = Mapping[str, tuple[str, Judgments]]
 """Name to direction and judgments."""
@@ -36,15 +45,22 @@ Readers = Mapping[str, Sequence[RowReader]]
 NO_READERS: Readers = MappingProxyType({})
 
 
-@singledispatch
-def ranks_of_run(run: object, judgments: Requests, **options: Any) -> Mapping[str, PositiveRanks | GivenRanks]:  # noqa: ANN401
+def ranks_of_run(
+    run: object,
+    judgments: Requests,
+    *,
+    readers: Readers = NO_READERS,
+    progress: bool = False,
+    **options: Any,  # noqa: ANN401 - of positive_ranks_many
+) -> Mapping[str, PositiveRanks | GivenRanks]:
     """Ranks for several sets of judgments.
 
     Args:
         run: embeddings, scores or rankings.
         judgments: name to direction and judgments.
-        **options: of :func:`cxc_eccv.ranking.rank.positive_ranks_many`; scores and rankings take ``readers`` and
-            ``progress`` alone.
+        readers: direction to what else reads the rows of its scores.
+        progress: show a bar when standard error is a terminal; of embeddings.
+        **options: of :func:`positive_ranks_many`; of embeddings.
 
     Returns:
         Ranks by name; of a rankings run as far as its rankings tell them.
@@ -61,56 +77,31 @@ def ranks_of_run(run: object, judgments: Requests, **options: Any) -> Mapping[st
         >>> ranks_of_run(run, {"task": ("i2t", qrels)})["task"].ranks.tolist()
         [2]
     """
-    raise MalformedRun(f"{type(run).__name__} is no run; read a file with load_run, or make a run from arrays or dicts")
-
-
-@ranks_of_run.register
-def _(run: EmbeddingsRun, judgments: Requests, **options: Any) -> Mapping[str, PositiveRanks]:  # noqa: ANN401
-    return positive_ranks_many(run, judgments, **options)
-
-
-@ranks_of_run.register
-def _(
-    run: ScoresRun,
-    judgments: Requests,
-    *,
-    readers: Readers = NO_READERS,
-    progress: bool = False,
-    **options: Any,  # noqa: ANN401
-) -> Mapping[str, PositiveRanks]:
+    if isinstance(run, EmbeddingsRun):
+        return positive_ranks_many(run, judgments, readers=readers, progress=progress, **options)
+    if not isinstance(run, RankingsRun | ScoresRun):
+        raise MalformedRun(
+            f"{type(run).__name__} is no run; read a file with load_run, or make a run from arrays or dicts"
+        )
     refuse_embedding_options(run, **options)
+    if isinstance(run, ScoresRun):
+        return _ranks_of_matrix(run, judgments, readers)
+    for direction, own in readers.items():
+        read_rankings(run, direction, own)
+    return {name: ranks_from_rankings(run, direction, judged) for name, (direction, judged) in judgments.items()}
+
+
+def _ranks_of_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, PositiveRanks]:
     ranks: dict[str, PositiveRanks] = {}
-    for direction in dict.fromkeys([*(direction for direction, _ in judgments.values()), *readers]):
-        own = {name: one for name, (other, one) in judgments.items() if other == direction}
+    for direction, own in _by_direction(judgments, readers).items():
         own_readers = readers.get(direction, ())
         query_side, gallery_side = sides_of(direction)
-        asking: list[Judgments | RowReader] = [*own.values(), *own_readers]
-        for one in asking:
-            places_of(one.query_ids, run, query_side)
-            places_of(one.gallery_ids, run, gallery_side)
+        for asking in (*own.values(), *own_readers):
+            places_of(asking.query_ids, run, query_side)
+            places_of(asking.gallery_ids, run, gallery_side)
         rows = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
         ranks |= ranks_from_scores(rows, run.ids(query_side), run.ids(gallery_side), own, own_readers)
     return {name: ranks[name] for name in judgments}
-
-
-@ranks_of_run.register
-def _(
-    run: RankingsRun,
-    judgments: Requests,
-    *,
-    readers: Readers = NO_READERS,
-    progress: bool = False,
-    **options: Any,  # noqa: ANN401
-) -> Mapping[str, GivenRanks]:
-    refuse_embedding_options(run, **options)
-    for direction, own in readers.items():
-        read_rankings(run, direction, own)
-    return {name: ranks_from_rankings(run, direction, one) for name, (direction, one) in judgments.items()}
-
-
-def _score_rows(scores: NDArray[Any], rows: IntArray) -> NDArray[Any]:
-    chosen = scores[rows]
-    return chosen.astype("float32") if chosen.dtype.itemsize < 4 else chosen
 
 
 def positive_ranks(
@@ -176,36 +167,40 @@ def positive_ranks_many(
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size {block_size} is not at least 1")
     options = Options(similarity_of(run, similarity), block_size, progress, device)
-    merged = _merge(judgments, readers)
+    merged = {
+        direction: MergedJudgments.of(own, readers.get(direction, ()))
+        for direction, own in _by_direction(judgments, readers).items()
+    }
     counts = _count(run, merged, options, readers)
     ranks = {
-        name: rank_positives(merged[direction], share, counts[direction])
+        name: rank_positives(share, counts[direction])
         for direction in merged
         for name, share in merged[direction].shares.items()
     }
     return {name: ranks[name] for name in judgments}
 
 
-def _merge(judgments: Requests, readers: Readers) -> dict[str, MergedJudgments]:
+def _by_direction(judgments: Requests, readers: Readers) -> dict[str, dict[str, Judgments]]:
     grouped: dict[str, dict[str, Judgments]] = {direction: {} for direction in readers}
     for name, (direction, judged) in judgments.items():
         grouped.setdefault(direction, {})[name] = judged
-    return {direction: MergedJudgments.of(group, readers.get(direction, ())) for direction, group in grouped.items()}
+    return grouped
 
 
 def _count(
     run: EmbeddingsRun, merged: dict[str, MergedJudgments], options: Options, readers: Readers
 ) -> dict[str, Counts]:
+    """Count every direction, with one product for two of them or half a product for one where that settles it."""
     counts: dict[str, Counts] = {}
     if options.device is None:
-        shared = _rows_first({name: merged[name] for name in CROSS_MODAL if name in merged}, readers)
-        if shared:
+        if shared := _rows_first({name: merged[name] for name in CROSS_MODAL if name in merged}, readers):
             counts |= count_both(run, shared, options, readers)
+        for direction, judged in merged.items():
+            if direction not in CROSS_MODAL and not readers.get(direction):
+                counts |= count_within(run, direction, judged, options)
     for direction, judged in merged.items():
         if direction not in counts:
-            whole = direction in CROSS_MODAL or options.device is not None
-            count = count_by_row if whole else count_within
-            counts[direction] = count(run, direction, judged, options, readers.get(direction, ()))
+            counts[direction] = count_by_row(run, direction, judged, options, readers.get(direction, ()))
     return counts
 
 
@@ -220,6 +215,97 @@ def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[st
         return {}
     first = deep[0] if deep else max(merged, key=lambda direction: merged[direction].query_ids.size)
     return dict(sorted(merged.items(), key=lambda item: item[0] != first))
+
+
+def count_by_row(
+    run: EmbeddingsRun, direction: str, merged: MergedJudgments, options: Options, readers: Sequence[RowReader]
+) -> Counts:
+    """Count one direction row by row, by NumPy or on a torch device; readers read on the processor."""
+    query_side, gallery_side = sides_of(direction)
+    layout = Layout.of(merged.segments)
+    rows = prepare_side(run, query_side, merged.query_ids, options.similarity)
+    columns = prepare_side(run, gallery_side, merged.gallery_ids, options.similarity, layout)
+    if options.similarity == "dot":
+        refuse_extremes(rows, columns, merged.query_ids, layout.spread(merged.gallery_ids))
+    own = merged.own_columns(layout.column)
+    if options.device is None:
+        return _scan_rows(Product(rows, columns, layout.padding, own=own), merged, layout, readers, options, direction)
+    with device_product(options.device, rows, columns, layout.padding, own) as product:
+        size = options.block_size or product.rows_at_once
+        return _scan_rows(
+            product, merged, layout, readers, options, direction, count=product.count_rows, rows_at_once=size, threads=1
+        )
+
+
+def _scan_rows(
+    scores: Scores,
+    merged: MergedJudgments,
+    layout: Layout,
+    readers: Sequence[RowReader],
+    options: Options,
+    label: str = "",
+    *,
+    count: CountRows = count_rows,
+    **how: Any,  # noqa: ANN401 - of the scan
+) -> Counts:
+    pairs = RowPairs(merged.queries, layout.column[merged.items], layout.bounds, count)
+    for reader in readers:
+        reader.attach(merged.query_ids, merged.gallery_ids, layout.column, layout.width)
+
+    def read(block: Any, start: int) -> None:  # noqa: ANN401 - an array, or a tensor on a device
+        pairs.read(block, start)
+        for reader in readers:
+            reader.read(block if options.device is None else block.cpu().numpy(), start)
+
+    scan(scores, read, options, label, **how)
+    return pairs.result
+
+
+def ranks_from_scores(
+    score_rows: ScoreRows,
+    query_ids: IntArray,
+    gallery_ids: IntArray,
+    judgments: Mapping[str, Judgments],
+    readers: Sequence[RowReader] = (),
+) -> dict[str, PositiveRanks]:
+    """Ranks of all positives for several judgments of one direction, from any scorer that yields rows of scores.
+
+    ``score_rows`` takes positions in ``query_ids`` and gives their (rows, N) scores with the items of ``gallery_ids``,
+    float32 or float64; equal items must get equal scores.
+
+    Raises:
+        MissingIds: the scorer lacks queries or gallery items of the judgments.
+        MalformedRun: a score is NaN or infinite.
+
+    Example:
+        >>> import numpy as np
+        >>> scores = np.array([[0.9, 0.1, 0.9]], dtype=np.float32)
+        >>> qrels = Judgments.from_pairs([5], [7, 8, 9], [5], [7])
+        >>> ranks = ranks_from_scores(lambda rows: scores[rows], np.array([5]), np.array([7, 8, 9]), {"task": qrels})
+        >>> ranks["task"].ranks.tolist()
+        [2]
+    """
+    merged = MergedJudgments.of(judgments, readers)
+    rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
+    layout = Layout.of(merged.segments)
+    scores = GivenScores(score_rows, merged.query_ids, rows, items, layout, merged.own_columns(layout.column))
+    counts = _scan_rows(scores, merged, layout, readers, Options(), rows_at_once=SCORED_AT_ONCE, threads=1)
+    # The more items score higher, the lower a positive. A count of items fits float32, a float64 score may not.
+    counts = Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)
+    return {name: rank_positives(share, counts) for name, share in merged.shares.items()}
+
+
+def _score_rows(scores: NDArray[Any], rows: IntArray) -> NDArray[Any]:
+    chosen = scores[rows]
+    return chosen.astype("float32") if chosen.dtype.itemsize < 4 else chosen
+
+
+def _places(wanted: IntArray, ids: IntArray, kind: str) -> IntArray:
+    places, known = positions_of(wanted, ids)
+    if not known.all():
+        missing = wanted[~known]
+        raise MissingIds(f"the scores lack {missing.size} of {wanted.size} {kind}, the first: {missing[0]}")
+    return places
 
 
 def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any) -> TopK:  # noqa: ANN401

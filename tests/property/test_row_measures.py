@@ -11,7 +11,7 @@ from row_measures import plausible_hits
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.top_rows import TopRows
+from cxc_eccv.ranking.readers.reader import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
 

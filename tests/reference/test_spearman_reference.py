@@ -11,7 +11,7 @@ from cxc_eccv.metrics.rank_correlation import query_draws
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.readers.similarities import pair_similarities
+from cxc_eccv.ranking.similarities import pair_similarities
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 

@@ -12,7 +12,7 @@ from cxc_eccv import registry
 from cxc_eccv.adapters.rankings import find_positives
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists.depth import FAR, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.lists import FAR, needed_depth, values_at_known_depth
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Judgments
 

@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.scores.half_product import HalfProduct
+from cxc_eccv.ranking.shared_product import HalfProduct
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -17,7 +17,7 @@ COUNT = 403
 @pytest.fixture
 def only_half(monkeypatch):
     """No whole product may help out."""
-    monkeypatch.setattr("cxc_eccv.ranking.shared_product.within.count_by_row", None)
+    monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
 
 
 def fives(vectors, **options):
@@ -121,7 +121,7 @@ def test_a_constant_model_gets_a_whole_product_and_the_last_ranks(count):
 def test_very_many_twins_get_a_whole_product(monkeypatch):
     vectors = np.tile(np.random.default_rng(4).integers(-2, 3, (60, 8)), (3, 1)).astype(np.float32)
     run, judgments = fives(vectors)
-    monkeypatch.setattr("cxc_eccv.ranking.shared_product.within.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.shared_product.BLOCK_BYTES", 1_000)
     ranks = positive_ranks(run, judgments, "t2t", similarity="dot")
     assert listed(ranks) == by_sorting(run, judgments)
 

@@ -10,8 +10,7 @@ from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.thresholds import scores_at_depths
-from cxc_eccv.ranking.readers.top_rows import TopRows
+from cxc_eccv.ranking.readers.reader import TopRows, scores_at_depths
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.ranking.readers.thresholds import SHORT, score_at_depth, scores_at_depths
+from cxc_eccv.ranking.readers.reader import SHORT, score_at_depth, scores_at_depths
 
 
 def rows_of(seed, n_columns, levels):

@@ -9,7 +9,7 @@ from cxc_eccv.baselines.bag_of_words import TfIdf
 from cxc_eccv.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.evaluation import report_of_ranks
 from cxc_eccv.evaluation.settings import Settings
-from cxc_eccv.ranking.by_row import ranks_from_scores
+from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.registry import task
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, Report

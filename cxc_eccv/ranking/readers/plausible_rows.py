@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
+from cxc_eccv.ranking.counts import count_pushed_out
 from cxc_eccv.ranking.kernels import SegmentCounter
-from cxc_eccv.ranking.readers.reader import OwnRows, refuse_shallow
-from cxc_eccv.ranking.readers.thresholds import best_candidates, scores_at_depths
-from cxc_eccv.ranking.tie_rule import count_pushed_out
+from cxc_eccv.ranking.readers.reader import OwnRows, best_candidates, refuse_shallow, scores_at_depths
 from cxc_eccv.types import IntArray
 
 __all__ = ["PlausibleRows"]

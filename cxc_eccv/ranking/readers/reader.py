@@ -1,4 +1,7 @@
-"""Readers of whole rows of the score matrix, which pass by in blocks; each knows the rows and columns it needs."""
+"""Readers of whole rows of the score matrix, which pass by in blocks, and the one that keeps the best items.
+
+Each knows the rows and columns it needs. What stands at a depth of a row is found by selection, not by sorting.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.ranking.counts import order_of_gains
+from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
+from cxc_eccv.types.ids import check_whole
 
-__all__ = ["OwnRows", "RowReader", "refuse_shallow", "too_shallow"]
+__all__ = [
+    "GROUPS_PER_DEPTH",
+    "OwnRows",
+    "RowReader",
+    "TopRows",
+    "best_candidates",
+    "can_read_columns",
+    "refuse_shallow",
+    "score_at_depth",
+    "scores_at_depths",
+    "too_shallow",
+]
 
 SCORES_AT_ONCE = 2**18
+SHARE = 64
+GROUPS_PER_DEPTH = 4
+FEWEST_PER_GROUP = 8
+SHORT = 1024
 
 
 class RowReader(Protocol):
@@ -60,12 +80,13 @@ class RowReader(Protocol):
         """
 
 
-class OwnRows:
-    """A reader's own part of the score matrix.
+def can_read_columns(reader: RowReader) -> bool:
+    """Whether a reader looks at so few of its items that those can be kept for it while its rows are columns."""
+    return reader.deepest is not None and reader.deepest * SHARE <= reader.gallery_ids.size
 
-    Args:
-        query_ids, gallery_ids: the reader's.
-        row_ids, item_ids, columns, width: as in :meth:`RowReader.attach`.
+
+class OwnRows:
+    """A reader's own part of the score matrix, from its ids and what :meth:`RowReader.attach` is told.
 
     Attributes:
         items: (width,) position in ``gallery_ids`` of the item of each column; -1 where there is none of ours.
@@ -109,17 +130,9 @@ class OwnRows:
 def refuse_shallow(
     query_ids: IntArray, scores: NDArray[Any], lowest: NDArray[Any], depths: IntArray, reason: str
 ) -> None:
-    """Refuse rankings that end before the depth at which they are read.
+    """Raise RunTooShallow unless the (B, N) scores of queries hold so many items; minus infinity is none.
 
-    Args:
-        query_ids: (B,) ids.
-        scores: (B, N) their scores, minus infinity for items that a ranking does not hold.
-        lowest: (B,) score of the last item read; minus infinity where the ranking ended before.
-        depths: (B,) items read.
-        reason: why so many, for the message.
-
-    Raises:
-        RunTooShallow: names the first query, the depth it has and the depth it needs.
+    ``lowest`` is the (B,) score of the last item read, and ``reason`` says in the message why so many.
 
     Example:
         >>> scores = np.array([[3.0, -np.inf, 1.0]])
@@ -140,3 +153,155 @@ def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooSha
         f"query {query_id} needs {needed} ranked items {reason}, but its ranking holds {held} of the gallery. Rank the "
         "whole gallery, or at least as many items."
     )
+
+
+def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
+    """(B,) the score of the item at one depth in every row of (B, N) scores.
+
+    Example:
+        >>> score_at_depth(np.array([[0.5, 0.1, 0.9, 0.7]]), 3).tolist()
+        [0.5]
+    """
+    place = scores.shape[1] - depth
+    return np.asarray(np.partition(scores, place, axis=1)[:, place])
+
+
+def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], IntArray]:
+    """Few scores of each row, among which are the best ``depth`` and whatever ties with the last of these.
+
+    The best of many groups of columns are found quickly. So many of them reach the ``depth``-th best of these that
+    nothing below it can be among the best ``depth`` of the row.
+
+    Returns (B, C) scores, filled up with minus infinity, and (B, C) their columns, filled up with -1.
+
+    Example:
+        >>> values, columns = best_candidates(np.array([[0.5, 0.1, 0.9, 0.7]]), 3)
+        >>> values.tolist(), columns.tolist()
+        ([[0.5, 0.1, 0.9, 0.7]], [[0, 1, 2, 3]])
+    """
+    n_groups = GROUPS_PER_DEPTH * depth
+    size = scores.shape[1] // n_groups
+    if size < FEWEST_PER_GROUP:
+        return scores, np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    best = scores[:, : n_groups * size].reshape(len(scores), size, n_groups).max(axis=1)
+    bound = np.partition(best, n_groups - depth, axis=1)[:, n_groups - depth, None]
+    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
+    counts = np.bincount(rows, minlength=len(scores))
+    within = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    shape = len(scores), counts.max()
+    values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
+    values[rows, within], places[rows, within] = scores[rows, columns], columns
+    return values, places
+
+
+def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
+    """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high.
+
+    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
+
+    Example:
+        >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
+        [[0.9, 0.5]]
+    """
+    if scores.shape[1] <= SHORT:
+        return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
+    found = np.empty(depths.shape, dtype=scores.dtype)
+    order = np.argsort(-depths, axis=1)
+    rest = scores.copy()
+    for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
+        above = top
+        for place in places:
+            if wanted[place] < above.size or above is top:
+                above.partition(above.size - wanted[place])
+                above = above[above.size - wanted[place] :]
+            found[row, place] = above[0]
+    return found
+
+
+class TopRows:
+    """Reads the top K of every query under the pessimistic order.
+
+    Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
+    then the others from the lowest gain; equal ones among these by id. So the order depends neither on the place of an
+    item in the gallery nor on the size of the blocks.
+
+    ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
+    """
+
+    ended = False
+
+    def __init__(self, judgments: Judgments, depth: int) -> None:
+        check_whole("the top k of a ranking: k", depth)
+        self.query_ids, self.gallery_ids = judgments.query_ids, judgments.gallery_ids
+        self.without_self = judgments.without_self
+        in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
+        self.depth = min(depth, self.gallery_ids.size - int(in_own_gallery.any()))
+        self.deepest: int | None = self.depth
+        size = self.gallery_ids.size
+        self._judged = judgments.rows * size + judgments.indices  # ascending
+        gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains
+        self._codes, self._unjudged = order_of_gains(gains)
+        self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
+        shape = self.query_ids.size, self.depth
+        self._ids = np.zeros(shape, dtype=np.int64)
+        self._scores = np.zeros(shape)  # scores of a matrix may be float64, which tie in float32
+        self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
+
+    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
+        """Learn the layout."""
+        self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
+
+    def read(self, block: NDArray[Any], start: int) -> None:
+        """Read a block of rows, of which ``start`` is the first."""
+        for queries, scores in self._own.strips(block, start):
+            best, columns = best_candidates(scores, self.depth)
+            self.take(queries, best, self._own.items[columns])
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        """Read the best items of queries, and refuse too few."""
+        depths = np.full(queries.size, self.depth)
+        lowest = score_at_depth(scores, self.depth)
+        refuse_shallow(self.query_ids[queries], scores, lowest, depths, self.reason)
+        found = np.flatnonzero(scores >= lowest[:, None])
+        self._keep(queries, lowest, found // scores.shape[1], items.ravel()[found], scores.ravel()[found])
+
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that a ranking must hold."""
+        return np.full(self.query_ids.size, self.depth)
+
+    @property
+    def reason(self) -> str:
+        """Why so many."""
+        return f"for its top {self.depth}"
+
+    @property
+    def result(self) -> TopK:
+        """The best items, after all blocks were read."""
+        return TopK(self.query_ids, self._ids, self._scores, self._cut)
+
+    def _keep(
+        self, queries: IntArray, lowest: NDArray[Any], rows: IntArray, items: IntArray, scores: NDArray[Any]
+    ) -> None:
+        """Store the best of the candidates, which score at least as high as the last of the top K."""
+        keys, kept = self._tie_keys(queries[rows], items), np.ones(rows.size, dtype=bool)
+        counts = np.bincount(rows, minlength=queries.size)
+        self._cut[queries] = counts - self.depth
+        for row in np.flatnonzero(counts > self.depth).tolist():
+            own = np.arange(*np.searchsorted(rows, [row, row + 1]))
+            tied = own[scores[own] == lowest[row]]
+            room = self.depth - (own.size - tied.size)
+            kept[tied[np.argpartition(keys[tied], room)[room:]]] = False
+        rows, items, keys, scores = rows[kept], items[kept], keys[kept], scores[kept]
+        order = np.lexsort((keys, -scores, rows))
+        shape = queries.size, self.depth
+        self._ids[queries] = self.gallery_ids[items[order]].reshape(shape)
+        self._scores[queries] = scores[order].reshape(shape)
+
+    def _tie_keys(self, queries: IntArray, items: IntArray) -> IntArray:
+        """(P,) whole numbers that order items of equal scores."""
+        size = self.gallery_ids.size
+        pairs = queries * size + items
+        places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
+        codes = np.where(self._judged[places] == pairs, self._codes[places], self._unjudged)
+        return np.asarray(codes * size + self._order_of_ids[items])

@@ -9,26 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.readers.reader import RowReader
-from cxc_eccv.ranking.readers.thresholds import GROUPS_PER_DEPTH, score_at_depth
+from cxc_eccv.ranking.readers.reader import GROUPS_PER_DEPTH, RowReader, score_at_depth
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["BestOfColumns", "ColumnReaders", "can_read_columns"]
+__all__ = ["BestOfColumns", "ColumnReaders"]
 
 GROWTH = 1.5
 MOST_PER_BEST = 8
 RADIX_SORTED = 2**16
+QUERIES_AT_ONCE = 1024
 
 
 class BestOfColumns:
-    """Keeps every score of a column that is among its best so many, ties at the end included.
+    """Keeps every score of a column that is among its best ``depth``, ties at the end included.
 
     Once a few rows went by, few scores of the next ones reach what a column has already: they are found by one
-    comparison with each score.
-
-    Args:
-        depth: how many, at least 1.
-        asked: (width,) whether a column is looked at.
+    comparison with each score. ``asked`` says of each column whether it is looked at.
 
     Example:
         >>> best = BestOfColumns(2, np.array([True, True]))
@@ -46,11 +42,7 @@ class BestOfColumns:
         self._lock = Lock()
 
     def read(self, block: NDArray[np.float32], places: IntArray) -> None:
-        """Read a block of rows; blocks may come in any order, several at once.
-
-        Args:
-            block: (B, width) scores.
-            places: (B,) what the rows are called in the result.
+        """Read a (B, width) block of rows, which are called ``places`` in the result; several at once, in any order.
 
         Raises:
             ScoresTooAlike: so many scores tie that they are not kept.
@@ -107,24 +99,14 @@ class BestOfColumns:
         return columns, within, scores[order], places[order]
 
 
-SHARE = 64
 QUERIES_AT_ONCE = 1024
 
 
-def can_read_columns(reader: RowReader) -> bool:
-    """Whether a reader looks at so few of its items that those can be kept for it."""
-    return reader.deepest is not None and reader.deepest * SHARE <= reader.gallery_ids.size
-
-
 class ColumnReaders:
-    """Lets readers read columns instead of rows.
+    """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
 
-    Args:
-        readers: each one of :func:`can_read_columns`.
-        row_ids: (R,) item of each row; all of the readers' items are there.
-        column_ids: (M,) queries, all of the readers' among them.
-        columns: (M,) column of each.
-        width: number of columns; those of no query hold minus infinity.
+    ``row_ids`` are the items of the rows, ``columns`` the places of the queries ``column_ids``; columns of no query
+    hold minus infinity.
     """
 
     def __init__(
@@ -144,11 +126,7 @@ class ColumnReaders:
             self._groups.append((group, np.where(known, places, -1), BestOfColumns(depth, asked)))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once.
-
-        Raises:
-            ScoresTooAlike: for tops of columns to be kept; the readers have read nothing then.
-        """
+        """Read a block of rows, of which ``start`` is the first; raises ScoresTooAlike before any reader has read."""
         for _, items, best in self._groups:
             own = items[start : start + len(block)]
             inside = own >= 0
@@ -156,11 +134,7 @@ class ColumnReaders:
                 best.read(block if inside.all() else block[inside], own[inside])
 
     def finish(self) -> None:
-        """Hand out the best items, after the last block.
-
-        Raises:
-            RunTooShallow: a query ranks too few items.
-        """
+        """Hand out the best items, after the last block."""
         for readers, _, best in self._groups:
             scores, items = best.lists()
             for reader in readers:

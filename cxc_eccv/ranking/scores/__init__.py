@@ -1,11 +1,13 @@
 """Where blocks of scores come from: each source fills rows ``start`` to ``stop`` of a matrix."""
 
 from cxc_eccv.ranking.scores.device import device_product, torch_on
-from cxc_eccv.ranking.scores.half_product import HalfProduct, left_edge
-from cxc_eccv.ranking.scores.matrix import GivenScores, ScoreRows
-from cxc_eccv.ranking.scores.product import ALIGNMENT, Layout, Product
-from cxc_eccv.ranking.scores.vectors import (
+from cxc_eccv.ranking.scores.product import (
+    ALIGNMENT,
     SIMILARITIES,
+    GivenScores,
+    Layout,
+    Product,
+    ScoreRows,
     first_twins,
     places_of,
     prepare,
@@ -21,13 +23,11 @@ __all__ = [
     "ALIGNMENT",
     "SIMILARITIES",
     "GivenScores",
-    "HalfProduct",
     "Layout",
     "Product",
     "ScoreRows",
     "device_product",
     "first_twins",
-    "left_edge",
     "places_of",
     "prepare",
     "prepare_side",

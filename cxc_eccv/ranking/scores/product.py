@@ -1,20 +1,49 @@
-"""Scores of queries against a gallery, block by block, from one matrix product in which identical vectors tie."""
+"""Where blocks of scores come from: vectors made ready, their product in which identical vectors tie, given scores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.ranking.scores.vectors import first_twins
-from cxc_eccv.types import IntArray
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.ranking.scan import workers
+from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
+from cxc_eccv.runs.run import Run, other_side
+from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["ALIGNMENT", "Layout", "Product", "leave_out", "twins_of"]
+__all__ = [
+    "ALIGNMENT",
+    "SIMILARITIES",
+    "GivenScores",
+    "Layout",
+    "Product",
+    "ScoreRows",
+    "first_twins",
+    "places_of",
+    "prepare",
+    "prepare_side",
+    "refuse_embedding_options",
+    "refuse_extremes",
+    "refuse_zero_vectors",
+    "row_hashes",
+    "similarity_of",
+    "twins_of",
+]
 
 ALIGNMENT = 8
+NAMED = 3
+SWAP_SHARE = 0.9
+ROWS_PREPARED_AT_ONCE = 256
+LARGEST = float(np.finfo(np.float32).max) / 2
+SMALLEST = 2.0**-102
+"""The smallest normal float32 with all its 24 digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +153,7 @@ class Product:
 
 
 def leave_out(block: NDArray[Any], own: IntArray | None, start: int) -> None:
-    """Set the score of every query with itself to minus infinity.
-
-    Args:
-        block: (B, width) scores, of which ``start`` is the number of the first row.
-        own: (R,) column of each row's own item, or -1; None where queries are no items.
-        start: row number.
-    """
+    """Set the score of every query with itself, in the column ``own`` if not negative, to minus infinity."""
     if own is not None:
         columns = own[start : start + len(block)]
         rows = np.flatnonzero(columns >= 0)
@@ -147,3 +170,209 @@ def twins_of(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
     first = first_twins(vectors)
     copies = np.flatnonzero(first != np.arange(first.size))
     return first[copies], copies
+
+
+ScoreRows = Callable[[IntArray], NDArray[Any]]
+"""Positions of queries to their (rows, N) scores, float32 or float64."""
+
+
+class GivenScores:
+    """The rows of a score matrix, laid out as columns by segment.
+
+    ``query_ids`` are those of the R rows, which the scorer knows by the positions ``rows``; ``items`` has the column of
+    the scorer that holds each gallery item, and ``own`` is as in :class:`Product`.
+    """
+
+    def __init__(
+        self,
+        score_rows: ScoreRows,
+        query_ids: IntArray,
+        rows: IntArray,
+        items: IntArray,
+        layout: Layout,
+        own: IntArray | None,
+    ) -> None:
+        self.height, self.width = rows.size, layout.width
+        self._score_rows, self._query_ids, self._rows, self._items = score_rows, query_ids, rows, items
+        self._layout, self._own = layout, own
+
+    def room(self, _size: int) -> None:
+        """None: blocks are of the scorer's own type."""
+
+    def fill(self, start: int, stop: int, _room: None) -> NDArray[Any]:
+        """Scores of rows ``start`` to ``stop``, refused where one is NaN or infinite."""
+        scores = self._score_rows(self._rows[start:stop])
+        if not np.isfinite(scores).all():
+            raise MalformedRun(
+                f"scores of queries {self._query_ids[start:stop][:3].tolist()}... hold NaN or infinite values"
+            )
+        block = np.full((len(scores), self.width), -np.inf, dtype=scores.dtype)
+        block[:, self._layout.column] = scores[:, self._items]
+        leave_out(block, self._own, start)
+        return block
+
+
+def similarity_of(run: EmbeddingsRun, asked: str | None = None) -> str:
+    """The similarity that is asked for, else the one that the run is meant for, else cosine."""
+    if asked not in (None, *SIMILARITIES):
+        raise UnknownName("similarity", asked, SIMILARITIES)
+    return asked or run.similarity or "cosine"
+
+
+def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
+    """Raise InvalidOption for the first option that is not None: scores and rankings heed none of embeddings."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidOption(f"{name}={value!r} is for embeddings, and this run has {run.kind}; leave it out")
+
+
+def prepare(
+    vectors: NDArray[np.float32], similarity: str, places: IntArray, targets: IntArray, out: NDArray[np.float32]
+) -> IntArray:
+    """Write vectors to multiply into ``out``: of unit length for ``cosine``, as given for ``dot``.
+
+    The length is summed in float64 within the row, so that rows of equal bytes stay so wherever they stand; the
+    quotient is rounded to float32. Negative zeros become positive, so that equal values have equal bytes.
+
+    Of (N, D) ``vectors`` the rows ``places`` are taken and written to the rows ``targets``. Returns those of ``places``
+    whose vector is zero and so has no cosine, to be refused; none for ``dot``.
+
+    Example:
+        >>> out = np.zeros((2, 2), dtype=np.float32)
+        >>> vectors = np.array([[0, -0.0], [3, 4]], dtype=np.float32)
+        >>> prepare(vectors, "cosine", np.array([1, 0]), np.array([0, 1]), out).tolist()
+        [0]
+        >>> out.tolist()
+        [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    rows, nowhere = vectors[places], places[:0]
+    if similarity == "cosine":
+        wide = rows.astype(np.float64)
+        lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
+        np.divide(rows, lengths, where=lengths > 0, out=rows, casting="same_kind")
+        nowhere = places[lengths[:, 0] == 0]
+    out[targets] = np.add(rows, 0, out=rows)
+    return nowhere
+
+
+def refuse_zero_vectors(ids: IntArray, total: int, kind: str, where: str | Path = "run") -> None:
+    """Raise MalformedRun if any item has a zero vector; under cosine it would score 0, above all that is negative.
+
+    ``ids`` are those of such items, ``total`` and ``kind`` say how many there are in all and of what.
+    """
+    if ids.size:
+        first = ", ".join(map(str, ids[:NAMED]))
+        raise MalformedRun(
+            f"{where}: {ids.size} of {total} {kind} have the zero vector, which has no direction and so no cosine, the "
+            f"first: {first}. Check the model's output on them, or compare by dot product (similarity='dot', "
+            "--similarity dot)."
+        )
+
+
+def first_twins(vectors: NDArray[np.float32]) -> IntArray:
+    """(N,) index of the first row with the same bytes; its own index where a row is unique.
+
+    A matrix product may round the same row differently at another position (edge kernels, threads), so exact ties
+    are taken from the bytes.
+
+    Example:
+        >>> first_twins(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.float32)).tolist()
+        [0, 1, 0]
+    """
+    twins = np.arange(len(vectors))
+    hashes = row_hashes(vectors)
+    _, group, size = np.unique(hashes, return_inverse=True, return_counts=True)
+    candidates = np.flatnonzero(size[group] > 1)
+    if candidates.size:
+        rows = np.ascontiguousarray(vectors[candidates]).view(np.dtype((np.void, 4 * vectors.shape[1]))).ravel()
+        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        twins[candidates] = candidates[first[inverse]]
+    return twins
+
+
+def row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
+    """(N,) hashes; equal rows have equal ones, and unequal rows seldom do."""
+    word = np.dtype(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
+    words = np.ascontiguousarray(vectors).view(word)
+    odd = np.random.default_rng(0).integers(1, 2**31, size=words.shape[1]) * 2 + 1
+    return np.asarray(np.dot(words, odd.astype(word)))
+
+
+def places_of(ids: IntArray, run: Run, side: str) -> IntArray:
+    """Position of every id among the run's ids of a ``side``.
+
+    Raises:
+        MissingIds: the run lacks the side or some of the ids; names the first ones, how many, and says so when
+            images and captions look swapped.
+    """
+    own = run.ids(side)
+    if not own.size:
+        raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
+    places, known = positions_of(ids, own)
+    if not known.all():
+        missing = ids[~known]
+        first = ", ".join(map(str, missing[:NAMED]))
+        raise MissingIds(
+            f"{run.path or 'run'}: lacks {missing.size} of {ids.size} {side} the task needs, the first: {first}. "
+            + _remedy(run, side, ids, missing)
+        )
+    return places
+
+
+def _remedy(run: Run, side: str, ids: IntArray, missing: IntArray) -> str:
+    other = other_side(side)
+    if missing.size > ids.size / 2 and np.isin(ids, run.ids(other)).mean() >= SWAP_SHARE:
+        return f"These ids stand among the {other}: images and captions look swapped in the file."
+    if missing.size == ids.size:
+        return "None of them is there: is the run from another split or data set?"
+    return "Encode the missing items too, or score them; a score over part of the gallery is not comparable."
+
+
+def prepare_side(
+    run: EmbeddingsRun, side: str, ids: IntArray, similarity: str, layout: Layout | None = None
+) -> NDArray[np.float32]:
+    """Vectors of the ids to multiply: in their order, or laid out as columns, with zeros in the padding.
+
+    Raises:
+        MissingIds: the run lacks the side or some of the ids.
+        MalformedRun: a zero vector, which has no cosine.
+    """
+    places = places_of(ids, run, side)
+    vectors: NDArray[np.float32] = getattr(run, side).vectors
+    targets, height = (np.arange(ids.size), ids.size) if layout is None else (layout.column, layout.width)
+    out = np.zeros((height, vectors.shape[1]), dtype=np.float32)
+
+    def prepare_part(start: int) -> IntArray:
+        own = slice(start, start + ROWS_PREPARED_AT_ONCE)
+        return prepare(vectors, similarity, places[own], targets[own], out)
+
+    with ThreadPoolExecutor(workers()) as pool:
+        nowhere = np.concatenate(list(pool.map(prepare_part, range(0, ids.size, ROWS_PREPARED_AT_ONCE))))
+    refuse_zero_vectors(run.ids(side)[nowhere], ids.size, side, run.path or "run")
+    return out
+
+
+def refuse_extremes(
+    queries: NDArray[np.float32], items: NDArray[np.float32], query_ids: IntArray, item_ids: IntArray
+) -> None:
+    """Refuse vectors so long that a product may not fit float32, or so short that it may vanish; zero ones may stay.
+
+    The longest query times the longest item must be within float32, and the shortest times the shortest must be held
+    with all its digits. The ids are for the message.
+    """
+    (longest, shortest), (wide, narrow) = _extremes(queries), _extremes(items)
+    for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
+        product = length * other
+        if product and not SMALLEST <= product <= LARGEST:
+            extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
+            raise MalformedRun(
+                f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; "
+                "multiply all vectors by one number to bring them near 1, or use cosine"
+            )
+
+
+def _extremes(vectors: NDArray[np.float32]) -> list[tuple[int, float]]:
+    """Row and Euclidean length, rounded up, of the longest vector and of the shortest one that is not zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)) * (1 + 1e-12)
+    places = int(lengths.argmax()), int(np.where(lengths > 0, lengths, np.inf).argmin())
+    return [(place, float(lengths[place])) for place in places]

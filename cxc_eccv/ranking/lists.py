@@ -1,0 +1,401 @@
+"""Given rankings, which have no scores: what is known from positions, as far as the lists reach.
+
+Each ranking is restricted to the gallery that its query ranks; many lists are looked at together, by one table over the
+gallery. Metrics are computed where that suffices, and refused where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MissingIds, RunTooShallow
+from cxc_eccv.ranking.counts import gallery_sizes, positives_last
+from cxc_eccv.ranking.readers import RowReader
+from cxc_eccv.ranking.scores import Layout
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types.ids import measure_span
+
+__all__ = [
+    "FAR",
+    "GivenRanks",
+    "depths_alone",
+    "needed_depth",
+    "ranks_from_rankings",
+    "read_rankings",
+    "rows_of",
+    "values_at_known_depth",
+]
+
+FAR = 2**40
+"""A depth that no gallery reaches."""
+
+NAMED = 3
+ITEMS_AT_ONCE = 2**18
+FLAGS_AT_ONCE = 2**25
+SCORES_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenRanks:
+    """What rankings say about the positives of Q queries.
+
+    Attributes:
+        ranks: ranks of the positives that the rankings hold; ``n_positives`` counts the others too. ``n_gallery`` is
+            the ranking's depth where the size of the gallery is unknown. The order is trusted: there are no ties.
+        depths: (Q,) items in each query's ranking.
+        complete: (Q,) whether a ranking holds the whole gallery, so that a positive it lacks is outside the gallery.
+    """
+
+    ranks: PositiveRanks
+    depths: IntArray
+    complete: NDArray[np.bool_]
+
+    @property
+    def n_found(self) -> IntArray:
+        """(Q,) positives that the rankings hold."""
+        return np.diff(self.ranks.indptr)
+
+
+def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
+    """What a run's rankings say about the positives of the queries.
+
+    Items outside the query's gallery, for example of other folds, are left out of its ranking, and so is the query
+    itself where the judgments say so; the depth that remains is what is known. Where scores come with the order, items
+    that tie with a positive stand above it; such ties are known only among the items of the ranking.
+
+    Raises:
+        MissingIds: the run lacks the direction, or the rankings of some queries.
+
+    Example:
+        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10, 20]})
+        >>> given = ranks_from_rankings(run, "i2t", Judgments.from_pairs([5], [10, 20], [5], [20]))
+        >>> given.ranks.ranks.tolist(), given.complete.tolist()
+        ([2], [True])
+    """
+    rows, lists = rows_of(run, direction, judgments.query_ids), run.lists[direction]
+    gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)
+    n_flags = np.arange(rows.size) * judgments.gallery_ids.size
+    blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
+    parts = [_find_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
+    ranks, counts, depths, ties = (np.concatenate(column) for column in zip(*parts, strict=True))
+    indptr, sizes = np.append(0, np.cumsum(counts)), gallery_sizes(judgments)
+    known = PositiveRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties)
+    return GivenRanks(known, depths, depths == sizes)
+
+
+def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
+    """What the lengths of a run's rankings say, before any is read: how deep they are at most; nothing is found.
+
+    Example:
+        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10]})
+        >>> given = depths_alone(run, "i2t", Judgments.from_pairs([5], [10, 20, 30], [5], [20]))
+        >>> given.depths.tolist(), given.complete.tolist(), given.n_found.tolist()
+        ([2], [False], [0])
+    """
+    depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], gallery_sizes(judgments)
+    nothing = np.zeros(0, dtype=np.int64)
+    none_found, ties = np.zeros(depths.size + 1, dtype=np.int64), np.zeros(depths.size, dtype=np.int64)
+    known = PositiveRanks(judgments.query_ids, none_found, nothing, judgments.n_positives, sizes, ties)
+    return GivenRanks(known, np.minimum(depths, sizes), depths >= sizes)
+
+
+def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
+    """(Q,) place of each query among the ranked lists of a direction.
+
+    Raises:
+        MissingIds: the run lacks the direction, or the rankings of some queries.
+
+    Example:
+        >>> rows_of(RankingsRun.from_dicts(i2t={5: [30, 10], 6: [20]}), "i2t", np.array([6])).tolist()
+        [1]
+    """
+    if direction not in run.lists:
+        raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
+    lists = run.lists[direction]
+    rows, known = positions_of(query_ids, lists.query_ids)
+    if known.all():
+        return rows
+    missing = query_ids[~known]
+    first = ", ".join(map(str, missing[:NAMED]))
+    remedy = "Rank the gallery for these too, or name the tasks whose queries the run has."
+    for other, ranked in run.lists.items():
+        if other != direction and np.isin(missing, ranked.query_ids).all():
+            remedy = f"They are queries of {other}: the two directions look swapped."
+    raise MissingIds(
+        f"{lists.place}: lacks the rankings of {missing.size} of {query_ids.size} queries the task needs, the first: "
+        f"{first}. {remedy}"
+    )
+
+
+def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]) -> None:
+    """Let readers read the rankings of one direction, each with its own queries and gallery.
+
+    Items outside the gallery are left out, and so is the query where the reader says so. Scores that come with the
+    rankings are read as they are; without them the order is trusted.
+
+    Raises:
+        MissingIds: the run lacks the direction, or the rankings of some queries.
+        RunTooShallow: a ranking ends before a reader has what it needs.
+
+    Example:
+        >>> from cxc_eccv.ranking.readers import TopRows
+        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10, 20]})
+        >>> reader = TopRows(Judgments.from_pairs([5], [10, 20, 30], [5], [20]), depth=2)
+        >>> read_rankings(run, "i2t", [reader])
+        >>> reader.result.ids.tolist()
+        [[30, 10]]
+    """
+    for reader in readers:
+        rows = rows_of(run, direction, reader.query_ids)
+        lists = run.lists[direction]
+        gallery = _GalleryPlaces(lists.item_ids, reader.gallery_ids)
+        layout = Layout.of(np.zeros(reader.gallery_ids.size, dtype=np.int64))
+        reader.attach(reader.query_ids, reader.gallery_ids, layout.column, layout.width)
+        if reader.deepest is None:
+            blocks = _blocks(np.arange(rows.size) // max(1, SCORES_AT_ONCE // layout.width))
+        else:
+            blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE)
+        for block in blocks:
+            if reader.ended:
+                break
+            ranked = _ranked(lists, rows[block], reader, gallery)
+            if reader.deepest is None:
+                scores = np.full((block.size, layout.width), -np.inf)
+                scores[ranked.owners, layout.column[ranked.places]] = ranked.scores
+                reader.read(scores, int(block[0]))
+            else:
+                reader.take(block, *_best(ranked, block.size, reader.deepest))
+
+
+def _blocks(*totals: IntArray) -> list[IntArray]:
+    """Queries that are looked at together, so that what is computed for them stays small: all totals stay the same."""
+    changes = np.any([np.diff(total) for total in totals], axis=0)
+    return np.split(np.arange(totals[0].size), np.flatnonzero(changes) + 1)
+
+
+class _GalleryPlaces:
+    """Place in the gallery of each ranked item, -1 outside: one table for all lists, of ascending ``item_ids``."""
+
+    def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
+        places, known = positions_of(item_ids, gallery_ids)
+        self._ids = item_ids
+        self._low, span, self._dense = measure_span(item_ids)
+        self._table = np.full(span if self._dense else item_ids.size, -1, dtype=np.int32)
+        self._table[item_ids - self._low if self._dense else slice(None)] = np.where(known, places, -1)
+
+    def of(self, items: NDArray[Any]) -> NDArray[np.int32]:
+        """(P,) places of the items, each one of ``item_ids``."""
+        return self._table[items - self._low if self._dense else np.searchsorted(self._ids, items)]
+
+
+def _find_positives(
+    lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """What the lists ``rows`` hold of the positives of a block of B queries; items that a query does not rank are out.
+
+    Returns the ranks of the positives that they hold, by query, ascending; and of each query how many these are, the
+    items of its gallery in its list, and the items other than positives whose score equals that of a positive.
+    """
+    owners = np.repeat(np.arange(block.size), lists.depths[rows])
+    items = _join(lists, lists.items, rows)
+    places = gallery.of(items)
+    kept = _competing(items, places, owners, judgments, block)
+    if not kept.all():
+        owners, places = owners[kept], places[kept]
+    positive, ties = _are_positive(owners, places, judgments, block), np.zeros(block.size, dtype=np.int64)
+    if lists.scores is not None:
+        order, ties = positives_last(owners, _join(lists, lists.scores, rows)[kept], positive, block.size)
+        positive = positive[order]
+    depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
+    ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
+    return ranks, np.bincount(owners[at], minlength=block.size), depths, ties
+
+
+def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
+    """Values of the items of several lists, one list after the other."""
+    return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
+
+
+def _competing(
+    items: NDArray[Any], places: NDArray[np.int32], owners: IntArray, judgments: Judgments, block: IntArray
+) -> NDArray[np.bool_]:
+    """Whether an item is in the gallery that its query ranks."""
+    kept: NDArray[np.bool_] = places >= 0
+    if judgments.query_folds is not None and judgments.gallery_folds is not None:
+        kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
+    if judgments.without_self:
+        kept &= items != judgments.query_ids[block][owners]
+    return kept
+
+
+def _are_positive(
+    owners: IntArray, places: NDArray[np.int32], judgments: Judgments, block: IntArray
+) -> NDArray[np.bool_]:
+    size = judgments.gallery_ids.size
+    start, stop = judgments.indptr[[block[0], block[-1] + 1]]
+    flags = np.zeros(block.size * size, dtype=bool)
+    flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
+    positive: NDArray[np.bool_] = flags[owners * size + places]
+    return positive
+
+
+class _Ranked(NamedTuple):
+    """The (P,) gallery items in the lists of B queries, list after list, best first; scores do not rise within one."""
+
+    owners: IntArray
+    places: NDArray[np.int32]
+    scores: FloatArray
+
+
+def _ranked(lists: RankedLists, rows: IntArray, reader: RowReader, gallery: _GalleryPlaces) -> _Ranked:
+    depths = lists.depths[rows]
+    owners, items = np.repeat(np.arange(rows.size), depths), _join(lists, lists.items, rows)
+    places = gallery.of(items)
+    kept = places >= 0
+    if reader.without_self:
+        kept &= items != lists.query_ids[rows][owners]
+    if lists.scores is None:
+        ranks = np.arange(items.size) - np.repeat(np.cumsum(depths) - depths, depths)
+        scores = -ranks.astype(np.float64)
+    else:
+        scores = _join(lists, lists.scores, rows)
+    return _Ranked(owners[kept], places[kept], scores[kept])
+
+
+def _best(ranked: _Ranked, n_queries: int, depth: int) -> tuple[FloatArray, IntArray]:
+    """(B, C) scores of the best ``depth`` of each query and of what ties with the last of these, and their places."""
+    counts = np.bincount(ranked.owners, minlength=n_queries)
+    starts = np.cumsum(counts) - counts
+    lowest = np.full(n_queries, -np.inf)
+    lowest[counts >= depth] = ranked.scores[starts[counts >= depth] + depth - 1]
+    looked = np.flatnonzero(ranked.scores >= lowest[ranked.owners])
+    owners, within = ranked.owners[looked], looked - starts[ranked.owners[looked]]
+    shape = n_queries, max(depth, within.max(initial=0) + 1)
+    scores, places = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
+    scores[owners, within], places[owners, within] = ranked.scores[looked], ranked.places[looked]
+    return scores, places
+
+
+Score = Callable[[PositiveRanks], FloatArray]
+
+
+def values_at_known_depth(
+    metric: Callable[..., FloatArray],
+    given: GivenRanks,
+    **parameters: Any,  # noqa: ANN401 - the metric's own
+) -> FloatArray:
+    """A metric's value of every query, provided that no ranking ends before the value is settled.
+
+    A ranking that holds the whole gallery always suffices. A metric that looks at the top d alone, see
+    :func:`needed_depth`, needs d items whether they hold positives or not. One without such a limit (median rank, MRR)
+    needs that the positives which the ranking lacks could not change its value.
+
+    Raises:
+        RunTooShallow: a ranking ends too early; names the query, the depth it has and the depth it needs.
+
+    Example:
+        >>> from cxc_eccv.metrics.r_precision import r_precision
+        >>> ranks = PositiveRanks.of([[2]], n_positives=[2])
+        >>> values_at_known_depth(r_precision, GivenRanks(ranks, np.array([2]), np.array([False]))).tolist()
+        [0.5]
+        >>> ranks = PositiveRanks.of([[2]], n_positives=[3])
+        >>> values_at_known_depth(r_precision, GivenRanks(ranks, np.array([2]), np.array([False])))
+        Traceback (most recent call last):
+        cxc_eccv.errors.RunTooShallow: r_precision of query 0 (R = 3) looks at the top 3, but its ranking ends at \
+rank 2. Rank at least 3 items (the largest R is 3), or the whole gallery of 100 items.
+    """
+    score, n_positives = partial(metric, **parameters), given.ranks.n_positives
+    values = score(given.ranks)
+    unsettled = ~given.complete & _looks_below(score, n_positives, given.depths)
+    if not unsettled.any():
+        return values
+    limited = ~_looks_below(score, n_positives, np.full_like(n_positives, FAR))
+    unknown = unsettled & (limited | (score(_next(given)) != score(_far(given))))
+    if unknown.any():
+        called = ", ".join(f"{name}={value}" for name, value in parameters.items())
+        name = f"{metric.__name__}({called})" if called else metric.__name__
+        raise _too_shallow(name, score, given, np.flatnonzero(unknown)[0])
+    return values
+
+
+def needed_depth(
+    metric: Callable[..., FloatArray],
+    n_positives: IntArray,
+    **parameters: Any,  # noqa: ANN401 - the metric's own
+) -> IntArray:
+    """How far down a metric looks: the smallest depth below which positives no longer change its value.
+
+    Found by bisection on the metric itself, so that no metric need declare it.
+
+    (Q,) depths for (Q,) ``n_positives``; 2**40 stands for no limit.
+
+    Example:
+        >>> from cxc_eccv.metrics.map_at_r import map_at_r
+        >>> from cxc_eccv.metrics.recall_at_k import recall_at_k
+        >>> needed_depth(map_at_r, np.array([1, 8])).tolist(), needed_depth(recall_at_k, np.array([8]), k=10).tolist()
+        ([1, 8], [10])
+    """
+    score = partial(metric, **parameters)
+    low, high = np.zeros_like(n_positives), np.full_like(n_positives, FAR)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        looks = _looks_below(score, n_positives, middle)
+        low, high = np.where(looks, np.minimum(middle + 1, high), low), np.where(looks, high, middle)
+    return low
+
+
+def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArray[np.bool_]:
+    """Whether positives right below a depth change the value of a query that has none above it."""
+    below = _ranks(n_positives, n_positives, _counted_from(depths + 1, n_positives))
+    nowhere = _ranks(n_positives, np.zeros_like(n_positives), np.empty(0, dtype=np.int64))
+    return np.asarray(score(below) != score(nowhere))
+
+
+def _far(given: GivenRanks) -> PositiveRanks:
+    """The ranks as if no gallery held the positives that its ranking lacks."""
+    return _ranks(given.ranks.n_positives, given.n_found, given.ranks.ranks)
+
+
+def _next(given: GivenRanks) -> PositiveRanks:
+    """The ranks as if all positives that a ranking lacks stood right below it."""
+    n_positives = given.ranks.n_positives
+    order = _counted_from(np.zeros_like(n_positives), n_positives)
+    n_found = np.repeat(given.n_found, n_positives)
+    ranks = np.repeat(given.depths, n_positives) + 1 + order - n_found
+    ranks[order < n_found] = given.ranks.ranks
+    return _ranks(n_positives, n_positives, ranks)
+
+
+def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
+    indptr, gallery = np.append(0, np.cumsum(n_ranked)), np.full_like(n_positives, 2 * FAR)
+    return PositiveRanks(np.arange(n_ranked.size), indptr, ranks, n_positives, gallery, np.zeros_like(n_ranked))
+
+
+def _counted_from(first: IntArray, sizes: IntArray) -> IntArray:
+    """Per query so many whole numbers in a row from its first one, all queries in one array."""
+    starts = np.cumsum(sizes) - sizes
+    return np.repeat(first - starts, sizes) + np.arange(sizes.sum())
+
+
+def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:
+    sizes, places = np.unique(given.ranks.n_positives, return_inverse=True)
+    needed, depth = needed_depth(score, sizes), given.depths[row]
+    size = given.ranks.n_gallery[row]
+    whole = f"the whole gallery of {size} items" if size > depth else "the whole gallery and state its size"
+    subject = f"{name} of query {given.ranks.query_ids[row]} (R = {given.ranks.n_positives[row]})"
+    if needed[places[row]] == FAR:
+        return RunTooShallow(
+            f"{subject} is unknown: its ranking ends at rank {depth} with {given.n_found[row]} of its positives. Rank "
+            f"{whole} (the largest R is {sizes.max()})."
+        )
+    return RunTooShallow(
+        f"{subject} looks at the top {needed[places[row]]}, but its ranking ends at rank {depth}. Rank at least "
+        f"{needed.max()} items (the largest R is {sizes.max()}), or {whole}."
+    )
