@@ -1,7 +1,10 @@
-"""Readers of whole rows, run by themselves."""
+"""Readers of whole rows, run by themselves, and what they count, listed."""
+
+import numpy as np
 
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.types import Judgments
 
 
 def plausible_hits(run, matches, direction, looks, **options):
@@ -9,3 +12,11 @@ def plausible_hits(run, matches, direction, looks, **options):
     reader = PlausibleRows(matches, looks)
     ranks_of_run(run, {}, readers={direction: [reader]}, **options)
     return reader.result
+
+
+def listed_matches(matches, zeta):
+    """The plausible matches at one zeta as positives, every pair listed."""
+    matching = (matches.distances <= zeta)[matches.query_classes][:, matches.gallery_classes]
+    sizes = matching.sum(axis=1)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    return Judgments(matches.query_ids, matches.gallery_ids, indptr, np.nonzero(matching)[1], np.zeros_like(sizes))

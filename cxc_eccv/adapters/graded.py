@@ -12,11 +12,12 @@ from cxc_eccv.adapters.inputs import Column, id_lists, number_lists
 from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
 from cxc_eccv.adapters.rankings import DIRECTION, gallery_sizes, judgments_of, run_of
 from cxc_eccv.errors import DataError, RunTooShallow
-from cxc_eccv.metrics.top_gains import TopGains, check_depth
 from cxc_eccv.ranking.lists import read_rankings
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types.ranked import look_up_gains
 
 __all__ = ["GradedRankingModule"]
 
@@ -63,7 +64,7 @@ class GradedRankingModule(MetricModule):
     @classmethod
     def _depths(cls, run: RankingsRun, sizes: IntArray | None, k: int) -> IntArray:
         """(Q,) items that the metric looks at; galleries smaller than K are ranked whole."""
-        check_depth(k, cls.spec.name)
+        check_whole(f"{cls.spec.name}: k", k)
         held = run.depths(DIRECTION)
         depths = np.full_like(held, k) if sizes is None else np.minimum(k, sizes)
         if (short := np.flatnonzero(held < depths)).size:
@@ -85,7 +86,7 @@ class GradedRankingModule(MetricModule):
             reader = TopRows(judgments, depth)
             read_rankings(run, DIRECTION, [reader])
             values[rows] = cls.spec.function(reader.result, judgments, **{**chosen, "k": depth})
-            judged[rows] = TopGains.of(reader.result, judgments, depth, cls.spec.name).judged.sum(axis=1)
+            judged[rows] = look_up_gains(reader.result, judgments, depth, cls.spec.name)[1].sum(axis=1)
         return values, judged
 
     @classmethod

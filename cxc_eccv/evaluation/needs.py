@@ -20,13 +20,13 @@ from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
 from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shallow
 from cxc_eccv.ranking.similarities import similarities_of_run
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK
+from cxc_eccv.types.ranked import look_up_gains
 
 __all__ = ["NEEDS", "AnyRanks", "Need", "OtherScores", "QueryValues", "Ranks", "Scored", "TopItems", "Variant"]
 
@@ -349,14 +349,14 @@ class TopItems(_FromRows[Judgments]):
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number under the policy for pairs that nobody judged, where the metric has one."""
         top, judgments, k = self._rows.result, self.judged, variant.parameters["k"]
-        found = TopGains.of(top, judgments, k, variant.label)
-        ties, coverage = _count_tied(top, found.gains), float(found.judged.mean())
+        gains, judged = look_up_gains(top, judgments, k, variant.label)
+        ties, coverage = _count_tied(top, gains), float(judged.mean())
         parameters = dict(variant.parameters)
         options = variant.spec.accepted({"unjudged": policy_of(settings.unjudged)})
         if options:
             parameters["unjudged"] = policy_name(settings.unjudged)
         if options.get("unjudged") == "leave_out":
-            top, judgments = _keep_queries(top, judgments, np.flatnonzero(found.judged.any(axis=1)))
+            top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
             parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
             if not top.query_ids.size:
                 raise DataError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import FloatArray, IntArray, Judgments, positions_of
+from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 __all__ = ["CategoryMatches", "Look", "PlausibleHits", "category_distances", "category_matches", "with_categories"]
 
@@ -41,13 +41,6 @@ class CategoryMatches:
         _, first, classes = np.unique(rows, return_index=True, return_inverse=True)
         of_queries, of_gallery = np.split(classes, [len(query_sets)])
         return cls(query_ids, gallery_ids, of_queries, of_gallery, category_distances(sets[first]))
-
-    def judgments(self, zeta: int) -> Judgments:
-        """The matches at one zeta as positives, every pair listed."""
-        matches = (self.distances <= zeta)[self.query_classes][:, self.gallery_classes]
-        sizes = matches.sum(axis=1)
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
-        return Judgments(self.query_ids, self.gallery_ids, indptr, np.nonzero(matches)[1], np.zeros_like(sizes))
 
 
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:

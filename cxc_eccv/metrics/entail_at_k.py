@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK
+from cxc_eccv.types.ranked import look_up_gains
 
 __all__ = ["SPEC", "UNJUDGED", "Classifier", "entail_at_k"]
 
@@ -57,17 +57,17 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
         1.0
     """
     _check_policy(unjudged)
-    found = TopGains.of(top, judgments, k, "entail_at_k")
-    _check_labels(found.gains, "the judgments")
+    gains, judged = look_up_gains(top, judgments, k, "entail_at_k")
+    _check_labels(gains, "the judgments")
     if callable(unjudged):
-        return np.asarray(_classified(top, found, unjudged).mean(axis=1))
+        return np.asarray(_ask(unjudged, top, gains, judged).mean(axis=1))
     if unjudged == "not_entailed":
-        return np.asarray(found.gains.mean(axis=1))
-    labelled = found.judged.sum(axis=1)
+        return np.asarray(gains.mean(axis=1))
+    labelled = judged.sum(axis=1)
     if not labelled.all():
         query = top.query_ids[labelled == 0][0]
         raise DataError(f"entail_at_k: none of the top {k} of query {query} has a label; leave the query out")
-    return np.asarray(found.gains.sum(axis=1) / labelled)
+    return np.asarray(gains.sum(axis=1) / labelled)
 
 
 def _check_policy(unjudged: str | Classifier) -> None:
@@ -82,15 +82,15 @@ def _check_labels(labels: NDArray[np.generic], source: str) -> None:
         raise DataError(f"entail_at_k: labels of {source} are other than 0 and 1")
 
 
-def _classified(top: TopK, found: TopGains, classifier: Classifier) -> FloatArray:
-    rows, places = np.nonzero(~found.judged)
+def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[np.bool_]) -> FloatArray:
+    """(Q, K) gains, those of pairs without a label by the classifier."""
+    rows, places = np.nonzero(~judged)
     if not rows.size:
-        return found.gains
+        return gains
     labels = np.asarray(classifier(top.query_ids[rows], top.ids[rows, places]))
     if labels.shape != rows.shape:
         raise DataError(f"entail_at_k: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
     _check_labels(labels, "the classifier")
-    gains = found.gains.copy()
     gains[rows, places] = labels
     return gains
 

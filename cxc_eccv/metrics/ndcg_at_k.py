@@ -6,8 +6,8 @@ import numpy as np
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.types import FloatArray, Judgments, TopK
+from cxc_eccv.types.ranked import look_up_gains
 
 __all__ = ["SPEC", "ndcg_at_k"]
 
@@ -41,7 +41,7 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
         >>> ndcg_at_k(TopK(np.array([5]), np.array([[8, 7, 9]])), qrels, k=3).round(3).tolist()
         [0.67]
     """
-    gains = TopGains.of(top, judgments, k, "ndcg_at_k").gains
+    gains, _ = look_up_gains(top, judgments, k, "ndcg_at_k")
     ideal = _ideal_gains(judgments, k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
     best = ideal @ discounts[: ideal.shape[1]]

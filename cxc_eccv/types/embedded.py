@@ -32,7 +32,7 @@ class Embeddings:
     vectors: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", _checked_ids(self.ids))
+        object.__setattr__(self, "ids", _check_ids(self.ids))
         given = _array(self.vectors)
         with np.errstate(over="ignore", under="ignore"):
             object.__setattr__(self, "vectors", np.ascontiguousarray(given, dtype=np.float32))
@@ -58,9 +58,7 @@ class Embeddings:
 def faint_rows(given: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
     """Rows all of whose values are too small for float32, which keeps few of their digits or none; zero rows are not.
 
-    Args:
-        given: (N, D) of any real type.
-        single: the same as float32.
+    ``given`` are the (N, D) vectors of any real type, ``single`` the same as float32.
 
     Example:
         >>> given = np.array([[0, 0], [1e-60, 0], [1e-60, 1]])
@@ -72,7 +70,7 @@ def faint_rows(given: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
     return np.asarray(low[(given[low] != 0).any(axis=1)])
 
 
-def _checked_ids(values: ArrayLike) -> IntArray:
+def _check_ids(values: ArrayLike) -> IntArray:
     array = np.asarray(_on_host(values))
     if array.size and (array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max):
         raise MalformedRun(f"ids have type {array.dtype}, ids must be integers within int64; use the COCO ids")

@@ -28,15 +28,7 @@ DENSE_SPAN = 256
 
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
-    """Raise unless an option is a whole number of Python's, and large enough; true and false are none.
-
-    Args:
-        name: the option, for the message.
-        value: what the caller gave.
-        least: the smallest that is allowed.
-
-    Raises:
-        InvalidOption: it is not.
+    """Raise InvalidOption unless an option is a whole number of Python's, and large enough; true and false are none.
 
     Example:
         >>> check_whole("batch_size", 0)
@@ -62,9 +54,7 @@ def all_unique(ids: IntArray) -> bool:
 def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:
     """Lowest id, how many ids lie between the lowest and the highest, and whether a table over them pays.
 
-    Args:
-        ids: at least one, of any integer type.
-        n_looked_up: how many are looked up in the table; None for as many as there are ids.
+    ``n_looked_up`` is how many are looked up in the table, None for as many as there are ids, which are at least one.
 
     Example:
         >>> measure_span(np.array([30, 10])), measure_span(np.array([10, 10_000]))

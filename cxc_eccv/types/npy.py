@@ -26,11 +26,7 @@ def array_of_npy(file: IO[bytes], size: int) -> NDArray[Any]:
     """The array that an npy stream holds, read to the end of the stream.
 
     NumPy's own reader stops where the header says that the array ends, so that a damaged header goes by; here header
-    and size must agree to the byte.
-
-    Args:
-        file: at its beginning.
-        size: bytes that it holds.
+    and size must agree to the byte: ``file``, at its beginning, holds ``size`` bytes.
 
     Raises:
         ValueError: no npy stream, a header that is not as NumPy writes it, an array of objects or records, fewer or
@@ -50,10 +46,10 @@ def array_of_npy(file: IO[bytes], size: int) -> NDArray[Any]:
     if version not in LENGTH_BYTES:
         raise ValueError(f"npy format {'.'.join(map(str, version))}, expected 1.0 or 2.0")
     width = LENGTH_BYTES[version]
-    length = int.from_bytes(_taken(file, width), "little")
+    length = int.from_bytes(_take(file, width), "little")
     if length > LONGEST_HEADER:
         raise ValueError(f"a header of {length} bytes, more than {LONGEST_HEADER}")
-    kind, in_columns, shape = _header(_taken(file, length))
+    kind, in_columns, shape = _header(_take(file, length))
     needed, there = math.prod(shape) * kind.itemsize, size - len(np.lib.format.MAGIC_PREFIX) - 2 - width - length
     if needed != there:
         raise ValueError(f"an array of {needed} bytes, {shape} of {kind}, where {there} bytes are")
@@ -94,7 +90,7 @@ def _kind(descr: object) -> np.dtype[Any]:
     return kind
 
 
-def _taken(file: IO[bytes], count: int) -> bytes:
+def _take(file: IO[bytes], count: int) -> bytes:
     data = file.read(count)
     if len(data) != count:
         raise ValueError("cut short within the header")

@@ -1,4 +1,4 @@
-"""Rankings: the best items per query, and the ranks of all positives."""
+"""Rankings: the best items per query with their gains, and the ranks of all positives."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import MalformedRun
-from cxc_eccv.types.ids import FloatArray, IntArray, frozen_ints
+from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow
+from cxc_eccv.types.ids import FloatArray, IntArray, check_whole, frozen_ints, positions_of
+from cxc_eccv.types.judged import Judgments
 
-__all__ = ["PositiveRanks", "TopK"]
+__all__ = ["PositiveRanks", "TopK", "look_up_gains"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,42 @@ class TopK:
     def depth(self) -> int:
         """Items known per query."""
         return int(self.ids.shape[1])
+
+
+def look_up_gains(top: TopK, judgments: Judgments, k: int, metric: str) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """(Q, K) gain of each of the top K items, 0 where it was not judged, and (Q, K) whether it was.
+
+    The judgments are of the same queries in the same order, with gains; a gallery of fewer items has a shorter top.
+    ``metric`` is named in messages.
+
+    Raises:
+        InvalidOption: k is not a whole number of at least 1.
+        RunTooShallow: the top is not deep enough.
+        DataError: the judgments have other queries, or no gains; or there is no query.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([1.0, 0.5]))
+        >>> look_up_gains(TopK(np.array([5]), np.array([[9, 8, 7]])), qrels, 2, "ndcg_at_k")[0].tolist()
+        [[0.5, 0.0]]
+    """
+    check_whole(f"{metric}: k", k)
+    if judgments.gains is None or not np.array_equal(top.query_ids, judgments.query_ids):
+        raise DataError(f"{metric}: needs judgments with gains, of the queries that were ranked and in their order")
+    if not top.query_ids.size:
+        raise DataError(f"{metric}: there is no query to measure")
+    shown = min(k, judgments.gallery_ids.size - judgments.without_self)
+    if top.depth < shown:
+        raise RunTooShallow(
+            f"{metric} of query {top.query_ids[0]} looks at the top {shown}, but its ranking holds {top.depth} "
+            f"items. Rank at least {shown} items."
+        )
+    columns, known = positions_of(top.ids[:, :shown], judgments.gallery_ids)
+    size = judgments.gallery_ids.size
+    pairs = np.arange(top.query_ids.size)[:, None] * size + columns
+    judged_pairs = judgments.rows * size + judgments.indices  # ascending
+    places = np.minimum(np.searchsorted(judged_pairs, pairs), judged_pairs.size - 1)
+    judged = known & (judged_pairs[places] == pairs)
+    return np.where(judged, judgments.gains[places], 0.0), judged
 
 
 @dataclass(frozen=True, slots=True, eq=False)

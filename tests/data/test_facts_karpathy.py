@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from row_measures import listed_matches
 
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import entailed_pairs
@@ -65,7 +66,7 @@ def test_images_without_category(real_library, split, without):
 @pytest.mark.parametrize(("direction", "largest"), [("i2t", (560, 4_720, 13_385)), ("t2i", (112, 944, 2_677))])
 def test_plausible_matches(real_library, direction, largest):
     for zeta, expected in enumerate(largest):
-        qrels = category_matches(real_library, "test", direction).judgments(zeta)
+        qrels = listed_matches(category_matches(real_library, "test", direction), zeta)
         assert int(qrels.n_positives.max()) == expected
         assert qrels.query_ids.size == (4_952 if direction == "i2t" else 4_952 * 5)
 
@@ -81,7 +82,7 @@ def test_plausible_matches_equal_a_slow_loop(real_library):
         )
     )
     for zeta in (0, 1, 2, 3):
-        qrels = category_matches(real_library, "test", "i2t").judgments(zeta)
+        qrels = listed_matches(category_matches(real_library, "test", "i2t"), zeta)
         for row in (0, 17, 4_951):
             query = int(qrels.query_ids[row])
             expected = [c for c in owner if vectors[owner[c]] and len(vectors[owner[c]] ^ vectors[query]) <= zeta]

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from row_measures import plausible_hits
+from row_measures import listed_matches, plausible_hits
 
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.needs import Ranks, TopItems, Variant
@@ -22,12 +22,12 @@ from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.r_precision import r_precision
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.metrics.top_gains import TopGains
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, TopK
+from cxc_eccv.types.ranked import look_up_gains
 
 SCORES = [0.9, 0.5, 0.5, 0.5, 0.1]
 """Of the captions 10, 20, 30, 40 and 50 for image 1; 30 and 50 are its captions."""
@@ -147,25 +147,25 @@ def test_a_tie_at_the_end_of_the_top_counts_only_where_a_match_is_in_it(few, mon
 def test_zeta_counts_differing_categories_up_to_and_including_itself(sample_library):
     sets = np.array([[True, False, False], [True, True, False], [True, True, True]])
     matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([7, 8, 9]), sets)
-    assert [matches.judgments(zeta).n_positives.tolist() for zeta in (0, 1, 2)] == [[1], [2], [3]]
-    assert category_matches(sample_library, "test", "i2t").judgments(0).query_ids.size
+    assert [listed_matches(matches, zeta).n_positives.tolist() for zeta in (0, 1, 2)] == [[1], [2], [3]]
+    assert listed_matches(category_matches(sample_library, "test", "i2t"), 0).query_ids.size
 
 
 def test_the_top_of_a_gallery_that_holds_the_query_is_one_item_shorter():
     """Captions 7, 8 and 9 rank two others each: these two are the whole top 5, and one alone is too shallow."""
     qrels = Judgments(np.array([7]), np.array([7, 8, 9]), [0, 1], [2], [0], without_self=True, gains=np.array([3.0]))
-    assert TopGains.of(TopK(np.array([7]), np.array([[8, 9]])), qrels, 5, "ndcg_at_k").gains.tolist() == [[0, 3]]
+    assert look_up_gains(TopK(np.array([7]), np.array([[8, 9]])), qrels, 5, "ndcg_at_k")[0].tolist() == [[0, 3]]
     with pytest.raises(RunTooShallow, match="looks at the top 2, but its ranking holds 1"):
-        TopGains.of(TopK(np.array([7]), np.array([[9]])), qrels, 5, "ndcg_at_k")
+        look_up_gains(TopK(np.array([7]), np.array([[9]])), qrels, 5, "ndcg_at_k")
 
 
 def test_an_item_that_is_not_in_the_gallery_is_not_judged():
     """Neither below, nor between, nor above the ids of the gallery, whose first and last are judged."""
     qrels = Judgments(np.array([5]), np.array([10, 20]), [0, 2], [0, 1], [0], gains=np.array([1.0, 1.0]))
-    found = TopGains.of(TopK(np.array([5]), np.array([[1, 15]])), qrels, 2, "entail_at_k")
-    above = TopGains.of(TopK(np.array([5]), np.array([[99, 20]])), qrels, 2, "entail_at_k")
-    assert (found.gains.tolist(), found.judged.tolist()) == ([[0, 0]], [[False, False]])
-    assert (above.gains.tolist(), above.judged.tolist()) == ([[0, 1]], [[False, True]])
+    found = look_up_gains(TopK(np.array([5]), np.array([[1, 15]])), qrels, 2, "entail_at_k")
+    above = look_up_gains(TopK(np.array([5]), np.array([[99, 20]])), qrels, 2, "entail_at_k")
+    assert [part.tolist() for part in found] == [[[0, 0]], [[False, False]]]
+    assert [part.tolist() for part in above] == [[[0, 1]], [[False, True]]]
 
 
 def test_leaving_out_what_has_no_label_needs_a_label():
