@@ -96,7 +96,8 @@ def _ranks_of_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> d
     for direction, own in _by_direction(judgments, readers).items():
         own_readers = readers.get(direction, ())
         query_side, gallery_side = sides_of(direction)
-        for asking in (*own.values(), *own_readers):
+        every: list[Judgments | RowReader] = [*own.values(), *own_readers]
+        for asking in every:
             places_of(asking.query_ids, run, query_side)
             places_of(asking.gallery_ids, run, gallery_side)
         rows = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
