@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = ["LargeGallery", "ShardCounts"]
 
 ROWS_AT_ONCE = 512
 TILE_WIDTH = 8192
+ROWS_PREPARED_AT_ONCE = 256
 
 
 class LargeGallery:
@@ -69,8 +70,8 @@ class LargeGallery:
         self._merged = MergedJudgments.of({"": judgments})
         items, pair_items = np.unique(self._merged.items, return_inverse=True)
         item_ids = self._merged.gallery_ids[items]
-        columns = self._vectors(positives, item_ids, "positives")
-        rows = self._vectors(queries, self._merged.query_ids, "queries")
+        columns = self._prepare(positives, item_ids, "positives")
+        rows = self._prepare(queries, self._merged.query_ids, "queries")
         if similarity == "dot":
             refuse_extremes(rows, columns, self._merged.query_ids, item_ids)
         self._positives = Positives(columns)
@@ -91,11 +92,11 @@ class LargeGallery:
             MalformedRun: other shapes, NaN, infinite values, values too large or too small for float32, or a zero
                 vector, which has no cosine.
         """
-        covered = ShardCounts.coverage(ids, vectors, self._merged.gallery_ids, self._rows.shape[1])
+        covered = self._cover(ids, vectors)
         segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
         starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
         with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
-            for counts in pool.map(lambda start: self._tile(ids, vectors, segments, start), starts):
+            for counts in pool.map(lambda start: self._count_tile(ids, vectors, segments, start), starts):
                 totals += counts
         return ShardCounts(totals[0], totals[1], covered)
 
@@ -105,13 +106,37 @@ class LargeGallery:
         Raises:
             MissingIds: some of the gallery was not counted.
         """
-        counts.refuse_gaps(self._merged.gallery_ids)
+        covered = np.unpackbits(counts.covered, count=self._merged.gallery_ids.size).astype(bool)
+        if not covered.all():
+            raise MissingIds(
+                f"{np.count_nonzero(~covered)} of {covered.size} gallery items were in no shard, the first: "
+                f"{self._merged.gallery_ids[~covered][0]}. Count the remaining shards and add them."
+            )
         of_item = self._merged.segments[self._merged.items][:, None]
         own = of_item == np.arange(self._merged.n_segments)
         at_least, above = (np.where(own, column[:, None], 0) for column in (counts.at_least, counts.above))
         return rank_positives(self._merged.shares[""], Counts(self._pair_scores, at_least, above))
 
-    def _vectors(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
+    def _cover(self, ids: IntArray, vectors: NDArray[Any]) -> NDArray[np.uint8]:
+        """Which gallery items a shard holds, eight to a byte."""
+        gallery_ids, width = self._merged.gallery_ids, self._rows.shape[1]
+        if vectors.ndim != 2 or vectors.shape != (ids.size, width) or vectors.dtype.kind != "f":
+            raise MalformedRun(
+                f"a shard of {ids.size} ids has vectors {vectors.shape} of type {vectors.dtype}; need "
+                f"{(ids.size, width)}, floating"
+            )
+        places, known = positions_of(ids, gallery_ids)
+        if not known.all():
+            raise DataError(
+                f"the shard has {np.count_nonzero(~known)} items outside the gallery, first {ids[~known][0]}"
+            )
+        covered = np.zeros(gallery_ids.size, dtype=bool)
+        covered[places] = True
+        if np.count_nonzero(covered) != ids.size:
+            raise DataError("the shard lists an id twice; every item must be counted once")
+        return np.packbits(covered)
+
+    def _prepare(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
         places, known = positions_of(ids, embeddings.ids)
         if not known.all():
             raise MissingIds(
@@ -123,12 +148,13 @@ class LargeGallery:
         refuse_zero_vectors(embeddings.ids[nowhere], ids.size, kind)
         return out
 
-    def _tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
+    def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
         own = slice(start, start + TILE_WIDTH)
-        tile = tile_of(ids[own], vectors[own], self._similarity, self._positives)
+        tile = _prepare_tile(ids[own], vectors[own], self._similarity)
         if self._similarity == "dot":
-            refuse_extremes(self._rows, tile.vectors[: ids[own].size], self._merged.query_ids, ids[own])
-        counts, whole = self._zeros(), np.array([0, len(tile.vectors)])
+            refuse_extremes(self._rows, tile[: ids[own].size], self._merged.query_ids, ids[own])
+        product = TileProduct(self._rows, tile, ids[own].size, self._positives, self._scores)
+        counts, whole = self._zeros(), np.array([0, product.width])
 
         def read(block: NDArray[np.float32], first: int) -> None:
             self._leave_out_other_folds(block, segments[own], first)
@@ -139,7 +165,7 @@ class LargeGallery:
             found = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
             counts[:, pairs] += found.at_least[:, 0], found.above[:, 0]
 
-        scan(TileProduct(self._rows, tile, self._scores), read, Options(), rows_at_once=ROWS_AT_ONCE, threads=1)
+        scan(product, read, Options(), rows_at_once=ROWS_AT_ONCE, threads=1)
         return counts
 
     def _zeros(self) -> IntArray:
@@ -184,62 +210,9 @@ class ShardCounts:
             raise DataError(f"two shards have {common} items in common; every item must be counted once")
         return ShardCounts(self.at_least + other.at_least, self.above + other.above, self.covered | other.covered)
 
-    @staticmethod
-    def coverage(ids: IntArray, vectors: NDArray[Any], gallery_ids: IntArray, width: int) -> NDArray[np.uint8]:
-        """Which gallery items a shard holds.
-
-        Args:
-            ids: (C,) ids of the shard.
-            vectors: (C, D) its vectors.
-            gallery_ids: (N,) ids of the whole gallery.
-            width: the D of the queries.
-
-        Raises:
-            DataError: an id that is not of the gallery, or occurs twice.
-            MalformedRun: the shapes do not fit.
-
-        Example:
-            >>> ShardCounts.coverage(np.array([9]), np.ones((1, 2)), np.array([7, 8, 9]), 2).tolist()
-            [32]
-        """
-        if vectors.ndim != 2 or vectors.shape != (ids.size, width) or vectors.dtype.kind != "f":
-            raise MalformedRun(
-                f"a shard of {ids.size} ids has vectors {vectors.shape} of type {vectors.dtype}; need "
-                f"{(ids.size, width)}, floating"
-            )
-        places, known = positions_of(ids, gallery_ids)
-        if not known.all():
-            raise DataError(
-                f"the shard has {np.count_nonzero(~known)} items outside the gallery, first {ids[~known][0]}"
-            )
-        covered = np.zeros(gallery_ids.size, dtype=bool)
-        covered[places] = True
-        if np.count_nonzero(covered) != ids.size:
-            raise DataError("the shard lists an id twice; every item must be counted once")
-        return np.packbits(covered)
-
-    def refuse_gaps(self, gallery_ids: IntArray) -> None:
-        """Refuse counts that do not cover the gallery.
-
-        Raises:
-            MissingIds: says how many items are missing, and the first.
-        """
-        covered = np.unpackbits(self.covered, count=gallery_ids.size).astype(bool)
-        if not covered.all():
-            raise MissingIds(
-                f"{np.count_nonzero(~covered)} of {gallery_ids.size} gallery items were in no shard, the first: "
-                f"{gallery_ids[~covered][0]}. Count the remaining shards and add them."
-            )
-
-
-ROWS_PREPARED_AT_ONCE = 256
-
 
 class Positives:
     """Distinct vectors of the positives, by which a gallery recognises them and their twins.
-
-    Args:
-        vectors: (N, D) float32 prepared vectors.
 
     Attributes:
         distinct: (R, D) those without their copies.
@@ -271,34 +244,26 @@ class Positives:
         return found
 
 
-class Tile(NamedTuple):
-    """Prepared gallery vectors.
-
-    Attributes:
-        vectors: (C, D) float32; C is a multiple of eight.
-        padding: columns that hold no item.
-        twins: columns of items that are a positive or have the bytes of one.
-        places: the distinct positive of each of these.
-    """
-
-    vectors: NDArray[np.float32]
-    padding: IntArray
-    twins: IntArray
-    places: IntArray
-
-
 class TileProduct:
     """Scores of all queries with one tile.
 
-    Args:
-        rows: (Q, D) prepared vectors of the queries.
-        tile: of the gallery.
-        scores: (Q, R) of the queries with every distinct positive, which its twins share.
+    ``tile`` has the prepared vectors of ``n_items`` gallery items, and padding; ``scores`` those of the (Q, D) ``rows``
+    with every distinct positive, which its twins share.
     """
 
-    def __init__(self, rows: NDArray[np.float32], tile: Tile, scores: NDArray[np.float32]) -> None:
-        self.height, self.width = len(rows), len(tile.vectors)
-        self._rows, self._tile, self._scores = rows, tile, scores
+    def __init__(
+        self,
+        rows: NDArray[np.float32],
+        tile: NDArray[np.float32],
+        n_items: int,
+        positives: Positives,
+        scores: NDArray[np.float32],
+    ) -> None:
+        self.height, self.width = len(rows), len(tile)
+        self._rows, self._tile, self._n_items, self._scores = rows, tile, n_items, scores
+        places = positives.find(tile[:n_items])
+        self._twins = np.flatnonzero(places >= 0)
+        self._originals = places[self._twins]
 
     def room(self, size: int) -> NDArray[np.float32]:
         """Memory for one block."""
@@ -306,25 +271,14 @@ class TileProduct:
 
     def fill(self, start: int, stop: int, room: NDArray[np.float32]) -> NDArray[np.float32]:
         """(stop - start, width) scores; minus infinity in the padding."""
-        block = np.matmul(self._rows[start:stop], self._tile.vectors.T, out=room[: stop - start])
-        block[:, self._tile.twins] = self._scores[start:stop][:, self._tile.places]
-        block[:, self._tile.padding] = -np.inf
+        block = np.matmul(self._rows[start:stop], self._tile.T, out=room[: stop - start])
+        block[:, self._twins] = self._scores[start:stop][:, self._originals]
+        block[:, self._n_items :] = -np.inf
         return block
 
 
-def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Positives) -> Tile:
-    """Prepare a few gallery items.
-
-    Args:
-        ids: (C,) their ids, for messages.
-        vectors: (C, D) of any floating type.
-        similarity: ``cosine`` or ``dot``.
-        positives: what to recognise.
-
-    Raises:
-        MalformedRun: NaN, infinite values, values too large or too small for float32, or a zero vector, which has no
-            cosine.
-    """
+def _prepare_tile(ids: IntArray, vectors: NDArray[Any], similarity: str) -> NDArray[np.float32]:
+    """Gallery vectors of any floating type, ready for a product and filled up with zeros to a multiple of eight."""
     with np.errstate(over="ignore", under="ignore"):
         single = np.ascontiguousarray(vectors, dtype=np.float32)
     finite = np.isfinite(single.sum(axis=1, dtype=np.float64))
@@ -343,6 +297,4 @@ def tile_of(ids: IntArray, vectors: NDArray[Any], similarity: str, positives: Po
     for start in range(0, ids.size, ROWS_PREPARED_AT_ONCE):
         own = np.arange(start, min(start + ROWS_PREPARED_AT_ONCE, ids.size))
         refuse_zero_vectors(ids[prepare(single, similarity, own, own, out)], ids.size, "items of a tile")
-    places = positives.find(out[: ids.size])
-    twins = np.flatnonzero(places >= 0)
-    return Tile(out, np.arange(ids.size, len(out)), twins, places[twins])
+    return out

@@ -7,7 +7,6 @@ here, and the caller counts it row by row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from threading import Event
 
 import numpy as np
@@ -39,17 +38,26 @@ def count_both(
     :func:`cxc_eccv.ranking.readers.top_columns.can_read_columns`.
     """
     (direction, by_row), (other, by_column) = merged.items()
-    sides = _Sides.of(by_row, by_column)
+    row_ids, row_segments = _with_segments(by_row.query_ids, by_column)
+    order = np.argsort(row_segments, kind="stable")
+    row_ids, row_segments = row_ids[order], row_segments[order]
+    column_ids, column_segments = _with_segments(by_column.query_ids, by_row)
+    # Columns in no gallery stand in a further segment at the end.
+    layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
     row_side, column_side = sides_of(direction)
-    rows = prepare_side(run, row_side, sides.rows, options.similarity)
-    columns = prepare_side(run, column_side, sides.columns, options.similarity, sides.layout)
+    rows = prepare_side(run, row_side, row_ids, options.similarity)
+    columns = prepare_side(run, column_side, column_ids, options.similarity, layout)
     if options.similarity == "dot":
-        refuse_extremes(rows, columns, sides.rows, sides.layout.spread(sides.columns))
-    row_pairs, column_pairs = sides.row_pairs(by_row), sides.column_pairs(by_column, rows, columns)
-    across = ColumnReaders(readers.get(other, ()), sides.rows, sides.columns, sides.layout.column, sides.layout.width)
+        refuse_extremes(rows, columns, row_ids, layout.spread(column_ids))
+    queries, items = _find_pairs(by_row, row_ids, column_ids)
+    row_pairs = RowPairs(queries, layout.column[items], layout.bounds)
+    queries, items = _find_pairs(by_column, column_ids, row_ids)
+    queries = layout.column[queries]
+    column_pairs = ColumnPairs(items, queries, *brackets(rows, columns, items, queries), by_column.n_segments)
+    across = ColumnReaders(readers.get(other, ()), row_ids, column_ids, layout.column, layout.width)
     along = readers.get(direction, ())
     for reader in along:
-        reader.attach(sides.rows, sides.columns, sides.layout.column, sides.layout.width)
+        reader.attach(row_ids, column_ids, layout.column, layout.width)
     too_alike = Event()
 
     def read(block: NDArray[np.float32], start: int) -> None:
@@ -58,12 +66,12 @@ def count_both(
             reader.read(block, start)
         if not too_alike.is_set():
             try:
-                column_pairs.read(block, start, sides.row_segments[start : start + len(block)])
+                column_pairs.read(block, start, row_segments[start : start + len(block)])
                 across.read(block, start)
             except ScoresTooAlike:
                 too_alike.set()
 
-    product = Product(rows, columns, sides.layout.padding, tie_rows=True)
+    product = Product(rows, columns, layout.padding, tie_rows=True)
     scan(product, read, options, f"{direction} and {other}")
     counts, kept = row_pairs.result, by_row.n_segments
     own = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
@@ -73,46 +81,6 @@ def count_both(
     return {direction: own, other: column_pairs.resolve()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sides:
-    """Which items are rows and which are columns, and where the pairs of both directions stand.
-
-    Attributes:
-        rows: (R,) ids of one modality in row order.
-        row_segments: (R,) ascending; -1 where a row is in no gallery.
-        columns: (N,) ids of the other modality.
-        layout: places of the columns; those in no gallery stand in a further segment at the end.
-    """
-
-    rows: IntArray
-    row_segments: IntArray
-    columns: IntArray
-    layout: Layout
-
-    @classmethod
-    def of(cls, by_row: MergedJudgments, by_column: MergedJudgments) -> _Sides:
-        rows, row_segments = _with_segments(by_row.query_ids, by_column)
-        columns, column_segments = _with_segments(by_column.query_ids, by_row)
-        order = np.argsort(row_segments, kind="stable")
-        layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
-        return cls(rows[order], row_segments[order], columns, layout)
-
-    def row_pairs(self, by_row: MergedJudgments) -> RowPairs:
-        """The positive pairs whose query is a row."""
-        rows = positions_of(by_row.query_ids, self.rows)[0][by_row.queries]
-        columns = self.layout.column[positions_of(by_row.gallery_ids, self.columns)[0][by_row.items]]
-        return RowPairs(rows, columns, self.layout.bounds)
-
-    def column_pairs(
-        self, by_column: MergedJudgments, rows: NDArray[np.float32], columns: NDArray[np.float32]
-    ) -> ColumnPairs:
-        """The positive pairs whose query is a column, with brackets from the vectors of all rows and columns."""
-        pair_rows = positions_of(by_column.gallery_ids, self.rows)[0][by_column.items]
-        pair_columns = self.layout.column[positions_of(by_column.query_ids, self.columns)[0][by_column.queries]]
-        low, high = brackets(rows, columns, pair_rows, pair_columns)
-        return ColumnPairs(pair_rows, pair_columns, low, high, by_column.n_segments)
-
-
 def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntArray, IntArray]:
     """All ids of a modality, its queries and the gallery of ``opposite``, with their segments in that gallery or -1."""
     ids = opposite.gallery_ids
@@ -120,6 +88,12 @@ def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntA
         ids = np.union1d(query_ids, ids)
     places, known = positions_of(ids, opposite.gallery_ids)
     return ids, np.where(known, opposite.segments[places], -1)
+
+
+def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntArray) -> tuple[IntArray, IntArray]:
+    """(P,) positions of the query and of the item of each pair among other ids."""
+    queries, items = positions_of(merged.query_ids, query_ids)[0], positions_of(merged.gallery_ids, gallery_ids)[0]
+    return queries[merged.queries], items[merged.items]
 
 
 def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, options: Options) -> dict[str, Counts]:
@@ -147,8 +121,7 @@ def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, op
 
 def _positives_together(merged: MergedJudgments, ids: IntArray) -> IntArray:
     """(N,) order in which positives mostly stand in one block of rows: their score is known when they are counted."""
-    queries = positions_of(merged.query_ids, ids)[0][merged.queries]
-    items = positions_of(merged.gallery_ids, ids)[0][merged.items]
+    queries, items = _find_pairs(merged, ids, ids)
     first = np.arange(ids.size)
     np.minimum.at(first, queries, items)
     return np.argsort(first, kind="stable")
@@ -166,8 +139,7 @@ class MutualPairs:
     def __init__(
         self, merged: MergedJudgments, ids: IntArray, segments: IntArray, layout: Layout, vectors: NDArray[np.float32]
     ) -> None:
-        queries = layout.column[positions_of(merged.query_ids, ids)[0][merged.queries]]
-        items = layout.column[positions_of(merged.gallery_ids, ids)[0][merged.items]]
+        queries, items = (layout.column[places] for places in _find_pairs(merged, ids, ids))
         self._order = np.argsort(queries, kind="stable")
         self._queries, self._items = queries[self._order], items[self._order]
         # Most pairs are positive in both orders, and one bracket holds for both.

@@ -29,18 +29,9 @@ def device_product(
 ) -> Iterator[DeviceProduct]:
     """The product of rows with laid-out columns on a device, in full precision while inside.
 
-    Scores are float32 products, never TF32. They may differ from those of another device in the last bits, and so may
-    the order of items whose scores agree up to these; byte-identical items tie on every device.
-
-    Args:
-        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
-        rows: (R, D) float32 vectors of the queries.
-        columns: (width, D) float32 laid-out vectors of the gallery.
-        padding: columns that hold no item.
-        own: (R,) column of the query itself, or -1; None where queries are no items.
-
-    Raises:
-        InvalidOption: torch is not installed, or knows no such device here.
+    The arguments are those of :class:`cxc_eccv.ranking.scores.product.Product`. Scores are float32 products, never
+    TF32. They may differ from those of another device in the last bits, and so may the order of items whose scores
+    agree up to these; byte-identical items tie on every device.
     """
     torch = torch_on(device)
     with full_precision(torch, device):
@@ -103,14 +94,7 @@ class DeviceProduct:
 
 
 def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
-    """The torch module, once the device is known to be there.
-
-    Args:
-        device: ``cuda``, ``cuda:1``, ``cpu`` or another of torch's names.
-
-    Raises:
-        InvalidOption: torch is not installed, or knows no such device here.
-    """
+    """The torch module, once a ``device`` (``cuda``, ``cuda:1``, ``cpu``) is known to be there, else InvalidOption."""
     if importlib.util.find_spec("torch") is None:
         raise InvalidOption(
             f"device {device!r} needs torch, which is not installed: pip install torch; or leave it out"
@@ -130,10 +114,6 @@ def full_precision(torch: Any, device: str) -> Iterator[None]:  # noqa: ANN401 -
 
     TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not. The settings of the
     caller are restored.
-
-    Args:
-        torch: the module.
-        device: where the products run.
     """
     with ExitStack() as stack:
         for settings in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)):
