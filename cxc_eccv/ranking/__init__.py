@@ -9,24 +9,25 @@ score matrix of a real test split, 25,000 captions by 5,000 images, is never who
     row       0.58  -inf  0.33 .. | 0.20  0.13 ..   | -inf     -inf: the query itself, padding
     stop   -> 0.02  0.66  0.41 .. | 0.39  0.08 ..   | -inf
 
-A *segment* is a largest set of gallery items that all tasks treat alike, so that one pass counts for all of them
-(:mod:`~cxc_eccv.ranking.merged_judgments`). Nothing is sorted: the rank of a positive follows from how many scores of
-its row are at least as high, and how many are higher (:mod:`~cxc_eccv.ranking.counts`), by the tie rule
-(:mod:`~cxc_eccv.ranking.tie_rule`): an item that ties with a positive counts as ranked above it.
+A *segment* is a largest set of gallery items that all tasks treat alike, so that one pass counts for all of them.
+Nothing is sorted: the rank of a positive follows from how many scores of its row are at least as high, and how many are
+higher, by the tie rule: an item that ties with a positive counts as ranked above it. All this is
+:mod:`~cxc_eccv.ranking.counts`.
 
 - :mod:`~cxc_eccv.ranking.rank` is the front door: a run and what is asked of it, to results. It merges the judgments of
-  a direction, chooses between the ways to count it, and applies the tie rule.
+  a direction, chooses between the ways to count it, has the plain one, its queries as rows, and applies the tie rule.
 - :mod:`~cxc_eccv.ranking.scan` is the only loop: fill a block, let it be read by the thread that filled it, go on.
-- :mod:`~cxc_eccv.ranking.by_row` counts one direction, its queries as rows: the plain way, for any source of scores.
-- ``scores`` are the sources, each something that fills rows ``start`` to ``stop``: a product of embeddings, half a
-  product within one modality, given scores, a torch device.
+- ``scores`` are the sources, each something that fills rows ``start`` to ``stop``: a product of embeddings, given
+  scores, a torch device.
 - ``readers`` learn from blocks: counts of positives whose query is a row, or a column (a *bracket* holds a pair's score
-  until it is known); the best of rows and of columns; plausible matches; similarities of rated pairs.
-- ``shared_product`` counts what one product can serve twice: both cross-modal directions, or both orders within one
-  modality. Where too many scores are alike for its brackets, :class:`~cxc_eccv.ranking.counts.ScoresTooAlike` is raised
-  and the direction is counted by row.
+  until it is known); the best of rows and of columns; plausible matches.
+- :mod:`~cxc_eccv.ranking.shared_product` counts what one product can serve twice: both cross-modal directions, or both
+  orders within one modality by half a product. Where too many scores are alike for its brackets
+  (:class:`~cxc_eccv.ranking.counts.ScoresTooAlike`), the direction is counted by row.
 - ``kernels`` count in C, or in NumPy with the same signatures and results.
-- ``lists`` are given rankings, which have no scores: the same results from positions, as far as they reach.
+- :mod:`~cxc_eccv.ranking.similarities` are those of rated pairs, multiplied one by one.
+- :mod:`~cxc_eccv.ranking.lists` are given rankings, which have no scores: the same results from positions, as far as
+  they reach.
 - :mod:`~cxc_eccv.ranking.large_gallery` ranks in a gallery that is not in memory, tile by tile and shard by shard.
 
 A new source is a class with ``height``, ``width``, ``room`` and ``fill``; a new reader has ``attach`` and ``read``.
