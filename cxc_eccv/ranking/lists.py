@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,20 +158,19 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
         gallery = _GalleryPlaces(lists.item_ids, reader.gallery_ids)
         layout = Layout.of(np.zeros(reader.gallery_ids.size, dtype=np.int64))
         reader.attach(reader.query_ids, reader.gallery_ids, layout.column, layout.width)
+        totals = np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE
         if reader.deepest is None:
-            blocks = _blocks(np.arange(rows.size) // max(1, SCORES_AT_ONCE // layout.width))
-        else:
-            blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE)
-        for block in blocks:
+            totals = np.arange(rows.size) // max(1, SCORES_AT_ONCE // layout.width)
+        for block in _blocks(totals):
             if reader.ended:
                 break
-            ranked = _ranked(lists, rows[block], reader, gallery)
+            owners, places, scores = _rank_items(lists, rows[block], reader, gallery)
             if reader.deepest is None:
-                scores = np.full((block.size, layout.width), -np.inf)
-                scores[ranked.owners, layout.column[ranked.places]] = ranked.scores
-                reader.read(scores, int(block[0]))
+                whole = np.full((block.size, layout.width), -np.inf)
+                whole[owners, layout.column[places]] = scores
+                reader.read(whole, int(block[0]))
             else:
-                reader.take(block, *_best(ranked, block.size, reader.deepest))
+                reader.take(block, *_best(owners, places, scores, block.size, reader.deepest))
 
 
 def _blocks(*totals: IntArray) -> list[IntArray]:
@@ -203,13 +202,15 @@ def _find_positives(
     Returns the ranks of the positives that they hold, by query, ascending; and of each query how many these are, the
     items of its gallery in its list, and the items other than positives whose score equals that of a positive.
     """
-    owners = np.repeat(np.arange(block.size), lists.depths[rows])
-    items = _join(lists, lists.items, rows)
-    places = gallery.of(items)
-    kept = _competing(items, places, owners, judgments, block)
+    owners, places, kept = _find_items(lists, rows, judgments, gallery)
+    if judgments.query_folds is not None and judgments.gallery_folds is not None:
+        kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
     if not kept.all():
         owners, places = owners[kept], places[kept]
-    positive, ties = _are_positive(owners, places, judgments, block), np.zeros(block.size, dtype=np.int64)
+    size, (start, stop) = judgments.gallery_ids.size, judgments.indptr[[block[0], block[-1] + 1]]
+    flags = np.zeros(block.size * size, dtype=bool)
+    flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
+    positive, ties = flags[owners * size + places], np.zeros(block.size, dtype=np.int64)
     if lists.scores is not None:
         order, ties = positives_last(owners, _join(lists, lists.scores, rows)[kept], positive, block.size)
         positive = positive[order]
@@ -223,64 +224,46 @@ def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[A
     return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
 
 
-def _competing(
-    items: NDArray[Any], places: NDArray[np.int32], owners: IntArray, judgments: Judgments, block: IntArray
-) -> NDArray[np.bool_]:
-    """Whether an item is in the gallery that its query ranks."""
-    kept: NDArray[np.bool_] = places >= 0
-    if judgments.query_folds is not None and judgments.gallery_folds is not None:
-        kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
-    if judgments.without_self:
-        kept &= items != judgments.query_ids[block][owners]
-    return kept
-
-
-def _are_positive(
-    owners: IntArray, places: NDArray[np.int32], judgments: Judgments, block: IntArray
-) -> NDArray[np.bool_]:
-    size = judgments.gallery_ids.size
-    start, stop = judgments.indptr[[block[0], block[-1] + 1]]
-    flags = np.zeros(block.size * size, dtype=bool)
-    flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
-    positive: NDArray[np.bool_] = flags[owners * size + places]
-    return positive
-
-
-class _Ranked(NamedTuple):
-    """The (P,) gallery items in the lists of B queries, list after list, best first; scores do not rise within one."""
-
-    owners: IntArray
-    places: NDArray[np.int32]
-    scores: FloatArray
-
-
-def _ranked(lists: RankedLists, rows: IntArray, reader: RowReader, gallery: _GalleryPlaces) -> _Ranked:
-    depths = lists.depths[rows]
-    owners, items = np.repeat(np.arange(rows.size), depths), _join(lists, lists.items, rows)
+def _find_items(
+    lists: RankedLists, rows: IntArray, asking: Judgments | RowReader, gallery: _GalleryPlaces
+) -> tuple[IntArray, NDArray[np.int32], NDArray[np.bool_]]:
+    """Of the items in several lists the query, from 0, the place in the gallery, and whether it is ranked there."""
+    owners, items = np.repeat(np.arange(rows.size), lists.depths[rows]), _join(lists, lists.items, rows)
     places = gallery.of(items)
-    kept = places >= 0
-    if reader.without_self:
+    kept: NDArray[np.bool_] = places >= 0
+    if asking.without_self:
         kept &= items != lists.query_ids[rows][owners]
+    return owners, places, kept
+
+
+def _rank_items(
+    lists: RankedLists, rows: IntArray, reader: RowReader, gallery: _GalleryPlaces
+) -> tuple[IntArray, NDArray[np.int32], FloatArray]:
+    """Query, place in the gallery and score of the items in several lists; scores do not rise within one."""
+    owners, places, kept = _find_items(lists, rows, reader, gallery)
     if lists.scores is None:
-        ranks = np.arange(items.size) - np.repeat(np.cumsum(depths) - depths, depths)
+        depths = lists.depths[rows]
+        ranks = np.arange(owners.size) - np.repeat(np.cumsum(depths) - depths, depths)
         scores = -ranks.astype(np.float64)
     else:
         scores = _join(lists, lists.scores, rows)
-    return _Ranked(owners[kept], places[kept], scores[kept])
+    return owners[kept], places[kept], scores[kept]
 
 
-def _best(ranked: _Ranked, n_queries: int, depth: int) -> tuple[FloatArray, IntArray]:
+def _best(
+    owners: IntArray, places: NDArray[np.int32], scores: FloatArray, n_queries: int, depth: int
+) -> tuple[FloatArray, IntArray]:
     """(B, C) scores of the best ``depth`` of each query and of what ties with the last of these, and their places."""
-    counts = np.bincount(ranked.owners, minlength=n_queries)
+    counts = np.bincount(owners, minlength=n_queries)
     starts = np.cumsum(counts) - counts
     lowest = np.full(n_queries, -np.inf)
-    lowest[counts >= depth] = ranked.scores[starts[counts >= depth] + depth - 1]
-    looked = np.flatnonzero(ranked.scores >= lowest[ranked.owners])
-    owners, within = ranked.owners[looked], looked - starts[ranked.owners[looked]]
+    lowest[counts >= depth] = scores[starts[counts >= depth] + depth - 1]
+    looked = np.flatnonzero(scores >= lowest[owners])
+    within = looked - starts[owners[looked]]
     shape = n_queries, max(depth, within.max(initial=0) + 1)
-    scores, places = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
-    scores[owners, within], places[owners, within] = ranked.scores[looked], ranked.places[looked]
-    return scores, places
+    best, items = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
+    best[owners[looked], within], items[owners[looked], within] = scores[looked], places[looked]
+    return best, items
 
 
 Score = Callable[[PositiveRanks], FloatArray]
@@ -317,7 +300,9 @@ rank 2. Rank at least 3 items (the largest R is 3), or the whole gallery of 100 
     if not unsettled.any():
         return values
     limited = ~_looks_below(score, n_positives, np.full_like(n_positives, FAR))
-    unknown = unsettled & (limited | (score(_next(given)) != score(_far(given))))
+    found = given.n_found, given.ranks.ranks
+    nowhere, next_below = _ranks(n_positives, *found), _place_below(n_positives, given.depths, *found)
+    unknown = unsettled & (limited | (score(next_below) != score(nowhere)))
     if unknown.any():
         called = ", ".join(f"{name}={value}" for name, value in parameters.items())
         name = f"{metric.__name__}({called})" if called else metric.__name__
@@ -332,9 +317,7 @@ def needed_depth(
 ) -> IntArray:
     """How far down a metric looks: the smallest depth below which positives no longer change its value.
 
-    Found by bisection on the metric itself, so that no metric need declare it.
-
-    (Q,) depths for (Q,) ``n_positives``; 2**40 stands for no limit.
+    Found by bisection on the metric itself, so that no metric need declare it. ``FAR`` stands for no limit.
 
     Example:
         >>> from cxc_eccv.metrics.map_at_r import map_at_r
@@ -353,35 +336,23 @@ def needed_depth(
 
 def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArray[np.bool_]:
     """Whether positives right below a depth change the value of a query that has none above it."""
-    below = _ranks(n_positives, n_positives, _counted_from(depths + 1, n_positives))
-    nowhere = _ranks(n_positives, np.zeros_like(n_positives), np.empty(0, dtype=np.int64))
-    return np.asarray(score(below) != score(nowhere))
+    nothing = np.zeros_like(n_positives), np.empty(0, dtype=np.int64)
+    return np.asarray(score(_place_below(n_positives, depths, *nothing)) != score(_ranks(n_positives, *nothing)))
 
 
-def _far(given: GivenRanks) -> PositiveRanks:
-    """The ranks as if no gallery held the positives that its ranking lacks."""
-    return _ranks(given.ranks.n_positives, given.n_found, given.ranks.ranks)
-
-
-def _next(given: GivenRanks) -> PositiveRanks:
-    """The ranks as if all positives that a ranking lacks stood right below it."""
-    n_positives = given.ranks.n_positives
-    order = _counted_from(np.zeros_like(n_positives), n_positives)
-    n_found = np.repeat(given.n_found, n_positives)
-    ranks = np.repeat(given.depths, n_positives) + 1 + order - n_found
-    ranks[order < n_found] = given.ranks.ranks
+def _place_below(n_positives: IntArray, depths: IntArray, n_found: IntArray, found: IntArray) -> PositiveRanks:
+    """The ranks as if all positives that were not found stood right below a depth."""
+    order = np.arange(n_positives.sum()) - np.repeat(np.cumsum(n_positives) - n_positives, n_positives)
+    n_above = np.repeat(n_found, n_positives)
+    ranks = np.repeat(depths, n_positives) + 1 + order - n_above
+    ranks[order < n_above] = found
     return _ranks(n_positives, n_positives, ranks)
 
 
 def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
+    """Ranks in a gallery that is larger than any, in which the other positives are not."""
     indptr, gallery = np.append(0, np.cumsum(n_ranked)), np.full_like(n_positives, 2 * FAR)
     return PositiveRanks(np.arange(n_ranked.size), indptr, ranks, n_positives, gallery, np.zeros_like(n_ranked))
-
-
-def _counted_from(first: IntArray, sizes: IntArray) -> IntArray:
-    """Per query so many whole numbers in a row from its first one, all queries in one array."""
-    starts = np.cumsum(sizes) - sizes
-    return np.repeat(first - starts, sizes) + np.arange(sizes.sum())
 
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:

@@ -115,12 +115,7 @@ def positive_ranks(
 ) -> PositiveRanks:
     """Ranks of all positives of every query, exact.
 
-    Args:
-        run: vectors of the queries and the gallery; further items are ignored.
-        judgments: positives of every query.
-        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
-        block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
+    The options are those of :func:`positive_ranks_many`; the direction is ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
