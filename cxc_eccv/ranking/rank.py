@@ -53,17 +53,9 @@ def ranks_of_run(
     progress: bool = False,
     **options: Any,  # noqa: ANN401 - of positive_ranks_many
 ) -> Mapping[str, PositiveRanks | GivenRanks]:
-    """Ranks for several sets of judgments.
+    """Ranks by name for several sets of judgments, of a rankings run as far as its rankings tell them.
 
-    Args:
-        run: embeddings, scores or rankings.
-        judgments: name to direction and judgments.
-        readers: direction to what else reads the rows of its scores.
-        progress: show a bar when standard error is a terminal; of embeddings.
-        **options: of :func:`positive_ranks_many`; of embeddings.
-
-    Returns:
-        Ranks by name; of a rankings run as far as its rankings tell them.
+    The options are those of :func:`positive_ranks_many`, of embeddings alone; scores and rankings refuse them.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.
@@ -310,12 +302,8 @@ def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any
     Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
     then the others from the lowest gain; equal ones among these by id.
 
-    Args:
-        run: embeddings, scores or rankings.
-        judgments: the queries, the gallery, and the gains that order ties; without gains the positives stand last.
-        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        k: depth, at least 1; at most the gallery is returned.
-        **options: ``similarity``, ``block_size`` and ``progress``, as in :func:`positive_ranks_many`.
+    ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
+    At most the gallery is returned. The options are those of :func:`positive_ranks_many`.
 
     Raises:
         MissingIds: the run lacks queries or gallery items.

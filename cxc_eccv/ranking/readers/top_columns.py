@@ -99,9 +99,6 @@ class BestOfColumns:
         return columns, within, scores[order], places[order]
 
 
-QUERIES_AT_ONCE = 1024
-
-
 class ColumnReaders:
     """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
 
