@@ -101,11 +101,7 @@ class LargeGallery:
         return ShardCounts(totals[0], totals[1], covered)
 
     def ranks(self, counts: ShardCounts) -> PositiveRanks:
-        """Ranks, once the shards that were counted make up the gallery.
-
-        Raises:
-            MissingIds: some of the gallery was not counted.
-        """
+        """Ranks, once the shards that were counted make up the gallery, else MissingIds."""
         covered = np.unpackbits(counts.covered, count=self._merged.gallery_ids.size).astype(bool)
         if not covered.all():
             raise MissingIds(
@@ -187,12 +183,8 @@ class LargeGallery:
 class ShardCounts:
     """What a shard of the gallery adds to the ranks of P positive pairs; ``+`` adds disjoint shards.
 
-    The fields are plain arrays, to be saved and sent between processes.
-
-    Attributes:
-        at_least: (P,) items that score as high or higher, the positive itself included where it is in the shard.
-        above: (P,) items that score higher.
-        covered: (N,) whether each gallery item is in the shard, eight to a byte.
+    Plain arrays, to be saved and sent between processes: the (P,) items that score as high or higher, the positive
+    itself included where it is in the shard; those that score higher; which of N gallery items it holds, eight to a byte.
     """
 
     at_least: IntArray
@@ -200,11 +192,7 @@ class ShardCounts:
     covered: NDArray[np.uint8]
 
     def __add__(self, other: ShardCounts) -> ShardCounts:
-        """Counts of both shards.
-
-        Raises:
-            DataError: they have items in common.
-        """
+        """Counts of both shards, which must have no items in common."""
         common = int(np.unpackbits(self.covered & other.covered).sum())
         if common:
             raise DataError(f"two shards have {common} items in common; every item must be counted once")

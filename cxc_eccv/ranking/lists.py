@@ -111,10 +111,6 @@ def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
 
     Raises:
         MissingIds: the run lacks the direction, or the rankings of some queries.
-
-    Example:
-        >>> rows_of(RankingsRun.from_dicts(i2t={5: [30, 10], 6: [20]}), "i2t", np.array([6])).tolist()
-        [1]
     """
     if direction not in run.lists:
         raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
@@ -143,14 +139,6 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
     Raises:
         MissingIds: the run lacks the direction, or the rankings of some queries.
         RunTooShallow: a ranking ends before a reader has what it needs.
-
-    Example:
-        >>> from cxc_eccv.ranking.readers import TopRows
-        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10, 20]})
-        >>> reader = TopRows(Judgments.from_pairs([5], [10, 20, 30], [5], [20]), depth=2)
-        >>> read_rankings(run, "i2t", [reader])
-        >>> reader.result.ids.tolist()
-        [[30, 10]]
     """
     for reader in readers:
         rows = rows_of(run, direction, reader.query_ids)

@@ -57,26 +57,19 @@ class RowReader(Protocol):
         """Whether it needs no further rows."""
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn how the matrix is laid out.
+        """Learn how the matrix is laid out: the (R,) queries of rows, and the (M,) items with the column of each.
 
-        Args:
-            row_ids: (R,) query id of each row; holds all of the reader's.
-            item_ids: (M,) ids of the items, all of the reader's among them.
-            columns: (M,) column of each.
-            width: number of columns; those of no item hold minus infinity.
+        All ids of the reader are among them; columns of no item hold minus infinity.
         """
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once."""
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries; only where ``deepest`` is a number.
+        """Read the best items of B queries, positions in ``query_ids``; only where ``deepest`` is a number.
 
-        Args:
-            queries: (B,) positions in ``query_ids``.
-            scores: (B, C) the best ``deepest`` of each, what ties with the last of these, and any others, in any order;
-                filled up with minus infinity.
-            items: (B, C) their positions in ``gallery_ids``.
+        The (B, C) scores are the best ``deepest`` of each, what ties with the last of these, and any others, in any
+        order, filled up with minus infinity; ``items`` are their positions in ``gallery_ids``.
         """
 
 
@@ -156,12 +149,7 @@ def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooSha
 
 
 def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
-    """(B,) the score of the item at one depth in every row of (B, N) scores.
-
-    Example:
-        >>> score_at_depth(np.array([[0.5, 0.1, 0.9, 0.7]]), 3).tolist()
-        [0.5]
-    """
+    """(B,) the score of the item at one depth in every row of (B, N) scores."""
     place = scores.shape[1] - depth
     return np.asarray(np.partition(scores, place, axis=1)[:, place])
 
