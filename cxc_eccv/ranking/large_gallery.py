@@ -184,7 +184,7 @@ class ShardCounts:
     """What a shard of the gallery adds to the ranks of P positive pairs; ``+`` adds disjoint shards.
 
     Plain arrays, to be saved and sent between processes: the (P,) items that score as high or higher, the positive
-    itself included where it is in the shard; those that score higher; which of N gallery items it holds, eight to a byte.
+    itself included where it is in the shard; those that score higher; which gallery items it holds, eight to a byte.
     """
 
     at_least: IntArray
