@@ -15,16 +15,18 @@ from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_ranking
 from cxc_eccv.ranking.readers import CountRows, RowPairs, RowReader, TopRows, can_read_columns, count_rows
 from cxc_eccv.ranking.scan import Options, Scores, scan
 from cxc_eccv.ranking.scores import (
+    DeviceProduct,
     GivenScores,
     Layout,
     Product,
     ScoreRows,
-    device_product,
+    full_precision,
     places_of,
     prepare_side,
     refuse_embedding_options,
     refuse_extremes,
     similarity_of,
+    torch_on,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
@@ -218,7 +220,9 @@ def count_by_row(
     own = merged.own_columns(layout.column)
     if options.device is None:
         return _scan_rows(Product(rows, columns, layout.padding, own=own), merged, layout, readers, options, direction)
-    with device_product(options.device, rows, columns, layout.padding, own) as product:
+    torch = torch_on(options.device)
+    with full_precision(torch, options.device):
+        product = DeviceProduct(torch, options.device, rows, columns, layout.padding, own)
         size = options.block_size or product.rows_at_once
         return _scan_rows(
             product, merged, layout, readers, options, direction, count=product.count_rows, rows_at_once=size, threads=1

@@ -1,6 +1,6 @@
 """Where blocks of scores come from: each source fills rows ``start`` to ``stop`` of a matrix."""
 
-from cxc_eccv.ranking.scores.device import device_product, torch_on
+from cxc_eccv.ranking.scores.device import DeviceProduct, full_precision, torch_on
 from cxc_eccv.ranking.scores.product import (
     ALIGNMENT,
     SIMILARITIES,
@@ -22,12 +22,13 @@ from cxc_eccv.ranking.scores.product import (
 __all__ = [
     "ALIGNMENT",
     "SIMILARITIES",
+    "DeviceProduct",
     "GivenScores",
     "Layout",
     "Product",
     "ScoreRows",
-    "device_product",
     "first_twins",
+    "full_precision",
     "places_of",
     "prepare",
     "prepare_side",

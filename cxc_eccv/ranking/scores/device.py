@@ -17,29 +17,19 @@ from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.scores.product import twins_of
 from cxc_eccv.types import IntArray
 
-__all__ = ["DeviceProduct", "device_product", "full_precision", "torch_on"]
+__all__ = ["DeviceProduct", "full_precision", "torch_on"]
 
 SCORES_AT_ONCE = 2**26
 FLAGS_AT_ONCE = 2**25
 
 
-@contextmanager
-def device_product(
-    device: str, rows: NDArray[np.float32], columns: NDArray[np.float32], padding: IntArray, own: IntArray | None
-) -> Iterator[DeviceProduct]:
-    """The product of rows with laid-out columns on a device, in full precision while inside.
-
-    The arguments are those of :class:`cxc_eccv.ranking.scores.product.Product`. Scores are float32 products, never
-    TF32. They may differ from those of another device in the last bits, and so may the order of items whose scores
-    agree up to these; byte-identical items tie on every device.
-    """
-    torch = torch_on(device)
-    with full_precision(torch, device):
-        yield DeviceProduct(torch, device, rows, columns, padding, own)
-
-
 class DeviceProduct:
-    """Scores as tensors, see :func:`device_product`."""
+    """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`.
+
+    The arrays are those of :class:`cxc_eccv.ranking.scores.product.Product`. Scores are float32 products, never TF32.
+    They may differ from those of another device in the last bits, and so may the order of items whose scores agree up
+    to these; byte-identical items tie on every device.
+    """
 
     def __init__(
         self,
