@@ -91,14 +91,7 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
 
 
 def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
-    """What the lengths of a run's rankings say, before any is read: how deep they are at most; nothing is found.
-
-    Example:
-        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10]})
-        >>> given = depths_alone(run, "i2t", Judgments.from_pairs([5], [10, 20, 30], [5], [20]))
-        >>> given.depths.tolist(), given.complete.tolist(), given.n_found.tolist()
-        ([2], [False], [0])
-    """
+    """What the lengths of a run's rankings say, before any is read: how deep they are at most; nothing is found."""
     depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], gallery_sizes(judgments)
     nothing = np.zeros(0, dtype=np.int64)
     none_found, ties = np.zeros(depths.size + 1, dtype=np.int64), np.zeros(depths.size, dtype=np.int64)

@@ -25,11 +25,6 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
         MissingIds: the run lacks a rated item.
         InvalidOption: the run does not say how similar pairs of this direction are, or ``similarity`` is given although
             it has scores.
-
-    Example:
-        >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
-        >>> similarities_of_run(run, "i2t", RatedPairs(np.array([1]), np.array([8]), np.array([5.0]))).tolist()
-        [0.25]
     """
     if isinstance(run, EmbeddingsRun):
         return pair_similarities(run, direction, rated, similarity=similarity)
