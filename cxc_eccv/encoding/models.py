@@ -28,7 +28,7 @@ from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
-from cxc_eccv.ranking.scores import torch_on
+from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.embeddings import SIMILARITIES
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.score import Scorer
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scan import workers
-from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of, torch_on
+from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.run import SIDES
 from cxc_eccv.sources.library import Library

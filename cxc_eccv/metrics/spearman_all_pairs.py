@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.rank_correlation import CodedPairs
+from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, RatedPairs
 

@@ -17,10 +17,10 @@ higher, by the tie rule: an item that ties with a positive counts as ranked abov
 - :mod:`~cxc_eccv.ranking.rank` is the front door: a run and what is asked of it, to results. It merges the judgments of
   a direction, chooses between the ways to count it, has the plain one, its queries as rows, and applies the tie rule.
 - :mod:`~cxc_eccv.ranking.scan` is the only loop: fill a block, let it be read by the thread that filled it, go on.
-- ``scores`` are the sources, each something that fills rows ``start`` to ``stop``: a product of embeddings, given
-  scores, a torch device.
-- ``readers`` learn from blocks: counts of positives whose query is a row, or a column (a *bracket* holds a pair's score
-  until it is known); the best of rows and of columns; plausible matches.
+- :mod:`~cxc_eccv.ranking.scores` are the sources, each something that fills rows ``start`` to ``stop``: a product of
+  embeddings, given scores; :mod:`~cxc_eccv.ranking.device` is the product on a torch device.
+- ``readers`` learn from blocks, beside the counts of positives whose query is a row: counts of those whose query is a
+  column (a *bracket* holds a pair's score until it is known); the best of rows and of columns; plausible matches.
 - :mod:`~cxc_eccv.ranking.shared_product` counts what one product can serve twice: both cross-modal directions, or both
   orders within one modality by half a product. Where too many scores are alike for its brackets
   (:class:`~cxc_eccv.ranking.counts.ScoresTooAlike`), the direction is counted by row.

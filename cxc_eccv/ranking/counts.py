@@ -8,24 +8,28 @@ that come with scores are put in its order, and so are items of equal scores at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
+from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 
 if TYPE_CHECKING:
     from cxc_eccv.ranking.readers import RowReader
 
 __all__ = [
+    "CountRows",
     "Counts",
     "MergedJudgments",
+    "RowPairs",
     "ScoresTooAlike",
     "count_pushed_out",
+    "count_rows",
     "gallery_sizes",
     "order_of_gains",
     "positives_last",
@@ -189,6 +193,44 @@ class Counts:
     def take(self, pairs: IntArray) -> Counts:
         """The counts of some pairs, in their order."""
         return Counts(self.scores[pairs], self.at_least[pairs], self.above[pairs])
+
+
+CountRows = Callable[[Any, IntArray, IntArray, IntArray], Counts]
+"""Counts of (P,) pairs from a block, the row and the column of each, and the segment bounds of the columns."""
+
+
+def count_rows(block: NDArray[Any], rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:
+    """Count on the processor, see :data:`CountRows`."""
+    scores = block[rows, columns]
+    found = row_counts(block, rows, scores, scores, bounds)
+    return Counts(scores, found.at_least, found.above)
+
+
+class RowPairs:
+    """Counts positive pairs whose query is a row, with the ``columns`` of their items, while its row passes by.
+
+    ``bounds`` are the (S + 1,) edges of the segments of the columns, and ``count`` counts where the blocks are.
+    """
+
+    def __init__(self, rows: IntArray, columns: IntArray, bounds: IntArray, count: CountRows = count_rows) -> None:
+        self._order = np.argsort(rows, kind="stable")
+        self._rows, self._columns, self._bounds = rows[self._order], columns[self._order], bounds
+        self._counts, self._count = Counts.zeros(rows.size, bounds.size - 1), count
+
+    def read(self, block: Any, start: int) -> None:  # noqa: ANN401 - an array, or a tensor on a device
+        """Count all pairs of the rows in a block, of which ``start`` is the first; blocks may come in any order."""
+        pairs = slice(*np.searchsorted(self._rows, [start, start + len(block)]).tolist())
+        found = self._count(block, self._rows[pairs] - start, self._columns[pairs], self._bounds)
+        with np.errstate(over="ignore"):  # a float64 score that the table of float32 ones does not hold
+            self._counts.scores[pairs] = found.scores
+        self._counts.at_least[pairs], self._counts.above[pairs] = found.at_least, found.above
+
+    @property
+    def result(self) -> Counts:
+        """The counts, in the order in which the pairs were given."""
+        back = np.empty_like(self._order)
+        back[self._order] = np.arange(back.size)
+        return self._counts.take(back)
 
 
 def rank_positives(share: Share, counts: Counts) -> PositiveRanks:

@@ -215,13 +215,7 @@ class Positives:
         self._hashes = hashes[self._order]
 
     def find(self, vectors: NDArray[np.float32]) -> IntArray:
-        """(C,) place in ``distinct`` of the vector with the same bytes; -1 where there is none.
-
-        Example:
-            >>> one, two = np.float32([[1, 2]]), np.float32([[3, 4]])
-            >>> Positives(one).find(np.concatenate([two, one])).tolist()
-            [-1, 0]
-        """
+        """(C,) place in ``distinct`` of the vector with the same bytes; -1 where there is none."""
         hashes = row_hashes(vectors)
         found = np.full(len(vectors), -1)
         first, last = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))

@@ -10,23 +10,21 @@ from typing import Any
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
-from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
+from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
+from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
-from cxc_eccv.ranking.readers import CountRows, RowPairs, RowReader, TopRows, can_read_columns, count_rows
+from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scan import Options, Scores, scan
 from cxc_eccv.ranking.scores import (
-    DeviceProduct,
     GivenScores,
     Layout,
     Product,
     ScoreRows,
-    full_precision,
     places_of,
     prepare_side,
     refuse_embedding_options,
     refuse_extremes,
     similarity_of,
-    torch_on,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun

@@ -84,14 +84,9 @@ def scan(
     While several threads work, the linear algebra library is held to one: its idle threads would spin on the
     processors that read.
 
-    Args:
-        scores: what fills blocks.
-        read: takes a block and the number of its first row; blocks come in any order, several at once.
-        options: of the pass.
-        label: for the progress bar.
-        rows_at_once: rows of a block; None for what the options say.
-        threads: how many; None for all processors. A single one is the caller's own.
-        backwards: from the last block to the first.
+    ``read`` takes a block and the number of its first row; blocks come in any order, several at once, of
+    ``rows_at_once`` or as many as the options say. A single thread is the caller's own. ``label`` names the progress
+    bar, and ``backwards`` is from the last block to the first.
     """
     count = threads or workers()
     size = rows_at_once or options.rows_at_once(scores.height, scores.width)

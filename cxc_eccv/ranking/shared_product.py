@@ -12,9 +12,9 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.ranking.counts import Counts, MergedJudgments, ScoresTooAlike
+from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs, ScoresTooAlike
 from cxc_eccv.ranking.kernels import row_counts
-from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowPairs, RowReader, brackets
+from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowReader, brackets
 from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
 from cxc_eccv.ranking.scores import ALIGNMENT, Layout, Product, first_twins, prepare_side, refuse_extremes
 from cxc_eccv.runs.embeddings import EmbeddingsRun
@@ -35,7 +35,7 @@ def count_both(
     """Count both cross-modal directions with one product, or the first alone where scores are too much alike.
 
     The queries of the first direction of ``merged`` are rows, those of the other one columns, whose readers pass
-    :func:`cxc_eccv.ranking.readers.top_columns.can_read_columns`.
+    :func:`cxc_eccv.ranking.readers.reader.can_read_columns`.
     """
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments = _with_segments(by_row.query_ids, by_column)
@@ -236,12 +236,7 @@ class HalfProduct:
 
 
 def left_edge(start: int) -> int:
-    """First column of a block of rows that begins at ``start``, aligned so that flags can be counted by the word.
-
-    Example:
-        >>> left_edge(19)
-        16
-    """
+    """First column of a block of rows that begins at ``start``, aligned so that flags can be counted by the word."""
     return start - start % ALIGNMENT
 
 

@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import DataError, MalformedRun
-from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
-from cxc_eccv.metrics.rank_correlation import query_draws
+from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import RatedPairs
 

@@ -6,8 +6,8 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking.device import full_precision
 from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.ranking.scores.device import full_precision
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -56,7 +56,7 @@ def test_pairs_are_counted_in_portions(device, monkeypatch):
     run = whole_number_run()
     requests = {"i": ("i2t", random_judgments(run, "i2t"))}
     whole = positive_ranks_many(run, requests, similarity="dot", device=device)["i"]
-    monkeypatch.setattr("cxc_eccv.ranking.scores.device.FLAGS_AT_ONCE", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.device.FLAGS_AT_ONCE", 1_000)
     assert_equal_ranks(positive_ranks_many(run, requests, similarity="dot", device=device)["i"], whole)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cxc_eccv.metrics.rank_correlation import query_draws
+from cxc_eccv.metrics.bootstrap_spearman import query_draws
 from cxc_eccv.types import RatedPairs
 
 LEAST_P = 1e-3

@@ -8,7 +8,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, 
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
-from cxc_eccv.ranking.scores.product import first_twins
+from cxc_eccv.ranking.scores import first_twins
 from cxc_eccv.ranking.similarities import pair_similarities
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs
@@ -329,6 +329,6 @@ def test_a_score_outside_its_bracket_is_noticed():
 
 
 def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.ranking.scores.product.row_hashes", lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr("cxc_eccv.ranking.scores.row_hashes", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
     assert first_twins(rows).tolist() == [0, 1, 0, 3, 1]

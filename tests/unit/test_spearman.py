@@ -6,8 +6,7 @@ from scipy.stats import spearmanr
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.judgments.qrels import rated_pairs
-from cxc_eccv.metrics.bootstrap_spearman import SPEC, bootstrap_spearman
-from cxc_eccv.metrics.rank_correlation import CodedPairs, centred_ranks, query_draws
+from cxc_eccv.metrics.bootstrap_spearman import SPEC, CodedPairs, bootstrap_spearman, centred_ranks, query_draws
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import RatedPairs
 

@@ -28,17 +28,10 @@ def row_counts(
     high: NDArray[np.float32],
     bounds: IntArray,
 ) -> Reached:
-    """Count the scores of rows.
+    """Count the scores of P ``rows`` of a (B, width) block: (P, S) of each segment of the columns.
 
-    Args:
-        block: (B, width) scores; the width is a multiple of 8.
-        rows: (P,) row of the block that each pair looks at.
-        low: (P,) thresholds to be reached.
-        high: (P,) thresholds to be exceeded, at least ``low``.
-        bounds: (S + 1,) segments of the columns, from 0 to the width in multiples of 8, none empty.
-
-    Returns:
-        Counts of shape (P, S).
+    ``low`` are thresholds to be reached, ``high`` those to be exceeded, at least ``low``; ``bounds`` the (S + 1,) edges
+    of the segments, from 0 to the width in multiples of 8, none empty.
 
     Example:
         >>> block, five = np.arange(16, dtype=np.float32).reshape(1, 16), np.array([5], dtype=np.float32)
@@ -58,17 +51,10 @@ def column_counts(
     high: NDArray[np.float32],
     bounds: IntArray,
 ) -> Reached:
-    """Count the scores of columns.
+    """Count the scores of P ascending ``columns`` of a (B, width) block: (S, P) of each segment of the rows.
 
-    Args:
-        block: (B, width) scores.
-        columns: (P,) column of the block that each pair looks at, ascending.
-        low: (P,) thresholds to be reached.
-        high: (P,) thresholds to be exceeded, at least ``low``.
-        bounds: (S + 1,) segments of the rows, from 0 to B, none empty.
-
-    Returns:
-        Counts of shape (S, P).
+    ``low`` are thresholds to be reached, ``high`` those to be exceeded, at least ``low``; ``bounds`` the (S + 1,) edges
+    of the segments, from 0 to B, none empty.
 
     Example:
         >>> block, three = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([3], dtype=np.float32)
@@ -84,16 +70,9 @@ def column_counts(
 def pair_products(
     queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Multiply pairs of vectors in double precision.
+    """Multiply pairs of vectors, ``rows`` of the queries and ``columns`` of the items, in double precision.
 
-    Args:
-        queries: (Q, D) vectors.
-        items: (N, D) vectors.
-        rows: (P,) indices into ``queries``.
-        columns: (P,) indices into ``items``.
-
-    Returns:
-        (P,) dot products, and (P,) sums of the absolute values of what these add up.
+    Returns (P,) dot products, and (P,) sums of the absolute values of what these add up.
 
     Example:
         >>> one, other = np.array([[1, 2]], dtype=np.float32), np.array([[3, -4]], dtype=np.float32)

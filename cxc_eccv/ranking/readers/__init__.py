@@ -3,19 +3,15 @@
 from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
 from cxc_eccv.ranking.readers.reader import RowReader, TopRows, can_read_columns, too_shallow
-from cxc_eccv.ranking.readers.row_pairs import CountRows, RowPairs, count_rows
 from cxc_eccv.ranking.readers.top_columns import ColumnReaders
 
 __all__ = [
     "ColumnPairs",
     "ColumnReaders",
-    "CountRows",
     "PlausibleRows",
-    "RowPairs",
     "RowReader",
     "TopRows",
     "brackets",
     "can_read_columns",
-    "count_rows",
     "too_shallow",
 ]

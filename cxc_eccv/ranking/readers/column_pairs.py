@@ -15,6 +15,9 @@ from cxc_eccv.types import IntArray
 
 __all__ = ["ColumnPairs", "brackets"]
 
+PAIRS_AT_ONCE = 4096
+LEAST = float(np.finfo(np.float32).smallest_subnormal)
+
 
 class ColumnPairs:
     """Positive pairs whose query is a column of the score matrix.
@@ -24,11 +27,8 @@ class ColumnPairs:
     items inside are kept with their scores, and they are compared when the pair's own score from the same product is
     known. From then on the bracket is the score itself. The result is exact, and needs no second product.
 
-    Args:
-        rows: (P,) row of each pair's item.
-        columns: (P,) column of each pair's query.
-        low, high: (P,) bracket of each pair's score.
-        n_segments: segments of the rows.
+    ``rows`` are those of the P pairs' items, ``columns`` those of their queries, ``low`` and ``high`` the brackets of
+    their scores, and ``n_segments`` that of the rows.
     """
 
     def __init__(
@@ -54,11 +54,8 @@ class ColumnPairs:
     def read(self, block: NDArray[np.float32], start: int, segments: IntArray, left: int = 0) -> None:
         """Count a block of rows, of which ``start`` is the first; blocks may come in any order.
 
-        Args:
-            block: (B, width) scores.
-            start: row number of the first.
-            segments: (B,) ascending segment of each row; rows of a negative one are in nobody's gallery.
-            left: number of the block's first column; pairs to the left of it are not looked at.
+        ``segments`` are the (B,) ascending ones of the rows, negative where a row is in nobody's gallery; ``left`` is
+        the number of the block's first column, and pairs to the left of it are not looked at.
 
         Raises:
             ScoresTooAlike: a score lies outside its bracket, or too many items lie within.
@@ -81,20 +78,13 @@ class ColumnPairs:
             self._keep(segments[found.places], pairs.start + found.pairs, found.scores)
 
     def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
-        """Learn the scores of pairs.
-
-        Raises:
-            ScoresTooAlike: a score lies outside its bracket.
-        """
+        """Learn the scores of pairs; ScoresTooAlike where one lies outside its bracket."""
         self._record(self._place[pairs], scores)
 
     def keep(self, segments: IntArray, pairs: IntArray, scores: NDArray[np.float32]) -> None:
-        """Keep scores within the brackets of pairs until the pairs' own scores are known.
+        """Keep (E,) scores within the brackets of pairs until the pairs' own scores are known.
 
-        Args:
-            segments: (E,) segment of each score's item; a negative one is in nobody's gallery.
-            pairs: (E,) pair that each is compared with.
-            scores: (E,) the scores.
+        ``segments`` are those of the scores' items; one of a negative segment is in nobody's gallery.
         """
         self._keep(segments, self._place[pairs], scores)
 
@@ -120,10 +110,6 @@ class ColumnPairs:
         self._near.append((segments[inside] * self._rows.size + own[inside], scores[inside]))
 
 
-PAIRS_AT_ONCE = 4096
-LEAST = float(np.finfo(np.float32).smallest_subnormal)
-
-
 def brackets(
     queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -133,15 +119,6 @@ def brackets(
     gamma(u) * sum |x_i y_i| with gamma(u) = D u / (1 - D u) and u = 2**-24. The centre is such a product in float64,
     where u = 2**-53, doubled because the sum of absolute values errs as well; the bracket reaches as far as all this,
     and a little farther for products that underflow.
-
-    Args:
-        queries: (Q, D) float32.
-        items: (N, D) float32.
-        rows: (P,) indices into ``queries``.
-        columns: (P,) indices into ``items``.
-
-    Returns:
-        (P,) low and (P,) high.
 
     References:
         Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1.

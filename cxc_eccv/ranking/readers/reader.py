@@ -126,13 +126,6 @@ def refuse_shallow(
     """Raise RunTooShallow unless the (B, N) scores of queries hold so many items; minus infinity is none.
 
     ``lowest`` is the (B,) score of the last item read, and ``reason`` says in the message why so many.
-
-    Example:
-        >>> scores = np.array([[3.0, -np.inf, 1.0]])
-        >>> refuse_shallow(np.array([5]), scores, np.array([-np.inf]), np.array([3]), "for its top 3")
-        Traceback (most recent call last):
-        cxc_eccv.errors.RunTooShallow: query 5 needs 3 ranked items for its top 3, but its ranking holds 2 of the \
-gallery. Rank the whole gallery, or at least as many items.
     """
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.counts import Counts
-from cxc_eccv.ranking.scores.product import twins_of
+from cxc_eccv.ranking.scores import twins_of
 from cxc_eccv.types import IntArray
 
 __all__ = ["DeviceProduct", "full_precision", "torch_on"]
@@ -26,7 +26,7 @@ FLAGS_AT_ONCE = 2**25
 class DeviceProduct:
     """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`.
 
-    The arrays are those of :class:`cxc_eccv.ranking.scores.product.Product`. Scores are float32 products, never TF32.
+    The arrays are those of :class:`cxc_eccv.ranking.scores.Product`. Scores are float32 products, never TF32.
     They may differ from those of another device in the last bits, and so may the order of items whose scores agree up
     to these; byte-identical items tie on every device.
     """
@@ -62,7 +62,7 @@ class DeviceProduct:
         return block
 
     def count_rows(self, block: Any, rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:  # noqa: ANN401
-        """Count pairs where the scores are, see :data:`cxc_eccv.ranking.readers.row_pairs.CountRows`."""
+        """Count pairs where the scores are, see :data:`cxc_eccv.ranking.counts.CountRows`."""
         counts = Counts.zeros(rows.size, bounds.size - 1)
         size = max(1, FLAGS_AT_ONCE // self.width)
         for start in range(0, rows.size, size):

@@ -91,12 +91,7 @@ class Layout:
         return np.flatnonzero(empty)
 
     def spread(self, ids: IntArray) -> IntArray:
-        """(width,) the id of each column; of the padding -1.
-
-        Example:
-            >>> Layout.of(np.array([0, 0])).spread(np.array([7, 9])).tolist()
-            [7, 9, -1, -1, -1, -1, -1, -1]
-        """
+        """(width,) the id of each column; of the padding -1."""
         spread = np.full(self.width, -1)
         spread[self.column] = ids
         return spread
@@ -161,12 +156,7 @@ def leave_out(block: NDArray[Any], own: IntArray | None, start: int) -> None:
 
 
 def twins_of(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
-    """Original and copy of every row whose bytes occurred before.
-
-    Example:
-        >>> [places.tolist() for places in twins_of(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.float32))]
-        [[0], [2]]
-    """
+    """Original and copy of every row whose bytes occurred before."""
     first = first_twins(vectors)
     copies = np.flatnonzero(first != np.arange(first.size))
     return first[copies], copies
