@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.kernels import numpy_kernels
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached, SegmentCounter
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, SegmentCounter
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -19,6 +20,26 @@ except ImportError:
     COMPILED = False
 
 __all__ = ["COMPILED", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """How many scores reach the thresholds of each pair.
+
+    Attributes:
+        at_least: scores of each segment that are at least the pair's ``low``.
+        above: scores of each segment that are above its ``high``.
+        pairs, places, scores: (E,) each score from ``low`` to ``high`` of pairs where these differ, with its pair and
+            its column or row.
+        complete: whether the last three hold all of these; they do not where there are too many.
+    """
+
+    at_least: IntArray
+    above: IntArray
+    pairs: IntArray
+    places: IntArray
+    scores: NDArray[np.float32]
+    complete: bool
 
 
 def row_counts(
@@ -41,7 +62,7 @@ def row_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
-    return numpy_kernels.row_counts(block, rows, low, high, bounds)
+    return Reached(*numpy_kernels.row_counts(block, rows, low, high, bounds))
 
 
 def column_counts(
@@ -64,7 +85,7 @@ def column_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
-    return numpy_kernels.column_counts(block, columns, low, high, bounds)
+    return Reached(*numpy_kernels.column_counts(block, columns, low, high, bounds))
 
 
 def pair_products(

@@ -1,10 +1,9 @@
-"""What counting in a block of scores finds."""
+"""Counting in blocks of scores, with NumPy."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,30 +11,12 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["NEAR_PER_PAIR", "Reached", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+__all__ = ["NEAR_PER_PAIR", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
 
 NEAR_PER_PAIR = 100
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reached:
-    """How many scores reach the thresholds of each pair.
-
-    Attributes:
-        at_least: scores of each segment that are at least the pair's ``low``.
-        above: scores of each segment that are above its ``high``.
-        pairs, places, scores: (E,) each score from ``low`` to ``high`` of pairs where these differ, with its pair and
-            its column or row.
-        complete: whether the last three hold all of these; they do not where there are too many.
-    """
-
-    at_least: IntArray
-    above: IntArray
-    pairs: IntArray
-    places: IntArray
-    scores: NDArray[np.float32]
-    complete: bool
-
+Found = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]
+"""What :class:`cxc_eccv.ranking.kernels.Reached` is made of."""
 
 PAIRS_AT_ONCE = 64
 ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
@@ -45,7 +26,7 @@ DENSE = 4
 
 def row_counts(
     block: NDArray[Any], rows: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
-) -> Reached:
+) -> Found:
     """See :func:`cxc_eccv.ranking.kernels.row_counts`."""
     at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
     flags, counter = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool), SegmentCounter(bounds)
@@ -61,7 +42,7 @@ def row_counts(
 
 def column_counts(
     block: NDArray[Any], columns: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
-) -> Reached:
+) -> Found:
     """See :func:`cxc_eccv.ranking.kernels.column_counts`."""
     at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
     groups = _columns_apart(columns)
@@ -143,7 +124,7 @@ def _with_near(
     high: NDArray[np.float32],
     within: IntArray,
     lines_of: Callable[[IntArray], NDArray[Any]],
-) -> Reached:
+) -> Found:
     """Look up the scores between the thresholds of pairs, of which (P,) ``within`` has the number."""
     apart = low < high
     complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
@@ -157,4 +138,4 @@ def _with_near(
         places.append(place)
         scores.append(lines[at, place])
     found = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
-    return Reached(at_least, above, *found, complete)
+    return at_least, above, *found, complete
