@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, MalformedRun
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, IntArray, RatedPairs
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 
 __all__ = ["SPEC", "CodedPairs", "bootstrap_spearman", "query_draws"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, PositiveRanks
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import FloatArray, PositiveRanks, check_whole
 
 __all__ = ["SPEC", "recall_at_k"]
 

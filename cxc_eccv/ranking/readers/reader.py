@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.ranking.counts import order_of_gains
-from cxc_eccv.types import IntArray, Judgments, TopK, positions_of
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types import IntArray, Judgments, TopK, check_whole, positions_of
 
 __all__ = [
     "GROUPS_PER_DEPTH",
