@@ -76,6 +76,23 @@ def test_columns_are_counted_as_by_a_loop(height, pairs):
 
 
 @pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("width", [1, 7, 16, 17, 40])
+def test_every_column_of_a_block_is_counted_however_narrow(width):
+    columns = np.repeat(np.arange(width), np.random.default_rng(width).integers(0, 4, width))
+    block, (low, high) = scores_with_ties(70, width), thresholds(columns.size)
+    bounds = np.array([0, 33, 70])
+    check(kernels.column_counts(block, columns, low, high, bounds), block.T[columns], bounds, low, high, axis=1)
+
+
+@pytest.mark.usefixtures("counted_by")
+def test_more_scores_between_thresholds_than_there_was_room_for_at_first():
+    block, zero, one = np.zeros((50, 64), np.float32), np.zeros(64, np.float32), np.ones(64, np.float32)
+    found = kernels.column_counts(block, np.arange(64), zero, one, np.array([0, 50]))
+    assert (found.complete, found.scores.size) == (True, 50 * 64)
+    assert found.at_least.tolist() == [[50] * 64]
+
+
+@pytest.mark.usefixtures("counted_by")
 def test_no_pairs_are_no_counts():
     none, block = np.empty(0, dtype=np.int64), scores_with_ties(4, 16)
     low, high = thresholds(0)

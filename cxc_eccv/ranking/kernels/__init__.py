@@ -18,6 +18,8 @@ try:
 except ImportError:
     COMPILED = False
 
+FEWEST_NEAR = 1024
+
 __all__ = ["COMPILED", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
 
 
@@ -124,20 +126,23 @@ def _compiled(
     bounds: IntArray,
     shape: tuple[int, int],
 ) -> Reached:
-    at_least, above = np.zeros((2, *shape), dtype=np.int64)
-    room = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
-    near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
-    found = count(
-        block,
+    most = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
+    arrays = (
         np.ascontiguousarray(places, np.int64),
         np.ascontiguousarray(low, np.float32),
         np.ascontiguousarray(high, np.float32),
         np.ascontiguousarray(bounds, np.int64),
-        at_least,
-        above,
-        *near,
     )
+    room, found = min(most, places.size + FEWEST_NEAR), -1
+    while not 0 <= found <= room:
+        # Seldom twice: room for all that is allowed would be fresh memory for every block.
+        room = min(most, max(room, found))
+        at_least, above = np.zeros((2, *shape), dtype=np.int64)
+        near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
+        found = count(block, *arrays, at_least, above, *near)
+        if found > most:
+            break
     near_pairs, near_places, near_scores = near
     # Copies: a view would keep all the room.
     kept = near_pairs[:found].copy(), near_places[:found].copy(), near_scores[:found].copy()
-    return Reached(at_least, above, *kept, found <= room)
+    return Reached(at_least, above, *kept, found <= most)

@@ -12,15 +12,21 @@
 /* Where that is possible the loops are compiled three times, and the processor's own version is chosen on loading. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define WIDE 8
 #else
 #define FOR_EVERY_PROCESSOR
+#define WIDE 4
 #endif
 
-#define TILE 16
-#define LANES 8
-#define COLUMNS_AT_ONCE (2 * TILE)
-#define ROWS_AT_ONCE (16 * TILE)
-#define SEARCHED_AT_ONCE (4 * TILE)
+#define LANES 16
+#define PARTS (LANES / WIDE)
+#define SUMS 8
+#define ROWS_AT_ONCE 32
+#define SEARCHED_AT_ONCE 64
+
+/* Numbers side by side, at any address, as many as a processor compares at once. */
+typedef float Floats __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
 
 FOR_EVERY_PROCESSOR static void
 count_scores(const float *scores, int64_t size, float low, float high, int64_t *at_least, int64_t *above)
@@ -50,44 +56,20 @@ any_within(const float *scores, int64_t size, float low, float high)
     return within;
 }
 
+/* Keeps those of "size" scores, "stride" apart, that lie from low to high; "place" is the place of the first. */
 static void
-keep_near(Near *near, int64_t pair, int64_t place, const float *scores, int64_t size, float low, float high)
+keep_near(Near *near, int64_t pair, int64_t place, const float *scores, int64_t stride, int64_t size, float low,
+          float high)
 {
-    for (int64_t first = 0; first < size; first += SEARCHED_AT_ONCE) {
-        int64_t stop = first + SEARCHED_AT_ONCE < size ? first + SEARCHED_AT_ONCE : size;
-        if (!any_within(scores + first, stop - first, low, high))
-            continue;
-        for (int64_t i = first; i < stop; i++)
-            if (scores[i] >= low && scores[i] <= high) {
-                if (near->size < near->capacity) {
-                    near->pairs[near->size] = pair;
-                    near->places[near->size] = place + i;
-                    near->scores[near->size] = scores[i];
-                }
-                near->size++;
+    for (int64_t i = 0; i < size; i++)
+        if (scores[i * stride] >= low && scores[i * stride] <= high) {
+            if (near->size < near->capacity) {
+                near->pairs[near->size] = pair;
+                near->places[near->size] = place + i;
+                near->scores[near->size] = scores[i * stride];
             }
-    }
-}
-
-/* Columns as rows, each "pitch" apart, so that the scores of one column stand side by side. */
-FOR_EVERY_PROCESSOR static void
-transpose(const float *restrict scores, int64_t stride, int64_t height, int64_t width, float *restrict columns,
-          int64_t pitch)
-{
-    for (int64_t row = 0; row < height; row += TILE)
-        for (int64_t column = 0; column < width; column += TILE)
-            if (row + TILE <= height && column + TILE <= width) {
-                float tile[TILE][TILE];
-                for (int i = 0; i < TILE; i++)
-                    for (int j = 0; j < TILE; j++)
-                        tile[i][j] = scores[(row + i) * stride + column + j];
-                for (int j = 0; j < TILE; j++)
-                    for (int i = 0; i < TILE; i++)
-                        columns[(column + j) * pitch + row + i] = tile[i][j];
-            } else
-                for (int64_t i = row; i < height && i < row + TILE; i++)
-                    for (int64_t j = column; j < width && j < column + TILE; j++)
-                        columns[j * pitch + i] = scores[i * stride + j];
+            near->size++;
+        }
 }
 
 /*
@@ -190,37 +172,98 @@ count_rows(PyObject *module, PyObject *arguments)
             int64_t *at_least = &task.at_least[pair * task.n_segments + segment];
             int64_t *above = &task.above[pair * task.n_segments + segment];
             count_scores(scores, size, task.low[pair], task.high[pair], at_least, above);
-            if (task.low[pair] < task.high[pair] && *at_least > *above)
-                keep_near(&task.near, pair, first, scores, size, task.low[pair], task.high[pair]);
+            if (task.low[pair] == task.high[pair] || *at_least == *above)
+                continue;
+            for (int64_t i = 0; i < size; i += SEARCHED_AT_ONCE) {
+                int64_t part = size - i < SEARCHED_AT_ONCE ? size - i : SEARCHED_AT_ONCE;
+                if (any_within(scores + i, part, task.low[pair], task.high[pair]))
+                    keep_near(&task.near, pair, first + i, scores + i, 1, part, task.low[pair], task.high[pair]);
+            }
         }
     Py_END_ALLOW_THREADS
     release(&task);
     return PyLong_FromLongLong(task.near.size);
 }
 
-/* Counts rows "row" to "stop", which are of one segment, at most ROWS_AT_ONCE at a time. */
-static void
-count_segment(Task *task, int64_t row, int64_t stop, int64_t *at_least, int64_t *above)
+/*
+ * Pairs of LANES columns side by side, at most one of each column: every row is compared with all of them at once. Lanes
+ * without a pair have thresholds that nothing reaches.
+ */
+typedef struct {
+    float low[LANES], high[LANES];
+    int32_t at_least[LANES], above[LANES], within[LANES];
+    int64_t pair[LANES], column;
+} Layer;
+
+/* Counts in few rows; returns whether any score lies between the thresholds of its lane, "within" tells of which. */
+FOR_EVERY_PROCESSOR static int
+count_layer(const float *restrict scores, int64_t stride, int64_t height, Layer *restrict layer)
 {
-    float own[COLUMNS_AT_ONCE * ROWS_AT_ONCE];
-    for (; row < stop; row += ROWS_AT_ONCE) {
-        int64_t height = stop - row < ROWS_AT_ONCE ? stop - row : ROWS_AT_ONCE;
-        for (int64_t pair = 0; pair < task->n_pairs;) {
-            int64_t first = task->place[pair], last = first + COLUMNS_AT_ONCE;
-            last = last < task->width ? last : task->width;
-            transpose(task->scores + row * task->stride + first, task->stride, height, last - first, own,
-                      ROWS_AT_ONCE);
-            for (; pair < task->n_pairs && task->place[pair] >= first && task->place[pair] < last; pair++) {
-                const float *scores = own + (task->place[pair] - first) * ROWS_AT_ONCE;
-                int64_t at_least_low = 0, above_high = 0;
-                count_scores(scores, height, task->low[pair], task->high[pair], &at_least_low, &above_high);
-                if (task->low[pair] < task->high[pair] && at_least_low > above_high)
-                    keep_near(&task->near, pair, row, scores, height, task->low[pair], task->high[pair]);
-                at_least[pair] += at_least_low;
-                above[pair] += above_high;
+    Ints at_least[PARTS] = {{0}}, above[PARTS] = {{0}}, any = {0};
+    Floats low[PARTS], high[PARTS];
+    for (int part = 0; part < PARTS; part++) {
+        low[part] = *(const Floats *)(layer->low + part * WIDE);
+        high[part] = *(const Floats *)(layer->high + part * WIDE);
+    }
+    for (int64_t row = 0; row < height; row++, scores += stride)
+        for (int part = 0; part < PARTS; part++) {
+            const Floats side_by_side = *(const Floats *)(scores + part * WIDE);
+            at_least[part] -= side_by_side >= low[part]; /* a comparison that holds is -1 */
+            above[part] -= side_by_side > high[part];
+        }
+    for (int part = 0; part < PARTS; part++) {
+        any |= *(Ints *)(layer->within + part * WIDE) = at_least[part] - above[part];
+        *(Ints *)(layer->at_least + part * WIDE) += at_least[part];
+        *(Ints *)(layer->above + part * WIDE) += above[part];
+    }
+    int32_t found = 0;
+    for (int lane = 0; lane < WIDE; lane++)
+        found |= any[lane];
+    return found;
+}
+
+/* Lays pairs out, those of the same columns in one layer after the other; returns how many, to NULL only that. */
+static int64_t
+lay_out(const Task *task, Layer *layers)
+{
+    int64_t n_layers = 0, last = task->width > LANES ? task->width - LANES : 0;
+    for (int64_t pair = 0; pair < task->n_pairs;) {
+        int64_t column = task->place[pair] - task->place[pair] % LANES, first = n_layers, layer = n_layers;
+        column = column < last ? column : last;
+        for (; pair < task->n_pairs && task->place[pair] < column + LANES; pair++) {
+            layer = pair > 0 && task->place[pair] == task->place[pair - 1] ? layer + 1 : first;
+            if (layer == n_layers && ++n_layers && layers != NULL) {
+                layers[layer] = (Layer){.column = column};
+                for (int lane = 0; lane < LANES; lane++)
+                    layers[layer].low[lane] = layers[layer].high[lane] = INFINITY, layers[layer].pair[lane] = -1;
+            }
+            if (layers != NULL) {
+                int64_t lane = task->place[pair] - column;
+                layers[layer].low[lane] = task->low[pair], layers[layer].high[lane] = task->high[pair];
+                layers[layer].pair[lane] = pair;
             }
         }
     }
+    return n_layers;
+}
+
+static void
+count_tile(Task *task, Layer *layers, int64_t n_layers, int64_t row, int64_t height)
+{
+    float narrow[ROWS_AT_ONCE * LANES];
+    const float *scores = task->scores + row * task->stride;
+    int64_t stride = task->stride;
+    if (task->width < LANES) {
+        for (int64_t i = 0; i < height * LANES; i++)
+            narrow[i] = i % LANES < task->width ? scores[i / LANES * stride + i % LANES] : -INFINITY;
+        scores = narrow, stride = LANES;
+    }
+    for (Layer *layer = layers; layer < layers + n_layers; layer++)
+        if (count_layer(scores + layer->column, stride, height, layer))
+            for (int lane = 0; lane < LANES; lane++)
+                if (layer->within[lane] && layer->low[lane] < layer->high[lane])
+                    keep_near(&task->near, layer->pair[lane], row, scores + layer->column + lane, stride, height,
+                              layer->low[lane], layer->high[lane]);
 }
 
 static PyObject *
@@ -229,13 +272,28 @@ count_columns(PyObject *module, PyObject *arguments)
     Task task;
     if (!open_task(arguments, &task, 0))
         return NULL;
+    int64_t n_layers = lay_out(&task, NULL);
+    Layer *layers = PyMem_Malloc(n_layers * sizeof(Layer));
+    if (layers == NULL) {
+        release(&task);
+        return PyErr_NoMemory();
+    }
     Py_BEGIN_ALLOW_THREADS
+    lay_out(&task, layers);
     for (int64_t segment = 0; segment < task.n_segments; segment++) {
-        int64_t counts = segment * task.n_pairs;
-        count_segment(&task, task.bounds[segment], task.bounds[segment + 1], &task.at_least[counts],
-                      &task.above[counts]);
+        int64_t stop = task.bounds[segment + 1], counts = segment * task.n_pairs;
+        for (int64_t row = task.bounds[segment]; row < stop; row += ROWS_AT_ONCE)
+            count_tile(&task, layers, n_layers, row, stop - row < ROWS_AT_ONCE ? stop - row : ROWS_AT_ONCE);
+        for (Layer *layer = layers; layer < layers + n_layers; layer++)
+            for (int lane = 0; lane < LANES; lane++)
+                if (layer->pair[lane] >= 0) {
+                    task.at_least[counts + layer->pair[lane]] += layer->at_least[lane];
+                    task.above[counts + layer->pair[lane]] += layer->above[lane];
+                    layer->at_least[lane] = layer->above[lane] = 0;
+                }
     }
     Py_END_ALLOW_THREADS
+    PyMem_Free(layers);
     release(&task);
     return PyLong_FromLongLong(task.near.size);
 }
@@ -244,10 +302,10 @@ count_columns(PyObject *module, PyObject *arguments)
 FOR_EVERY_PROCESSOR static void
 multiply(const float *restrict one, const float *restrict other, int64_t size, double *sum, double *magnitude)
 {
-    double sums[LANES] = {0}, magnitudes[LANES] = {0};
+    double sums[SUMS] = {0}, magnitudes[SUMS] = {0};
     int64_t i = 0;
-    for (; i + LANES <= size; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
+    for (; i + SUMS <= size; i += SUMS)
+        for (int lane = 0; lane < SUMS; lane++) {
             double product = (double)one[i + lane] * (double)other[i + lane];
             sums[lane] += product;
             magnitudes[lane] += fabs(product);
@@ -256,7 +314,7 @@ multiply(const float *restrict one, const float *restrict other, int64_t size, d
         sums[0] += (double)one[i] * (double)other[i];
         magnitudes[0] += fabs((double)one[i] * (double)other[i]);
     }
-    for (int lane = 1; lane < LANES; lane++) {
+    for (int lane = 1; lane < SUMS; lane++) {
         sums[0] += sums[lane];
         magnitudes[0] += magnitudes[lane];
     }

@@ -98,6 +98,10 @@ class _Sides:
     def of(cls, by_row: MergedJudgments, by_column: MergedJudgments) -> _Sides:
         rows, row_segments = with_segments(by_row.query_ids, by_column)
         columns, column_segments = with_segments(by_column.query_ids, by_row)
+        # Columns of as many pairs stand side by side, where these are counted together.
+        n_pairs = np.bincount(by_column.queries, minlength=by_column.query_ids.size)
+        alike = np.argsort(-n_pairs[positions_of(columns, by_column.query_ids)[0]], kind="stable")
+        columns, column_segments = columns[alike], column_segments[alike]
         order = np.argsort(row_segments, kind="stable")
         layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
         return cls(rows[order], row_segments[order], columns, layout)
