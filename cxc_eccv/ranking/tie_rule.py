@@ -130,7 +130,7 @@ def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
     return codes[:-1], int(codes[-1])
 
 
-def count_pushed_out(surplus: int, tied: int, tied_matches: int) -> tuple[int, int]:
+def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) -> tuple[IntArray, IntArray]:
     """Matches that a tie at the end of the top pushes out: items that are no matches stand first.
 
     Args:
@@ -139,10 +139,12 @@ def count_pushed_out(surplus: int, tied: int, tied_matches: int) -> tuple[int, i
         tied_matches: matches among these.
 
     Returns:
-        Matches that are out, and items other than matches that tie with one.
+        Matches that are out, and items other than matches that tie with one where that decides.
 
     Example:
-        >>> count_pushed_out(surplus=1, tied=3, tied_matches=2)
-        (1, 1)
+        >>> out, others = count_pushed_out(np.array([1, 0]), np.array([3, 3]), np.array([2, 2]))
+        >>> out.tolist(), others.tolist()
+        ([1, 0], [1, 0])
     """
-    return (min(tied_matches, surplus), tied - tied_matches) if tied_matches else (0, 0)
+    decides = (surplus > 0) & (tied_matches > 0)
+    return np.minimum(tied_matches, surplus), np.where(decides, tied - tied_matches, 0)

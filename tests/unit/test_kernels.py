@@ -110,6 +110,70 @@ def test_too_many_scores_between_thresholds_are_not_kept():
     assert kernels.row_counts(block, np.array([0]), zero, zero, np.array([0, 160])).complete
 
 
+def matches_of_a_row(scores, items, near, zetas, depths):
+    """By sorting: the items of a row from the best, and what ties with the last of each look."""
+    own = sorted(((score, item) for score, item in zip(scores, items, strict=True) if item >= 0), reverse=True)
+    for zeta, depth in zip(zetas, depths, strict=True):
+        lowest = own[depth - 1][0]
+        reached = [(score, near[item] <= zeta) for score, item in own if score >= lowest]
+        tied = [matches for score, matches in reached if score == lowest]
+        yield lowest, len(reached), sum(matches for _, matches in reached), len(tied), sum(tied)
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("n_levels", [1, 40, 100_000])
+@pytest.mark.parametrize("width", [3, 100, 3_000])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matches_are_counted_as_by_sorting(n_levels, width, listed, dtype):
+    random = np.random.default_rng(width + n_levels)
+    height, n_classes, zetas = 7, 9, [0, 2, 5, 2]
+    scores = (random.integers(0, n_levels, (height, width + 5)).astype(dtype) - n_levels // 2)[:, 2:-3]
+    items = np.array([random.permutation(width) for _ in range(height)]) if listed else random.permutation(width)
+    items = np.where(random.random(items.shape) < 0.1, -1, items)
+    items[..., :2] = [0, 1]  # some are left
+    classes, distances = random.integers(0, n_classes, width), random.integers(0, 9, (n_classes, n_classes), np.uint8)
+    of_queries, of_rows = random.integers(0, n_classes, height), np.broadcast_to(items, scores.shape)
+    most = (of_rows >= 0).sum(axis=1)
+    depths = 1 + (random.random((height, 4)) ** 2 * most[:, None]).astype(int)
+    depths[0] = most[0]
+    found = kernels.match_counts(scores, items, classes, distances, of_queries, zetas, depths)
+    for row in range(height):
+        near = distances[of_queries[row], classes]
+        for look, expected in enumerate(matches_of_a_row(scores[row], of_rows[row], near, zetas, depths[row])):
+            fields = found.lowest, found.at_least, found.matches, found.tied, found.tied_matches
+            assert tuple(field[row, look] for field in fields) == expected
+
+
+@pytest.mark.usefixtures("counted_by")
+def test_rows_with_too_few_items_have_no_lowest_score():
+    scores, items, classes = np.float32([[0.3, 0.2, -np.inf]]), np.array([[0, 1, -1]]), np.zeros(2, int)
+    apart, depths = np.zeros((1, 1), np.uint8), np.array([[3, 2]])
+    found = kernels.match_counts(scores, items, classes, apart, np.array([0]), [0, 0], depths)
+    assert found.lowest.tolist() == [[-np.inf, np.float32(0.2)]]
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("width", [2, 30])
+def test_scores_that_reach_bounds_are_kept_by_column(width):
+    block, random = scores_with_ties(60, width), np.random.default_rng(0)
+    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, 60)
+    bounds[0] = np.inf
+    halves = [kernels.KeptColumns(block[part], items[part], bounds) for part in (slice(40), slice(40, 60))]
+    columns = random.permutation(width)
+    room = int(sum(kept.sizes for kept in halves).max()) + 1
+    scores, places = np.full((width, room), -1, np.float32), np.full((width, room), -1, np.int32)
+    filled = np.zeros(width, np.int64)
+    for kept in halves:
+        kept.spread(columns, filled, scores, places)
+    for row, column in enumerate(columns):
+        own = (block[:, column] >= bounds[column]) & (items >= 0)
+        assert scores[row, : filled[row]].tolist() == block[own, column].tolist()
+        assert places[row, : filled[row]].tolist() == items[own].tolist()
+    with pytest.raises(ValueError, match="do not fit"):
+        halves[0].spread(columns, filled, scores[:, :0].copy(), places[:, :0].copy())
+
+
 @pytest.mark.usefixtures("counted_by")
 def test_products_are_those_of_exact_arithmetic():
     random = np.random.default_rng(0)

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.kernels import numpy_kernels
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, Reached, SegmentCounter
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, MatchCounts, Reached, scores_at_depths
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
-    from cxc_eccv.ranking.kernels._kernels import count_columns, count_rows, multiply_pairs
+    from cxc_eccv.ranking.kernels._kernels import (
+        count_columns,
+        count_matches,
+        count_rows,
+        multiply_pairs,
+        reach_bounds,
+        spread_kept,
+    )
 
     COMPILED = True
 except ImportError:
     COMPILED = False
 
-FEWEST_NEAR = 1024
+FEWEST_NEAR, MOST_LOOKS = 1024, 16
 
-__all__ = ["COMPILED", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+__all__ = [
+    "COMPILED",
+    "KeptColumns",
+    "MatchCounts",
+    "column_counts",
+    "match_counts",
+    "pair_products",
+    "row_counts",
+    "scores_at_depths",
+]
 
 
 def row_counts(
@@ -115,6 +132,88 @@ def pair_products(
         magnitudes,
     )
     return sums, magnitudes
+
+
+def match_counts(
+    scores: NDArray[Any],
+    items: IntArray,
+    classes: IntArray,
+    distances: NDArray[np.unsignedinteger],
+    query_classes: IntArray,
+    zetas: Sequence[int],
+    depths: IntArray,
+) -> MatchCounts:
+    """Count the matches among the best items of rows: those whose class is near that of the row's query.
+
+    Args:
+        scores: (B, C) scores.
+        items: (C,) or (B, C) item of each; negative where there is none, or none that counts.
+        classes: (N,) class of each item.
+        distances: (classes, classes) distances.
+        query_classes: (B,) class of each row.
+        zetas: for each look the largest distance of a match.
+        depths: (B, L) for each look the number of best items, at least 1.
+
+    Example:
+        >>> scores = np.array([[0.5, 0.1, 0.9, 0.5]], dtype=np.float32)
+        >>> classes, apart = np.array([0, 0, 1, 1]), np.array([[0, 3], [3, 0]], dtype=np.uint8)
+        >>> found = match_counts(scores, np.arange(4), classes, apart, np.array([0]), [0], np.array([[2]]))
+        >>> found.lowest.tolist(), found.at_least.tolist(), found.matches.tolist(), found.tied.tolist()
+        ([[0.5]], [[3]], [[1]], [[2]])
+    """
+    arguments = scores, items, classes, distances, query_classes, np.asarray(zetas, np.int64), depths
+    if not COMPILED or scores.dtype != np.float32 or distances.dtype != np.uint8 or len(zetas) > MOST_LOOKS:
+        return numpy_kernels.match_counts(*arguments)
+    lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
+    count_matches(
+        scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
+        np.ascontiguousarray(items, np.int32),
+        np.ascontiguousarray(classes, np.int32),
+        np.ascontiguousarray(distances),
+        np.ascontiguousarray(query_classes, np.int64),
+        np.asarray(zetas, np.int64),
+        np.ascontiguousarray(depths, np.int64),
+        lowest,
+        counts,
+    )
+    return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
+
+
+class KeptColumns:
+    """Keeps the scores of a block that reach the bounds of their columns, by column; compiled only.
+
+    Args:
+        block: (B, width) float32 scores.
+        items: (B,) item of each row; rows of a negative one are left out.
+        bounds: (width,) scores to be reached; infinity where none is to be kept.
+
+    Example:
+        >>> block = np.array([[1, 5], [3, 6], [2, 4]], dtype=np.float32)
+        >>> kept = KeptColumns(block, np.array([10, 11, 12]), np.float32([2, 6])) if COMPILED else None
+        >>> kept.sizes.tolist() if kept else [2, 1]
+        [2, 1]
+    """
+
+    def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32]) -> None:
+        narrow, self.sizes = np.ascontiguousarray(items, np.int32), np.zeros(bounds.size, np.int32)
+        reach_bounds(block, narrow, bounds, self.sizes, np.empty(0, np.int64))
+        # One place more for each column: a score is written there before it is known whether it is to be kept.
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes + 1, dtype=np.int64)])
+        self._kept = np.empty(self._starts[-1], np.int64)
+        reach_bounds(block, narrow, bounds, self._starts[:-1].copy(), self._kept)
+
+    def spread(
+        self, columns: IntArray, filled: IntArray, scores: NDArray[np.float32], items: NDArray[np.int32]
+    ) -> None:
+        """Write what was kept of some columns behind what the tables hold already.
+
+        Args:
+            columns: (n,) which.
+            filled: (n,) how much each row holds, which this adds to.
+            scores: (n, room) table.
+            items: (n, room) table.
+        """
+        spread_kept(self._kept, self._starts, columns, filled, scores, items)
 
 
 def _compiled(

@@ -23,6 +23,11 @@
 #define SUMS 8
 #define ROWS_AT_ONCE 32
 #define SEARCHED_AT_ONCE 64
+#define SAMPLE 256
+#define SMALLEST_SAMPLED 1024
+#define MOST_LOOKS 16
+
+#define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
 
 /* Numbers side by side, at any address, as many as a processor compares at once. */
 typedef float Floats __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
@@ -153,7 +158,7 @@ open_task(PyObject *arguments, Task *task, int by_row)
     }
     if (!valid) {
         release(task);
-        PyErr_SetString(PyExc_ValueError, "the arrays do not fit each other, or a place lies outside the scores");
+        PyErr_SetString(PyExc_ValueError, MISFIT);
     }
     return valid;
 }
@@ -349,10 +354,297 @@ multiply_pairs(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* The "depth"-th largest of some scores, which stay as they are; "spare" holds twice as many. */
+FOR_EVERY_PROCESSOR static float
+select_score(const float *scores, int64_t size, int64_t depth, float *spare)
+{
+    int64_t room = size;
+    for (int turn = 0;; turn ^= 1) {
+        float *rest = spare + turn * room;
+        float first = scores[0], middle = scores[size / 2], last = scores[size - 1];
+        float low = first < middle ? first : middle, high = first < middle ? middle : first;
+        float pivot = last < low ? low : last < high ? last : high;
+        int64_t kept = 0;
+        for (int64_t i = 0; i < size; i++) { /* no branch that a processor could guess wrong */
+            rest[kept] = scores[i];
+            kept += scores[i] > pivot;
+        }
+        if (depth > kept) {
+            kept = 0;
+            for (int64_t i = 0; i < size; i++) {
+                rest[kept] = scores[i];
+                kept += scores[i] < pivot;
+            }
+            if (depth <= size - kept)
+                return pivot;
+            depth -= size - kept;
+        }
+        scores = rest, size = kept;
+    }
+}
+
+/* A score that most likely so many reach, and few more: judged by a sample of a row, which need not be right. */
+static float
+guess_bound(const float *scores, int64_t size, int64_t depth, float *spare)
+{
+    float sample[SAMPLE];
+    double share = (double)depth / (double)size, mean = SAMPLE * share;
+    int64_t rank = (int64_t)(mean + 3 * sqrt(mean * (1 - share)) + 3);
+    if (size < SMALLEST_SAMPLED || rank > SAMPLE)
+        return -INFINITY;
+    for (int64_t i = 0; i < SAMPLE; i++)
+        sample[i] = scores[i * size / SAMPLE];
+    return select_score(sample, SAMPLE, rank, spare);
+}
+
+/* The scores of a row that are looked at, each with its item; room for as many as the row is wide. */
+typedef struct {
+    float *scores, *spare;
+    int32_t *items, *places;
+    int64_t size;
+} Best;
+
+FOR_EVERY_PROCESSOR static void
+keep_best(Best *best, const float *scores, const int32_t *items, int64_t size, float bound)
+{
+    int64_t n_reached = 0;
+    for (int64_t i = 0; i < size; i++) {
+        best->places[n_reached] = (int32_t)i;
+        n_reached += scores[i] >= bound;
+    }
+    best->size = 0;
+    for (int64_t i = 0; i < n_reached; i++) {
+        int32_t place = best->places[i];
+        best->scores[best->size] = scores[place], best->items[best->size] = items[place];
+        best->size += items[place] >= 0;
+    }
+}
+
+enum { AT_LEAST, MATCHES, TIED, TIED_MATCHES, COUNTS };
+enum { ITEMS, CLASSES, DISTANCES, QUERY_CLASSES, ZETAS, DEPTHS, LOWEST, COUNTED, MATCH_ARRAYS };
+
+typedef struct {
+    Py_buffer scores, array[MATCH_ARRAYS];
+    int64_t height, width, stride, n_looks, n_items, n_classes;
+} Matching;
+
+/* Looks at one row, from the deepest look to the one that is least deep: each narrows what the next has to look at. */
+FOR_EVERY_PROCESSOR static void
+match_row(const Matching *task, int64_t row, const int32_t *items, Best *best)
+{
+    const float *scores = (const float *)task->scores.buf + row * task->stride;
+    const int64_t *depths = (const int64_t *)task->array[DEPTHS].buf + row * task->n_looks;
+    const int32_t *classes = task->array[CLASSES].buf;
+    const uint8_t *distances = (const uint8_t *)task->array[DISTANCES].buf +
+                               ((const int64_t *)task->array[QUERY_CLASSES].buf)[row] * task->n_classes;
+    int64_t order[MOST_LOOKS];
+    for (int64_t look = 0; look < task->n_looks; look++) {
+        int64_t place = look;
+        for (; place > 0 && depths[order[place - 1]] < depths[look]; place--)
+            order[place] = order[place - 1];
+        order[place] = look;
+    }
+    float bound = guess_bound(scores, task->width, depths[order[0]], best->spare);
+    keep_best(best, scores, items, task->width, bound);
+    if (best->size < depths[order[0]])
+        keep_best(best, scores, items, task->width, -INFINITY);
+    for (int64_t i = 0; i < task->n_looks; i++) {
+        int64_t look = order[i], zeta = ((const int64_t *)task->array[ZETAS].buf)[look], kept = 0;
+        float *lowest = (float *)task->array[LOWEST].buf + row * task->n_looks + look;
+        int64_t *counts = (int64_t *)task->array[COUNTED].buf + (row * task->n_looks + look) * COUNTS;
+        *lowest = -INFINITY;
+        if (depths[look] < 1 || depths[look] > best->size)
+            continue;
+        *lowest = select_score(best->scores, best->size, depths[look], best->spare);
+        for (int64_t j = 0; j < best->size; j++) {
+            float score = best->scores[j];
+            best->scores[kept] = score, best->items[kept] = best->items[j];
+            kept += score >= *lowest;
+        }
+        counts[AT_LEAST] = best->size = kept;
+        for (int64_t j = 0; j < kept; j++) {
+            int64_t matches = distances[classes[best->items[j]]] <= zeta, tied = best->scores[j] == *lowest;
+            counts[MATCHES] += matches, counts[TIED] += tied, counts[TIED_MATCHES] += matches & tied;
+        }
+    }
+}
+
+static int
+none_beyond(const int32_t *places, int64_t count, int64_t last)
+{
+    int32_t most = -1;
+    for (int64_t i = 0; i < count; i++)
+        most = places[i] > most ? places[i] : most;
+    return most <= last;
+}
+
+/* Opens a block of float32 scores whose rows are each in one piece. */
+static int
+open_scores(PyObject *object, Py_buffer *scores)
+{
+    if (PyObject_GetBuffer(object, scores, PyBUF_STRIDES) < 0)
+        return 0;
+    if (scores->ndim == 2 && scores->itemsize == sizeof(float) && scores->strides[1] == sizeof(float))
+        return 1;
+    PyBuffer_Release(scores);
+    PyErr_SetString(PyExc_ValueError, MISFIT);
+    return 0;
+}
+
+static int
+matching_fits(Matching *task)
+{
+    const Py_buffer *array = task->array;
+    task->height = task->scores.shape[0], task->width = task->scores.shape[1];
+    task->stride = task->scores.strides[0] / (Py_ssize_t)sizeof(float);
+    task->n_looks = array[ZETAS].len / (Py_ssize_t)sizeof(int64_t);
+    task->n_items = array[CLASSES].len / (Py_ssize_t)sizeof(int32_t);
+    int64_t row = task->width * (Py_ssize_t)sizeof(int32_t), looks = task->height * task->n_looks;
+    for (task->n_classes = 0; task->n_classes * task->n_classes < array[DISTANCES].len;)
+        task->n_classes++;
+    return task->width > 0 && task->n_looks > 0 && task->n_looks <= MOST_LOOKS &&
+           array[DISTANCES].len == task->n_classes * task->n_classes &&
+           (array[ITEMS].len == row || array[ITEMS].len == task->height * row) &&
+           array[QUERY_CLASSES].len == task->height * (Py_ssize_t)sizeof(int64_t) &&
+           array[DEPTHS].len == looks * (Py_ssize_t)sizeof(int64_t) &&
+           array[LOWEST].len == looks * (Py_ssize_t)sizeof(float) &&
+           array[COUNTED].len == looks * COUNTS * (Py_ssize_t)sizeof(int64_t) &&
+           none_beyond(array[ITEMS].buf, array[ITEMS].len / (Py_ssize_t)sizeof(int32_t), task->n_items - 1) &&
+           none_beyond(array[CLASSES].buf, task->n_items, task->n_classes - 1) &&
+           all_within(array[QUERY_CLASSES].buf, task->height, task->n_classes - 1);
+}
+
+static PyObject *
+count_matches(PyObject *module, PyObject *arguments)
+{
+    Matching task;
+    PyObject *block;
+    Py_buffer *array = task.array;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*y*y*w*w*", &block, &array[ITEMS], &array[CLASSES], &array[DISTANCES],
+                          &array[QUERY_CLASSES], &array[ZETAS], &array[DEPTHS], &array[LOWEST], &array[COUNTED]))
+        return NULL;
+    PyObject *result = NULL;
+    if (open_scores(block, &task.scores)) {
+        int64_t *room = NULL;
+        if (!matching_fits(&task))
+            PyErr_SetString(PyExc_ValueError, MISFIT);
+        else if ((room = PyMem_Malloc(task.width * (3 * sizeof(float) + 2 * sizeof(int32_t)))) == NULL)
+            PyErr_NoMemory();
+        else {
+            Py_BEGIN_ALLOW_THREADS
+            float *scores = (float *)room;
+            int32_t *items = (int32_t *)(scores + 3 * task.width);
+            Best best = {scores, scores + task.width, items, items + task.width, 0};
+            int64_t own = array[ITEMS].len > task.width * (Py_ssize_t)sizeof(int32_t) ? task.width : 0;
+            for (int64_t row = 0; row < task.height; row++)
+                match_row(&task, row, (const int32_t *)array[ITEMS].buf + row * own, &best);
+            Py_END_ALLOW_THREADS
+            PyMem_Free(room);
+            result = Py_NewRef(Py_None);
+        }
+        PyBuffer_Release(&task.scores);
+    }
+    for (int i = 0; i < MATCH_ARRAYS; i++)
+        PyBuffer_Release(&array[i]);
+    return result;
+}
+
+/* A score that is kept, with its item. */
+typedef struct {
+    float score;
+    int32_t item;
+} Kept;
+
+FOR_EVERY_PROCESSOR static void
+count_reached(const float *restrict scores, const float *restrict bounds, int64_t width, int32_t *restrict counts)
+{
+    for (int64_t column = 0; column < width; column++)
+        counts[column] += scores[column] >= bounds[column];
+}
+
+/* Keeps the scores of a row that reach the bounds of their columns, each at the end of what its column has. */
+static void
+keep_reached(const float *restrict scores, const float *restrict bounds, int64_t width, int32_t item,
+             Kept *restrict kept, int64_t *restrict ends)
+{
+    for (int64_t column = 0; column < width; column++) {
+        kept[ends[column]] = (Kept){scores[column], item};
+        ends[column] += scores[column] >= bounds[column];
+    }
+}
+
+static PyObject *
+reach_bounds(PyObject *module, PyObject *arguments)
+{
+    PyObject *block;
+    Py_buffer scores, items, bounds, counts, kept;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*w*w*", &block, &items, &bounds, &counts, &kept))
+        return NULL;
+    PyObject *result = NULL;
+    if (open_scores(block, &scores)) {
+        int64_t height = scores.shape[0], width = scores.shape[1], stride = scores.strides[0] / (int64_t)sizeof(float);
+        const int32_t *item = items.buf;
+        const int64_t *starts = counts.buf;
+        int counting = kept.len == 0;
+        int valid = items.len == height * (int64_t)sizeof(int32_t) && bounds.len == width * (int64_t)sizeof(float) &&
+                    counts.len == width * (int64_t)(counting ? sizeof(int32_t) : sizeof(int64_t)) &&
+                    (counting || all_within(starts, width, kept.len / (int64_t)sizeof(Kept) - 1));
+        if (valid) {
+            Py_BEGIN_ALLOW_THREADS
+            for (int64_t row = 0; row < height; row++)
+                if (item[row] >= 0 && counting)
+                    count_reached((const float *)scores.buf + row * stride, bounds.buf, width, counts.buf);
+                else if (item[row] >= 0)
+                    keep_reached((const float *)scores.buf + row * stride, bounds.buf, width, item[row], kept.buf,
+                                 counts.buf);
+            Py_END_ALLOW_THREADS
+            result = Py_NewRef(Py_None);
+        } else
+            PyErr_SetString(PyExc_ValueError, MISFIT);
+        PyBuffer_Release(&scores);
+    }
+    Py_buffer *buffers[] = {&items, &bounds, &counts, &kept};
+    for (int i = 0; i < 4; i++)
+        PyBuffer_Release(buffers[i]);
+    return result;
+}
+
+static PyObject *
+spread_kept(PyObject *module, PyObject *arguments)
+{
+    Py_buffer kept, starts, columns, filled, scores, items;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*w*w*w*", &kept, &starts, &columns, &filled, &scores, &items))
+        return NULL;
+    const Kept *found = kept.buf;
+    const int64_t *start = starts.buf, *column = columns.buf;
+    int64_t *sizes = filled.buf, n_columns = columns.len / (int64_t)sizeof(int64_t);
+    int64_t n_starts = starts.len / (int64_t)sizeof(int64_t), n_kept = kept.len / (int64_t)sizeof(Kept);
+    int64_t room = n_columns ? scores.len / (int64_t)sizeof(float) / n_columns : 0;
+    int valid = filled.len == columns.len && items.len == scores.len && all_within(column, n_columns, n_starts - 2) &&
+                all_within(start, n_starts, n_kept);
+    for (int64_t i = 0; valid && i < n_columns; i++) {
+        int64_t first = start[column[i]], last = start[column[i] + 1] - 1;
+        valid = sizes[i] >= 0 && sizes[i] + last - first <= room;
+        for (int64_t place = i * room + sizes[i]; valid && first < last; first++, place++, sizes[i]++) {
+            ((float *)scores.buf)[place] = found[first].score;
+            ((int32_t *)items.buf)[place] = found[first].item;
+        }
+    }
+    Py_buffer *buffers[] = {&kept, &starts, &columns, &filled, &scores, &items};
+    for (int i = 0; i < 6; i++)
+        PyBuffer_Release(buffers[i]);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"count_rows", count_rows, METH_VARARGS, "See kernels.row_counts."},
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
     {"multiply_pairs", multiply_pairs, METH_VARARGS, "See kernels.pair_products."},
+    {"count_matches", count_matches, METH_VARARGS, "See kernels.match_counts."},
+    {"reach_bounds", reach_bounds, METH_VARARGS, "See kernels.KeptColumns."},
+    {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -22,3 +22,27 @@ def multiply_pairs(
     magnitudes: FloatArray,
     /,
 ) -> None: ...
+def count_matches(
+    scores: _Scores,
+    items: NDArray[np.int32],
+    classes: NDArray[np.int32],
+    distances: NDArray[np.uint8],
+    query_classes: IntArray,
+    zetas: IntArray,
+    depths: IntArray,
+    lowest: _Scores,
+    counts: IntArray,
+    /,
+) -> None: ...
+def reach_bounds(
+    scores: _Scores, items: NDArray[np.int32], bounds: _Scores, counts: NDArray[np.int32] | IntArray, kept: IntArray, /
+) -> None: ...
+def spread_kept(
+    kept: IntArray,
+    starts: IntArray,
+    columns: IntArray,
+    filled: IntArray,
+    scores: _Scores,
+    items: NDArray[np.int32],
+    /,
+) -> None: ...

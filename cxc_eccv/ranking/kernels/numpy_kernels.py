@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["NEAR_PER_PAIR", "Reached", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+__all__ = [
+    "NEAR_PER_PAIR",
+    "MatchCounts",
+    "Reached",
+    "column_counts",
+    "match_counts",
+    "pair_products",
+    "row_counts",
+    "scores_at_depths",
+]
 
 NEAR_PER_PAIR = 100
 
@@ -35,6 +44,25 @@ class Reached:
     places: IntArray
     scores: NDArray[np.float32]
     complete: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchCounts:
+    """Matches among the best items of rows, for each look (B, L).
+
+    Attributes:
+        lowest: the score of the last item looked at; minus infinity where a row holds too few.
+        at_least: items that score so high.
+        matches: matches among them.
+        tied: items that score exactly so.
+        tied_matches: matches among these.
+    """
+
+    lowest: NDArray[Any]
+    at_least: IntArray
+    matches: IntArray
+    tied: IntArray
+    tied_matches: IntArray
 
 
 PAIRS_AT_ONCE = 64
@@ -91,6 +119,32 @@ def pair_products(
         sums[part] = products.sum(axis=1)
         magnitudes[part] = np.abs(products, out=products).sum(axis=1)
     return sums, magnitudes
+
+
+def match_counts(
+    scores: NDArray[Any],
+    items: IntArray,
+    classes: IntArray,
+    distances: NDArray[np.unsignedinteger],
+    query_classes: IntArray,
+    zetas: IntArray,
+    depths: IntArray,
+) -> MatchCounts:
+    """See :func:`cxc_eccv.ranking.kernels.match_counts`."""
+    own = items >= 0
+    # A further class, far from all others, stands for what is no item.
+    apart = np.pad(distances, ((0, 0), (0, 1)), constant_values=np.iinfo(distances.dtype).max)
+    of_items = np.where(own, classes[items], len(distances))
+    near = apart[query_classes].take(of_items, axis=1) if items.ndim == 1 else apart[query_classes[:, None], of_items]
+    scores = scores if own.all() else np.where(own, scores, -np.inf).astype(scores.dtype)
+    lowest = scores_at_depths(scores, depths)
+    counts = np.zeros((4, *depths.shape), dtype=np.int64)
+    for look, zeta in enumerate(zetas.tolist()):
+        least = lowest[:, look, None]
+        reached, matching, tied = (scores >= least) & own, near <= zeta, (scores == least) & own
+        for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
+            count[:, look] = np.count_nonzero(flags, axis=1)
+    return MatchCounts(lowest, *counts)
 
 
 class SegmentCounter:
@@ -158,3 +212,37 @@ def _with_near(
         scores.append(lines[at, place])
     found = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
     return Reached(at_least, above, *found, complete)
+
+
+SHORT = 1024
+
+
+def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
+    """The score that the item at each depth has: so many items of the row score at least as high.
+
+    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
+
+    Args:
+        scores: (B, N), left as they are.
+        depths: (B, L) depths, 1 to N.
+
+    Returns:
+        (B, L) scores.
+
+    Example:
+        >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
+        [[0.9, 0.5]]
+    """
+    if scores.shape[1] <= SHORT:
+        return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
+    found = np.empty(depths.shape, dtype=scores.dtype)
+    order = np.argsort(-depths, axis=1)
+    rest = scores.copy()
+    for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
+        above = top
+        for place in places:
+            if wanted[place] < above.size or above is top:
+                above.partition(above.size - wanted[place])
+                above = above[above.size - wanted[place] :]
+            found[row, place] = above[0]
+    return found

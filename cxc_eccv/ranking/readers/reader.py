@@ -36,6 +36,10 @@ class RowReader(Protocol):
     def ended(self) -> bool:
         """Whether it needs no further rows."""
 
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that it looks at of each query."""
+
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn how the matrix is laid out.
 
@@ -50,13 +54,13 @@ class RowReader(Protocol):
         """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once."""
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries; only where ``deepest`` is a number.
+        """Read the best items of queries.
 
         Args:
             queries: (B,) positions in ``query_ids``.
-            scores: (B, C) the best ``deepest`` of each, what ties with the last of these, and any others, in any order;
-                filled up with minus infinity.
-            items: (B, C) their positions in ``gallery_ids``.
+            scores: (B, C) as many of the best as the reader ``needs``, what ties with the last of these, and any
+                others, in any order; filled up with minus infinity.
+            items: (B, C) their positions in ``gallery_ids``; -1 where there is none.
         """
 
 
@@ -88,10 +92,10 @@ class OwnRows:
         others = np.setdiff1d(columns, np.flatnonzero(self.items >= 0))
         self._all_items = others.size == 0
 
-    def strips(self, block: NDArray[Any], start: int) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    def strips(self, block: NDArray[Any], start: int, *, blank: bool = True) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Positions in ``query_ids`` and scores of a few own rows at a time; minus infinity at items not ours.
 
-        The scores may be a view of the block: they are not to be written to.
+        The scores may be a view of the block: they are not to be written to. Without ``blank`` all are as they are.
         """
         queries = self._queries[start : start + len(block)]
         own = np.flatnonzero(queries >= 0)
@@ -100,7 +104,7 @@ class OwnRows:
             rows = own[first : first + size]
             in_sequence = rows[-1] - rows[0] == rows.size - 1
             scores = block[rows[0] : rows[-1] + 1] if in_sequence else block[rows]
-            if not self._all_items:
+            if blank and not self._all_items:
                 scores = scores.copy()
                 scores[:, self._foreign] = -np.inf
             yield queries[rows], scores

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["GROUPS_PER_DEPTH", "best_candidates", "score_at_depth", "scores_at_depths"]
+__all__ = ["GROUPS_PER_DEPTH", "best_candidates", "score_at_depth"]
 
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
-SHORT = 1024
 
 
 def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
@@ -58,34 +57,3 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
     values[rows, within], places[rows, within] = scores[rows, columns], columns
     return values, places
-
-
-def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
-    """The score that the item at each depth has: so many items of the row score at least as high.
-
-    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
-
-    Args:
-        scores: (B, N), left as they are.
-        depths: (B, L) depths, 1 to N.
-
-    Returns:
-        (B, L) scores.
-
-    Example:
-        >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
-        [[0.9, 0.5]]
-    """
-    if scores.shape[1] <= SHORT:
-        return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
-    found = np.empty(depths.shape, dtype=scores.dtype)
-    order = np.argsort(-depths, axis=1)
-    rest = scores.copy()
-    for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
-        above = top
-        for place in places:
-            if wanted[place] < above.size or above is top:
-                above.partition(above.size - wanted[place])
-                above = above[above.size - wanted[place] :]
-            found[row, place] = above[0]
-    return found

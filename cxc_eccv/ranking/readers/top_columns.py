@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.ranking import kernels
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.readers.reader import RowReader
 from cxc_eccv.ranking.readers.thresholds import GROUPS_PER_DEPTH, score_at_depth
+from cxc_eccv.ranking.scan import workers
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["BestOfColumns", "ColumnReaders", "can_read_columns"]
+__all__ = ["BestOfColumns", "ColumnReaders", "DeepColumns", "can_read_columns"]
 
 GROWTH = 1.5
 MOST_PER_BEST = 8
@@ -107,12 +110,87 @@ class BestOfColumns:
         return columns, within, scores[order], places[order]
 
 
+SAMPLE = 512
+SLACK = 5
+MOST_KEPT = 25_000_000
+
+
+class DeepColumns:
+    """Keeps every score of a column that is among its best so many, however many: what reaches a bound.
+
+    The bound is guessed from a sample of rows so that it is too high once in millions of columns; whether all were kept
+    is known in the end.
+
+    Args:
+        depths: (width,) how many of each column; 0 where it is not looked at.
+        sample: (S, width) scores of some of the rows, drawn at random.
+        n_items: rows of which the best are looked for.
+
+    Raises:
+        ScoresTooAlike: more would be kept than memory is given to.
+    """
+
+    def __init__(self, depths: IntArray, sample: NDArray[np.float32], n_items: int) -> None:
+        share = depths / n_items
+        mean = len(sample) * share
+        ranks = np.ceil(mean + SLACK * np.sqrt(mean * (1 - share)) + SLACK).astype(np.int64)
+        if np.minimum(ranks[depths > 0] / len(sample), 1).sum() * n_items > MOST_KEPT:
+            raise ScoresTooAlike
+        ordered = np.sort(np.ascontiguousarray(sample.T), axis=1)
+        guessed = ordered[np.arange(depths.size), np.clip(len(sample) - ranks, 0, len(sample) - 1)]
+        self._bounds = np.where(ranks > len(sample), np.float32(-np.inf), guessed)
+        self._bounds[depths == 0] = np.inf
+        self._depths, self._sizes = depths, np.zeros(depths.size, dtype=np.int64)
+        self._kept: list[kernels.KeptColumns] = []
+        self._lock = Lock()
+
+    def read(self, block: NDArray[np.float32], places: IntArray) -> None:
+        """Read a block of rows; blocks may come in any order, several at once.
+
+        Args:
+            block: (B, width) scores.
+            places: (B,) what the rows are called in the result; negative ones are left out.
+
+        Raises:
+            ScoresTooAlike: so many scores tie that they are not kept.
+        """
+        if self._sizes.sum() > MOST_KEPT:
+            raise ScoresTooAlike
+        kept = kernels.KeptColumns(block, places, self._bounds)
+        with self._lock:
+            self._kept.append(kept)
+            self._sizes += kept.sizes
+
+    @property
+    def complete(self) -> bool:
+        """Whether the best of all columns were kept, after the last block."""
+        return bool((self._sizes >= self._depths).all())
+
+    def sizes(self, columns: IntArray) -> IntArray:
+        """How many scores were kept of each column."""
+        return self._sizes[columns]
+
+    def lists(self, columns: IntArray) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """(n, C) scores of columns, filled up with minus infinity, and (n, C) places, with -1."""
+        shape = columns.size, int(self._sizes[columns].max())
+        scores, places = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
+        filled = np.zeros_like(columns)
+        for kept in self._kept:
+            kept.spread(columns, filled, scores, places)
+        return scores, places
+
+
 SHARE = 64
 QUERIES_AT_ONCE = 1024
+DEEP_AT_ONCE = 64
 
 
 def can_read_columns(reader: RowReader) -> bool:
-    """Whether a reader looks at so few of its items that those can be kept for it."""
+    """Whether what a reader looks at can be kept for it while blocks of rows go by."""
+    return _is_shallow(reader) or (kernels.COMPILED and reader.deepest is None)
+
+
+def _is_shallow(reader: RowReader) -> bool:
     return reader.deepest is not None and reader.deepest * SHARE <= reader.gallery_ids.size
 
 
@@ -125,23 +203,40 @@ class ColumnReaders:
         column_ids: (M,) queries, all of the readers' among them.
         columns: (M,) column of each.
         width: number of columns; those of no query hold minus infinity.
+        score_rows: row numbers to their (rows, width) scores, about.
+
+    Raises:
+        ScoresTooAlike: readers look at more than can be kept.
     """
 
     def __init__(
-        self, readers: Sequence[RowReader], row_ids: IntArray, column_ids: IntArray, columns: IntArray, width: int
+        self,
+        readers: Sequence[RowReader],
+        row_ids: IntArray,
+        column_ids: IntArray,
+        columns: IntArray,
+        width: int,
+        score_rows: Callable[[IntArray], NDArray[np.float32]],
     ) -> None:
-        galleries: dict[bytes, list[RowReader]] = {}
-        for reader in readers:
-            galleries.setdefault(reader.gallery_ids.tobytes(), []).append(reader)
         self._column_ids, self._columns = column_ids, columns
-        self._groups = []
+        galleries: dict[object, list[RowReader]] = {}
+        for reader in readers:
+            alike = reader.gallery_ids.tobytes() if _is_shallow(reader) else reader
+            galleries.setdefault(alike, []).append(reader)
+        self._groups: list[tuple[list[RowReader], IntArray, BestOfColumns | DeepColumns]] = []
         for group in galleries.values():
             places, known = positions_of(row_ids, group[0].gallery_ids)
-            asked = np.zeros(width, dtype=bool)
+            depths = np.zeros(width, dtype=np.int64)
             for reader in group:
-                asked[self._columns_of(reader)] = True
-            depth = max(reader.deepest or 0 for reader in group)
-            self._groups.append((group, np.where(known, places, -1), BestOfColumns(depth, asked)))
+                depths[self._columns_of(reader)] = reader.needs
+            best: BestOfColumns | DeepColumns
+            if _is_shallow(group[0]):
+                best = BestOfColumns(max(reader.deepest or 0 for reader in group), depths > 0)
+            else:
+                rows = np.flatnonzero(known)
+                sample = np.random.default_rng(0).choice(rows, min(SAMPLE, rows.size), replace=False)
+                best = DeepColumns(depths, score_rows(np.sort(sample)), rows.size)
+            self._groups.append((group, np.where(known, places, -1), best))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once.
@@ -152,7 +247,9 @@ class ColumnReaders:
         for _, items, best in self._groups:
             own = items[start : start + len(block)]
             inside = own >= 0
-            if inside.any():
+            if isinstance(best, DeepColumns):
+                best.read(block, own)
+            elif inside.any():
                 best.read(block if inside.all() else block[inside], own[inside])
 
     def finish(self) -> None:
@@ -160,14 +257,32 @@ class ColumnReaders:
 
         Raises:
             RunTooShallow: a query ranks too few items.
+            ScoresTooAlike: not all of these were kept; the readers have read nothing then.
         """
+        if not all(best.complete for _, _, best in self._groups if isinstance(best, DeepColumns)):
+            raise ScoresTooAlike
         for readers, _, best in self._groups:
+            if isinstance(best, DeepColumns):
+                self._hand_out_deep(readers[0], best)
+                continue
             scores, items = best.lists()
             for reader in readers:
                 columns = self._columns_of(reader)
                 for start in range(0, columns.size, QUERIES_AT_ONCE):
                     own = columns[start : start + QUERIES_AT_ONCE]
                     reader.take(np.arange(start, start + own.size), scores[own], items[own])
+
+    def _hand_out_deep(self, reader: RowReader, best: DeepColumns) -> None:
+        """Few queries at a time, of about as many items each."""
+        columns = self._columns_of(reader)
+        order = np.argsort(best.sizes(columns))
+
+        def hand_out(start: int) -> None:
+            queries = order[start : start + DEEP_AT_ONCE]
+            reader.take(queries, *best.lists(columns[queries]))
+
+        with ThreadPoolExecutor(workers()) as pool:
+            list(pool.map(hand_out, range(0, columns.size, DEEP_AT_ONCE)))
 
     def _columns_of(self, reader: RowReader) -> IntArray:
         return self._columns[positions_of(reader.query_ids, self._column_ids)[0]]

@@ -51,17 +51,19 @@ def count_both(
     if options.similarity == "dot":
         refuse_extremes(rows, columns, sides.rows, sides.layout.spread(sides.columns))
     row_pairs, column_pairs = sides.row_pairs(by_row), sides.column_pairs(by_column, rows, columns)
-    across = ColumnReaders(readers.get(other, ()), sides.rows, sides.columns, sides.layout.column, sides.layout.width)
+    across = sides.column_readers(readers.get(other, ()), rows, columns)
     along = readers.get(direction, ())
     for reader in along:
         reader.attach(sides.rows, sides.columns, sides.layout.column, sides.layout.width)
     too_alike = Event()
+    if across is None:
+        too_alike.set()
 
     def read(block: NDArray[np.float32], start: int) -> None:
         row_pairs.read(block, start)
         for reader in along:
             reader.read(block, start)
-        if not too_alike.is_set():
+        if across is not None and not too_alike.is_set():
             try:
                 column_pairs.read(block, start, sides.row_segments[start : start + len(block)])
                 across.read(block, start)
@@ -72,10 +74,13 @@ def count_both(
     scan(product, read, options, f"{direction} and {other}")
     counts, kept = row_pairs.result, by_row.n_segments
     own = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
-    if too_alike.is_set():
+    try:
+        if across is None or too_alike.is_set():
+            raise ScoresTooAlike
+        across.finish()
+        return {direction: own, other: column_pairs.resolve()}
+    except ScoresTooAlike:
         return {direction: own, other: count_by_row(run, other, by_column, options, readers.get(other, ()))}
-    across.finish()
-    return {direction: own, other: column_pairs.resolve()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +125,23 @@ class _Sides:
         pair_columns = self.layout.column[positions_of(by_column.query_ids, self.columns)[0][by_column.queries]]
         low, high = brackets(rows, columns, pair_rows, pair_columns)
         return ColumnPairs(pair_rows, pair_columns, low, high, by_column.n_segments)
+
+    def column_readers(
+        self, readers: Sequence[RowReader], rows: NDArray[np.float32], columns: NDArray[np.float32]
+    ) -> ColumnReaders | None:
+        """What lets readers read columns; None where they look at more than can be kept for them."""
+        layout = self.layout
+        try:
+            return ColumnReaders(
+                readers,
+                self.rows,
+                self.columns,
+                layout.column,
+                layout.width,
+                lambda chosen: rows[chosen] @ columns.T,
+            )
+        except ScoresTooAlike:
+            return None
 
 
 def with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntArray, IntArray]:
