@@ -159,7 +159,11 @@ def test_scores_that_reach_bounds_are_kept_by_column(width):
     block, random = scores_with_ties(60, width), np.random.default_rng(0)
     bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, 60)
     bounds[0] = np.inf
-    halves = [kernels.KeptColumns(block[part], items[part], bounds) for part in (slice(40), slice(40, 60))]
+    # Of the second half more reach the bounds than were expected.
+    halves = [
+        kernels.KeptColumns(block[:40], items[:40], bounds, 1),
+        kernels.KeptColumns(block[40:], items[40:], bounds, 0),
+    ]
     columns = random.permutation(width)
     room = int(sum(kept.sizes for kept in halves).max()) + 1
     scores, places = np.full((width, room), -1, np.float32), np.full((width, room), -1, np.int32)

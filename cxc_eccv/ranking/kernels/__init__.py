@@ -186,21 +186,26 @@ class KeptColumns:
         block: (B, width) float32 scores.
         items: (B,) item of each row; rows of a negative one are left out.
         bounds: (width,) scores to be reached; infinity where none is to be kept.
+        share: of the scores that reach them, about.
+
+    Attributes:
+        sizes: (width,) how many were kept of each column.
 
     Example:
         >>> block = np.array([[1, 5], [3, 6], [2, 4]], dtype=np.float32)
-        >>> kept = KeptColumns(block, np.array([10, 11, 12]), np.float32([2, 6])) if COMPILED else None
+        >>> kept = KeptColumns(block, np.array([10, 11, 12]), np.float32([2, 6]), 0.5) if COMPILED else None
         >>> kept.sizes.tolist() if kept else [2, 1]
         [2, 1]
     """
 
-    def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32]) -> None:
-        narrow, self.sizes = np.ascontiguousarray(items, np.int32), np.zeros(bounds.size, np.int32)
-        reach_bounds(block, narrow, bounds, self.sizes, np.empty(0, np.int64))
-        # One place more for each column: a score is written there before it is known whether it is to be kept.
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes + 1, dtype=np.int64)])
-        self._kept = np.empty(self._starts[-1], np.int64)
-        reach_bounds(block, narrow, bounds, self._starts[:-1].copy(), self._kept)
+    def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32], share: float) -> None:
+        self._starts, needed = np.empty(bounds.size + 1, np.int64), 0
+        room = int(1.2 * share * block.size) + bounds.size
+        while not 0 < needed <= room:
+            room = max(room, needed)
+            self._kept = np.empty(room, np.int64)
+            needed = reach_bounds(block, np.ascontiguousarray(items, np.int32), bounds, self._starts, self._kept)
+        self.sizes = np.diff(self._starts) - 1
 
     def spread(
         self, columns: IntArray, filled: IntArray, scores: NDArray[np.float32], items: NDArray[np.int32]

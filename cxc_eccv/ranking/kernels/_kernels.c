@@ -26,6 +26,7 @@
 #define SAMPLE 256
 #define SMALLEST_SAMPLED 1024
 #define MOST_LOOKS 16
+#define KEPT_AT_ONCE 256
 
 #define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
 
@@ -555,55 +556,64 @@ typedef struct {
     int32_t item;
 } Kept;
 
-FOR_EVERY_PROCESSOR static void
-count_reached(const float *restrict scores, const float *restrict bounds, int64_t width, int32_t *restrict counts)
+/*
+ * Keeps the scores of a few columns that reach the columns' bounds, from "start" on; returns where they end. Nothing is
+ * kept beyond the room. Each column has one place more: a score is written there before it is known whether it is kept.
+ */
+FOR_EVERY_PROCESSOR static int64_t
+keep_reached(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
+             const float *restrict bounds, int64_t width, int64_t start, int64_t *restrict starts, Kept *restrict kept,
+             int64_t room)
 {
-    for (int64_t column = 0; column < width; column++)
-        counts[column] += scores[column] >= bounds[column];
-}
-
-/* Keeps the scores of a row that reach the bounds of their columns, each at the end of what its column has. */
-static void
-keep_reached(const float *restrict scores, const float *restrict bounds, int64_t width, int32_t item,
-             Kept *restrict kept, int64_t *restrict ends)
-{
+    int32_t counts[KEPT_AT_ONCE] = {0};
+    int64_t ends[KEPT_AT_ONCE];
+    for (int64_t row = 0; row < height; row++)
+        if (items[row] >= 0)
+            for (int64_t column = 0; column < width; column++)
+                counts[column] += scores[row * stride + column] >= bounds[column];
     for (int64_t column = 0; column < width; column++) {
-        kept[ends[column]] = (Kept){scores[column], item};
-        ends[column] += scores[column] >= bounds[column];
+        starts[column] = ends[column] = start;
+        start += counts[column] + 1;
     }
+    if (start > room)
+        return start;
+    for (int64_t row = 0; row < height; row++)
+        if (items[row] >= 0)
+            for (int64_t column = 0; column < width; column++) {
+                float score = scores[row * stride + column];
+                kept[ends[column]] = (Kept){score, items[row]};
+                ends[column] += score >= bounds[column];
+            }
+    return start;
 }
 
 static PyObject *
 reach_bounds(PyObject *module, PyObject *arguments)
 {
     PyObject *block;
-    Py_buffer scores, items, bounds, counts, kept;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*w*w*", &block, &items, &bounds, &counts, &kept))
+    Py_buffer scores, items, bounds, starts, kept;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*w*w*", &block, &items, &bounds, &starts, &kept))
         return NULL;
     PyObject *result = NULL;
     if (open_scores(block, &scores)) {
         int64_t height = scores.shape[0], width = scores.shape[1], stride = scores.strides[0] / (int64_t)sizeof(float);
-        const int32_t *item = items.buf;
-        const int64_t *starts = counts.buf;
-        int counting = kept.len == 0;
-        int valid = items.len == height * (int64_t)sizeof(int32_t) && bounds.len == width * (int64_t)sizeof(float) &&
-                    counts.len == width * (int64_t)(counting ? sizeof(int32_t) : sizeof(int64_t)) &&
-                    (counting || all_within(starts, width, kept.len / (int64_t)sizeof(Kept) - 1));
-        if (valid) {
+        int64_t *start = starts.buf, end = 0, room = kept.len / (int64_t)sizeof(Kept);
+        if (items.len == height * (int64_t)sizeof(int32_t) && bounds.len == width * (int64_t)sizeof(float) &&
+            starts.len == (width + 1) * (int64_t)sizeof(int64_t)) {
             Py_BEGIN_ALLOW_THREADS
-            for (int64_t row = 0; row < height; row++)
-                if (item[row] >= 0 && counting)
-                    count_reached((const float *)scores.buf + row * stride, bounds.buf, width, counts.buf);
-                else if (item[row] >= 0)
-                    keep_reached((const float *)scores.buf + row * stride, bounds.buf, width, item[row], kept.buf,
-                                 counts.buf);
+            for (int64_t first = 0; first < width; first += KEPT_AT_ONCE) {
+                int64_t size = width - first < KEPT_AT_ONCE ? width - first : KEPT_AT_ONCE;
+                end = keep_reached((const float *)scores.buf + first, stride, items.buf, height,
+                                   (const float *)bounds.buf + first, size, end, start + first, kept.buf, room);
+            }
+            start[width] = end;
             Py_END_ALLOW_THREADS
-            result = Py_NewRef(Py_None);
+            result = PyLong_FromLongLong(end);
         } else
             PyErr_SetString(PyExc_ValueError, MISFIT);
         PyBuffer_Release(&scores);
     }
-    Py_buffer *buffers[] = {&items, &bounds, &counts, &kept};
+    Py_buffer *buffers[] = {&items, &bounds, &starts, &kept};
     for (int i = 0; i < 4; i++)
         PyBuffer_Release(buffers[i]);
     return result;

@@ -35,8 +35,8 @@ def count_matches(
     /,
 ) -> None: ...
 def reach_bounds(
-    scores: _Scores, items: NDArray[np.int32], bounds: _Scores, counts: NDArray[np.int32] | IntArray, kept: IntArray, /
-) -> None: ...
+    scores: _Scores, items: NDArray[np.int32], bounds: _Scores, starts: IntArray, kept: IntArray, /
+) -> int: ...
 def spread_kept(
     kept: IntArray,
     starts: IntArray,

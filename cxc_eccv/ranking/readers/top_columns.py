@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +135,8 @@ class DeepColumns:
         share = depths / n_items
         mean = len(sample) * share
         ranks = np.ceil(mean + SLACK * np.sqrt(mean * (1 - share)) + SLACK).astype(np.int64)
-        if np.minimum(ranks[depths > 0] / len(sample), 1).sum() * n_items > MOST_KEPT:
+        self._share = float(np.minimum(ranks[depths > 0] / len(sample), 1).sum() / depths.size)
+        if self._share * depths.size * n_items > MOST_KEPT:
             raise ScoresTooAlike
         ordered = np.sort(np.ascontiguousarray(sample.T), axis=1)
         guessed = ordered[np.arange(depths.size), np.clip(len(sample) - ranks, 0, len(sample) - 1)]
@@ -156,7 +158,7 @@ class DeepColumns:
         """
         if self._sizes.sum() > MOST_KEPT:
             raise ScoresTooAlike
-        kept = kernels.KeptColumns(block, places, self._bounds)
+        kept = kernels.KeptColumns(block, places, self._bounds, self._share)
         with self._lock:
             self._kept.append(kept)
             self._sizes += kept.sizes
@@ -170,7 +172,7 @@ class DeepColumns:
         """How many scores were kept of each column."""
         return self._sizes[columns]
 
-    def lists(self, columns: IntArray) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    def lists(self, columns: IntArray) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """(n, C) scores of columns, filled up with minus infinity, and (n, C) places, with -1."""
         shape = columns.size, int(self._sizes[columns].max())
         scores, places = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
@@ -223,19 +225,20 @@ class ColumnReaders:
         for reader in readers:
             alike = reader.gallery_ids.tobytes() if _is_shallow(reader) else reader
             galleries.setdefault(alike, []).append(reader)
+        drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE] if readers and kernels.COMPILED else None
+        sample = None if drawn is None else score_rows(drawn)
         self._groups: list[tuple[list[RowReader], IntArray, BestOfColumns | DeepColumns]] = []
         for group in galleries.values():
             places, known = positions_of(row_ids, group[0].gallery_ids)
             depths = np.zeros(width, dtype=np.int64)
             for reader in group:
-                depths[self._columns_of(reader)] = reader.needs
+                own = self._columns_of(reader)
+                depths[own] = np.maximum(depths[own], reader.needs)
             best: BestOfColumns | DeepColumns
-            if _is_shallow(group[0]):
+            if sample is None or drawn is None:
                 best = BestOfColumns(max(reader.deepest or 0 for reader in group), depths > 0)
             else:
-                rows = np.flatnonzero(known)
-                sample = np.random.default_rng(0).choice(rows, min(SAMPLE, rows.size), replace=False)
-                best = DeepColumns(depths, score_rows(np.sort(sample)), rows.size)
+                best = DeepColumns(depths, sample[known[drawn]], int(np.count_nonzero(known)))
             self._groups.append((group, np.where(known, places, -1), best))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
@@ -263,7 +266,8 @@ class ColumnReaders:
             raise ScoresTooAlike
         for readers, _, best in self._groups:
             if isinstance(best, DeepColumns):
-                self._hand_out_deep(readers[0], best)
+                for reader in readers:
+                    self._hand_out_deep(reader, best)
                 continue
             scores, items = best.lists()
             for reader in readers:
