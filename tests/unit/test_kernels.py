@@ -110,6 +110,42 @@ def test_too_many_scores_between_thresholds_are_not_kept():
     assert kernels.row_counts(block, np.array([0]), zero, zero, np.array([0, 160])).complete
 
 
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("width", [1, 7, 8, 100, 128, 129, 257, 512, 1000])
+def test_unit_vectors_are_the_same_to_the_last_bit(width, monkeypatch):
+    random = np.random.default_rng(width)
+    vectors = (random.standard_normal((60, width)) * random.choice([1e-20, 1, 1e10], (60, 1))).astype(np.float32)
+    vectors[3], vectors[4, ::2] = 0, -0.0
+    places, targets, found = random.integers(0, 60, 50), random.permutation(70)[:50], []
+    for compiled in (True, False):
+        monkeypatch.setattr(kernels, "COMPILED", compiled)
+        out = np.zeros((70, width), np.float32)
+        lengths = kernels.unit_vectors(vectors, places, targets, out)
+        assert not np.signbit(out[out == 0]).any()
+        found.append((lengths.tobytes(), out.tobytes()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize(("kind", "of_times"), [(np.uint16, np.int16), (np.int64, np.int32)])
+def test_draws_are_counted_as_by_a_loop(kind, of_times):
+    draws = np.random.default_rng(0).integers(0, 37, (9, 37), dtype=kind)
+    times = kernels.times_drawn(draws, of_times)
+    assert times.dtype == of_times
+    assert times.tolist() == [[row.count(place) for place in range(37)] for row in draws.tolist()]
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+def test_compiled_functions_refuse_draws_and_vectors_that_are_not_there():
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.times_drawn(np.full((1, 3), 3, np.uint16), np.int16)
+    for place, target in ((2, 0), (0, 2), (-1, 0)):
+        with pytest.raises(ValueError, match="do not fit"):
+            kernels.unit_vectors(
+                np.ones((2, 4), np.float32), np.array([place]), np.array([target]), np.ones((2, 4), np.float32)
+            )
+
+
 def matches_of_a_row(scores, items, near, zetas, depths):
     """By sorting: the items of a row from the best, and what ties with the last of each look."""
     own = sorted(((score, item) for score, item in zip(scores, items, strict=True) if item >= 0), reverse=True)

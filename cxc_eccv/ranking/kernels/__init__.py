@@ -15,10 +15,12 @@ from cxc_eccv.types import FloatArray, IntArray
 try:
     from cxc_eccv.ranking.kernels._kernels import (
         count_columns,
+        count_drawn,
         count_matches,
         count_rows,
         multiply_pairs,
         reach_bounds,
+        scale_to_unit,
         spread_kept,
     )
 
@@ -37,6 +39,8 @@ __all__ = [
     "pair_products",
     "row_counts",
     "scores_at_depths",
+    "times_drawn",
+    "unit_vectors",
 ]
 
 
@@ -132,6 +136,57 @@ def pair_products(
         magnitudes,
     )
     return sums, magnitudes
+
+
+def unit_vectors(
+    vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
+) -> FloatArray:
+    """Write vectors of unit length: lengths are summed in float64, quotients rounded to float32, zeros are positive.
+
+    Args:
+        vectors: (N, D), finite.
+        places: (R,) rows of ``vectors`` to take.
+        targets: (R,) rows of ``out`` to write.
+        out: (.., D), contiguous.
+
+    Returns:
+        (R,) lengths; vectors of length 0 are written as they are.
+
+    Example:
+        >>> out = np.empty((1, 2), dtype=np.float32)
+        >>> unit_vectors(np.array([[3, 4]], dtype=np.float32), np.array([0]), np.array([0]), out).tolist(), out.tolist()
+        ([5.0], [[0.6000000238418579, 0.800000011920929]])
+    """
+    if not COMPILED:
+        return numpy_kernels.unit_vectors(vectors, places, targets, out)
+    lengths = np.empty(places.size)
+    whole = np.ascontiguousarray(vectors, np.float32)
+    scale_to_unit(
+        whole,
+        np.ascontiguousarray(places, np.int64),
+        np.ascontiguousarray(targets, np.int64),
+        vectors.shape[1],
+        out,
+        lengths,
+    )
+    return lengths
+
+
+def times_drawn(draws: NDArray[np.integer], dtype: type[np.integer]) -> NDArray[np.integer]:
+    """(S, n) how often each of n clusters is among the (S, n) draws of each sample.
+
+    Example:
+        >>> times_drawn(np.array([[2, 0, 2]], dtype=np.uint16), np.int16).tolist()
+        [[1, 0, 2]]
+    """
+    samples, count = draws.shape
+    times = np.zeros(draws.shape, dtype=dtype)
+    if COMPILED and (draws.dtype, times.dtype) == (np.uint16, np.int16):
+        count_drawn(np.ascontiguousarray(draws), count, times)
+    else:
+        for sample in range(samples):
+            times[sample] = np.bincount(draws[sample], minlength=count)
+    return times
 
 
 def match_counts(

@@ -21,6 +21,7 @@
 #define LANES 16
 #define PARTS (LANES / WIDE)
 #define SUMS 8
+#define PAIRWISE 128
 #define ROWS_AT_ONCE 32
 #define SEARCHED_AT_ONCE 64
 #define SAMPLE 256
@@ -355,6 +356,89 @@ multiply_pairs(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* The sum of squares, in double precision and in the order in which NumPy adds: squares of floats are exact there. */
+FOR_EVERY_PROCESSOR static double
+sum_squares(const float *vector, int64_t size)
+{
+    if (size > PAIRWISE) {
+        int64_t half = size / 2 - size / 2 % SUMS;
+        return sum_squares(vector, half) + sum_squares(vector + half, size - half);
+    }
+    double sums[SUMS] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; size >= SUMS && i + SUMS <= size; i += SUMS)
+        for (int lane = 0; lane < SUMS; lane++)
+            sums[lane] += (double)vector[i + lane] * (double)vector[i + lane];
+    sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    for (; i < size; i++)
+        sum += (double)vector[i] * (double)vector[i];
+    return sum;
+}
+
+FOR_EVERY_PROCESSOR static void
+divide_vector(const float *restrict vector, int64_t size, double length, float *restrict out)
+{
+    for (int64_t i = 0; i < size; i++)
+        out[i] = (float)((double)vector[i] / length) + 0.0f; /* a negative zero becomes positive */
+}
+
+static PyObject *
+scale_to_unit(PyObject *module, PyObject *arguments)
+{
+    Py_buffer vectors, places, targets, out, lengths;
+    Py_ssize_t width;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*nw*w*", &vectors, &places, &targets, &width, &out, &lengths))
+        return NULL;
+    const int64_t *place = places.buf, *target = targets.buf;
+    int64_t count = places.len / (Py_ssize_t)sizeof(int64_t), vector = width * (Py_ssize_t)sizeof(float);
+    double *length = lengths.buf;
+    int valid = width > 0 && targets.len == places.len && lengths.len == count * (Py_ssize_t)sizeof(double) &&
+                all_within(place, count, vectors.len / vector - 1) && all_within(target, count, out.len / vector - 1);
+    if (valid) {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t i = 0; i < count; i++) {
+            const float *from = (const float *)vectors.buf + place[i] * width;
+            length[i] = sqrt(sum_squares(from, width));
+            divide_vector(from, width, length[i] > 0 ? length[i] : 1, (float *)out.buf + target[i] * width);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    Py_buffer *buffers[] = {&vectors, &places, &targets, &out, &lengths};
+    for (int i = 0; i < 5; i++)
+        PyBuffer_Release(buffers[i]);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
+/* How often each of some clusters was drawn in each sample. */
+static PyObject *
+count_drawn(PyObject *module, PyObject *arguments)
+{
+    Py_buffer draws, times;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "y*nw*", &draws, &size, &times))
+        return NULL;
+    const uint16_t *drawn = draws.buf;
+    uint16_t *counts = times.buf;
+    int64_t count = draws.len / (Py_ssize_t)sizeof(uint16_t);
+    int valid = size > 0 && times.len == draws.len && count % size == 0;
+    for (int64_t i = 0; valid && i < count; i++)
+        valid = drawn[i] < size;
+    if (valid) {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t sample = 0; sample < count; sample += size)
+            for (int64_t i = 0; i < size; i++)
+                counts[sample + drawn[sample + i]]++;
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&draws);
+    PyBuffer_Release(&times);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
 /* The "depth"-th largest of some scores, which stay as they are; "spare" holds twice as many. */
 FOR_EVERY_PROCESSOR static float
 select_score(const float *scores, int64_t size, int64_t depth, float *spare)
@@ -655,6 +739,8 @@ static PyMethodDef methods[] = {
     {"count_matches", count_matches, METH_VARARGS, "See kernels.match_counts."},
     {"reach_bounds", reach_bounds, METH_VARARGS, "See kernels.KeptColumns."},
     {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
+    {"scale_to_unit", scale_to_unit, METH_VARARGS, "See kernels.unit_vectors."},
+    {"count_drawn", count_drawn, METH_VARARGS, "See kernels.times_drawn."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -21,6 +21,7 @@ __all__ = [
     "pair_products",
     "row_counts",
     "scores_at_depths",
+    "unit_vectors",
 ]
 
 NEAR_PER_PAIR = 100
@@ -119,6 +120,18 @@ def pair_products(
         sums[part] = products.sum(axis=1)
         magnitudes[part] = np.abs(products, out=products).sum(axis=1)
     return sums, magnitudes
+
+
+def unit_vectors(
+    vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
+) -> FloatArray:
+    """See :func:`cxc_eccv.ranking.kernels.unit_vectors`."""
+    rows = vectors[places]
+    wide = rows.astype(np.float64)
+    lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
+    np.divide(rows, lengths, where=lengths > 0, out=rows, casting="same_kind")
+    out[targets] = np.add(rows, 0, out=rows)
+    return np.asarray(lengths[:, 0])
 
 
 def match_counts(
