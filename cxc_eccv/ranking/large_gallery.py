@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.merged_judgments import MergedJudgments
-from cxc_eccv.ranking.scan import Options, scan, workers
+from cxc_eccv.ranking.scan import Options, one_blas_thread, scan, workers
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,
     SIMILARITIES,
@@ -96,7 +95,7 @@ class LargeGallery:
         covered = ShardCounts.coverage(ids, vectors, self._merged.gallery_ids, self._rows.shape[1])
         segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
         starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
             for counts in pool.map(lambda start: self._tile(ids, vectors, segments, start), starts):
                 totals += counts
         return ShardCounts(totals[0], totals[1], covered)

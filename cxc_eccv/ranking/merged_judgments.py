@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import IntArray, Judgments, positions_of
+from cxc_eccv.types.ids import distinct_of
 
 if TYPE_CHECKING:
     from cxc_eccv.ranking.readers import RowReader
@@ -123,7 +124,7 @@ class MergedJudgments:
 def _union(ids: list[IntArray]) -> IntArray:
     if all(np.array_equal(ids[0], other) for other in ids[1:]):
         return ids[0]
-    return np.unique(np.concatenate(ids))
+    return distinct_of(np.concatenate(ids))
 
 
 def _labels(judgments: Judgments, gallery_ids: IntArray) -> IntArray:

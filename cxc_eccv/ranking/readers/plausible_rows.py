@@ -20,9 +20,6 @@ __all__ = ["PlausibleRows"]
 FEW = 64
 """Of looks at no more than this fraction of the items, only the items looked at are compared."""
 
-EXACT_IN_FLOAT32 = 2**24
-"""Whole numbers up to this are exact in float32, whose matrix products are the quickest."""
-
 
 class PlausibleRows:
     """Counts the matches among the top R of every query at several looks.
@@ -42,7 +39,7 @@ class PlausibleRows:
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
         self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids
         self.looks, self._matches = tuple(looks), matches
-        self._n_matches = np.stack([_n_matches(matches, zeta) for zeta, _ in self.looks], axis=1)
+        self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.looks])
         self._hits = np.zeros_like(self._n_matches)
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
         cuts = self._cuts
@@ -96,9 +93,14 @@ class PlausibleRows:
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
 
-def _n_matches(matches: CategoryMatches, zeta: int) -> IntArray:
-    """(Q,) gallery items that match each query."""
+def _count_matching(matches: CategoryMatches, zetas: Sequence[int]) -> IntArray:
+    """(Q, L) gallery items that match each query at each zeta."""
     sizes = np.bincount(matches.gallery_classes, minlength=len(matches.distances))
-    kind = np.float32 if matches.gallery_ids.size < EXACT_IN_FLOAT32 else np.float64
-    counts = (matches.distances <= zeta).astype(kind) @ sizes.astype(kind)
-    return np.asarray(counts.astype(np.int64)[matches.query_classes])
+    near = np.flatnonzero(matches.distances <= max(zetas))  # few pairs of classes
+    of_queries, of_items = np.divmod(near, len(sizes))
+    apart = matches.distances.ravel()[near]
+    counts = [
+        np.bincount(of_queries[apart <= zeta], sizes[of_items[apart <= zeta]], len(sizes)).astype(np.int64)
+        for zeta in zetas
+    ]
+    return np.stack(counts, axis=1)[matches.query_classes]
