@@ -14,7 +14,7 @@ from cxc_eccv.types import FloatArray, IntArray, Judgments, positions_of
 __all__ = ["CategoryMatches", "Look", "PlausibleHits", "category_distances", "category_matches", "with_categories"]
 
 
-CLASSES_AT_ONCE = 128
+CLASSES_AT_ONCE = 512
 WORD = 8
 
 

@@ -254,13 +254,13 @@ class KeptColumns:
     """
 
     def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32], share: float) -> None:
-        self._starts, needed = np.empty(bounds.size + 1, np.int64), 0
-        room = int(1.2 * share * block.size) + bounds.size
-        while not 0 < needed <= room:
+        self._starts, needed = np.empty(bounds.size + 1, np.int64), -1
+        room = int(1.2 * share * block.size) + 1
+        while not 0 <= needed <= room:
             room = max(room, needed)
             self._kept = np.empty(room, np.int64)
             needed = reach_bounds(block, np.ascontiguousarray(items, np.int32), bounds, self._starts, self._kept)
-        self.sizes = np.diff(self._starts) - 1
+        self.sizes = np.diff(self._starts)
 
     def spread(
         self, columns: IntArray, filled: IntArray, scores: NDArray[np.float32], items: NDArray[np.int32]

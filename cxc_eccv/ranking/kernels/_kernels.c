@@ -13,6 +13,8 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define WIDE 8
+#define CLOSES_GAPS
+#include <immintrin.h>
 #else
 #define FOR_EVERY_PROCESSOR
 #define WIDE 4
@@ -27,7 +29,8 @@
 #define SAMPLE 256
 #define SMALLEST_SAMPLED 1024
 #define MOST_LOOKS 16
-#define KEPT_AT_ONCE 256
+#define MASKS 4
+#define KEPT_AT_ONCE (64 * MASKS)
 
 #define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
 
@@ -439,27 +442,83 @@ count_drawn(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-/* The "depth"-th largest of some scores, which stay as they are; "spare" holds twice as many. */
-FOR_EVERY_PROCESSOR static float
+/*
+ * Scores beyond a pivot, above or below, and the places of scores that reach a bound, one behind the other: without a
+ * branch that a processor could guess wrong, and sixteen at once where a processor can close the gaps itself. What is
+ * written to has room for LANES more.
+ */
+static int64_t
+keep_above(const float *restrict scores, int64_t size, float pivot, float sign, float *restrict kept)
+{
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < size; i++) {
+        kept[n_kept] = scores[i];
+        n_kept += sign * scores[i] > sign * pivot;
+    }
+    return n_kept;
+}
+
+static int64_t
+places_reaching(const float *restrict scores, int64_t size, float bound, int32_t *restrict places)
+{
+    int64_t n_reached = 0;
+    for (int64_t i = 0; i < size; i++) {
+        places[n_reached] = (int32_t)i;
+        n_reached += scores[i] >= bound;
+    }
+    return n_reached;
+}
+
+#ifdef CLOSES_GAPS
+__attribute__((target("avx512f"))) static int64_t
+keep_above_wide(const float *restrict scores, int64_t size, float pivot, float sign, float *restrict kept)
+{
+    const __m512 factor = _mm512_set1_ps(sign), least = _mm512_set1_ps(sign * pivot);
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < size; i += LANES) {
+        __mmask16 there = size - i < LANES ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
+        __m512 some = _mm512_maskz_loadu_ps(there, scores + i);
+        __mmask16 chosen = _mm512_mask_cmp_ps_mask(there, _mm512_mul_ps(some, factor), least, _CMP_GT_OQ);
+        _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(chosen, some));
+        n_kept += __builtin_popcount(chosen);
+    }
+    return n_kept;
+}
+
+__attribute__((target("avx512f"))) static int64_t
+places_reaching_wide(const float *restrict scores, int64_t size, float bound, int32_t *restrict places)
+{
+    const __m512 least = _mm512_set1_ps(bound);
+    __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int64_t n_reached = 0;
+    for (int64_t i = 0; i < size; i += LANES) {
+        __mmask16 there = size - i < LANES ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
+        __mmask16 chosen = _mm512_mask_cmp_ps_mask(there, _mm512_maskz_loadu_ps(there, scores + i), least, _CMP_GE_OQ);
+        _mm512_storeu_si512(places + n_reached, _mm512_maskz_compress_epi32(chosen, place));
+        n_reached += __builtin_popcount(chosen);
+        place = _mm512_add_epi32(place, _mm512_set1_epi32(LANES));
+    }
+    return n_reached;
+}
+
+#define KEEP(plain, ...) (__builtin_cpu_supports("avx512f") ? plain##_wide(__VA_ARGS__) : plain(__VA_ARGS__))
+#else
+#define KEEP(plain, ...) plain(__VA_ARGS__)
+#endif
+
+/* The "depth"-th largest of some scores, which stay as they are; "spare" holds twice as many and some. */
+static float
 select_score(const float *scores, int64_t size, int64_t depth, float *spare)
 {
-    int64_t room = size;
+    int64_t room = size + LANES;
     for (int turn = 0;; turn ^= 1) {
         float *rest = spare + turn * room;
         float first = scores[0], middle = scores[size / 2], last = scores[size - 1];
         float low = first < middle ? first : middle, high = first < middle ? middle : first;
         float pivot = last < low ? low : last < high ? last : high;
-        int64_t kept = 0;
-        for (int64_t i = 0; i < size; i++) { /* no branch that a processor could guess wrong */
-            rest[kept] = scores[i];
-            kept += scores[i] > pivot;
-        }
+        int64_t kept = KEEP(keep_above, scores, size, pivot, 1, rest);
         if (depth > kept) {
-            kept = 0;
-            for (int64_t i = 0; i < size; i++) {
-                rest[kept] = scores[i];
-                kept += scores[i] < pivot;
-            }
+            kept = KEEP(keep_above, scores, size, pivot, -1, rest);
             if (depth <= size - kept)
                 return pivot;
             depth -= size - kept;
@@ -489,14 +548,10 @@ typedef struct {
     int64_t size;
 } Best;
 
-FOR_EVERY_PROCESSOR static void
+static void
 keep_best(Best *best, const float *scores, const int32_t *items, int64_t size, float bound)
 {
-    int64_t n_reached = 0;
-    for (int64_t i = 0; i < size; i++) {
-        best->places[n_reached] = (int32_t)i;
-        n_reached += scores[i] >= bound;
-    }
+    int64_t n_reached = KEEP(places_reaching, scores, size, bound, best->places);
     best->size = 0;
     for (int64_t i = 0; i < n_reached; i++) {
         int32_t place = best->places[i];
@@ -613,13 +668,14 @@ count_matches(PyObject *module, PyObject *arguments)
         int64_t *room = NULL;
         if (!matching_fits(&task))
             PyErr_SetString(PyExc_ValueError, MISFIT);
-        else if ((room = PyMem_Malloc(task.width * (3 * sizeof(float) + 2 * sizeof(int32_t)))) == NULL)
+        else if ((room = PyMem_Malloc((task.width + LANES) * (3 * sizeof(float) + 2 * sizeof(int32_t)))) == NULL)
             PyErr_NoMemory();
         else {
             Py_BEGIN_ALLOW_THREADS
             float *scores = (float *)room;
-            int32_t *items = (int32_t *)(scores + 3 * task.width);
-            Best best = {scores, scores + task.width, items, items + task.width, 0};
+            int64_t size = task.width + LANES;
+            int32_t *items = (int32_t *)(scores + 3 * size);
+            Best best = {scores, scores + size, items, items + size, 0};
             int64_t own = array[ITEMS].len > task.width * (Py_ssize_t)sizeof(int32_t) ? task.width : 0;
             for (int64_t row = 0; row < task.height; row++)
                 match_row(&task, row, (const int32_t *)array[ITEMS].buf + row * own, &best);
@@ -640,33 +696,50 @@ typedef struct {
     int32_t item;
 } Kept;
 
+/* Eight flags, each a byte, as eight bits. */
+static uint64_t
+pack_flags(const uint8_t *flags)
+{
+    uint64_t word = 0;
+    for (int i = 0; i < 8; i++)
+        word |= (uint64_t)flags[i] << (8 * i);
+    return word * 0x0102040810204080u >> 56;
+}
+
 /*
  * Keeps the scores of a few columns that reach the columns' bounds, from "start" on; returns where they end. Nothing is
- * kept beyond the room. Each column has one place more: a score is written there before it is known whether it is kept.
+ * kept beyond the room. "masks" takes MASKS words for each row: they are gone through bit by bit, since few bits are set.
  */
 FOR_EVERY_PROCESSOR static int64_t
 keep_reached(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
              const float *restrict bounds, int64_t width, int64_t start, int64_t *restrict starts, Kept *restrict kept,
-             int64_t room)
+             int64_t room, uint64_t *restrict masks)
 {
     int32_t counts[KEPT_AT_ONCE] = {0};
     int64_t ends[KEPT_AT_ONCE];
-    for (int64_t row = 0; row < height; row++)
-        if (items[row] >= 0)
-            for (int64_t column = 0; column < width; column++)
-                counts[column] += scores[row * stride + column] >= bounds[column];
+    uint8_t flags[KEPT_AT_ONCE] = {0};
+    for (int64_t row = 0; row < height; row++) {
+        for (int64_t column = 0; column < width; column++) {
+            flags[column] = items[row] >= 0 && scores[row * stride + column] >= bounds[column];
+            counts[column] += flags[column];
+        }
+        for (int mask = 0; mask < MASKS; mask++) {
+            masks[row * MASKS + mask] = 0;
+            for (int part = 0; part < 8; part++)
+                masks[row * MASKS + mask] |= pack_flags(flags + 64 * mask + 8 * part) << (8 * part);
+        }
+    }
     for (int64_t column = 0; column < width; column++) {
         starts[column] = ends[column] = start;
-        start += counts[column] + 1;
+        start += counts[column];
     }
     if (start > room)
         return start;
     for (int64_t row = 0; row < height; row++)
-        if (items[row] >= 0)
-            for (int64_t column = 0; column < width; column++) {
-                float score = scores[row * stride + column];
-                kept[ends[column]] = (Kept){score, items[row]};
-                ends[column] += score >= bounds[column];
+        for (int mask = 0; mask < MASKS; mask++)
+            for (uint64_t left = masks[row * MASKS + mask]; left; left &= left - 1) {
+                int column = 64 * mask + __builtin_ctzll(left);
+                kept[ends[column]++] = (Kept){scores[row * stride + column], items[row]};
             }
     return start;
 }
@@ -682,19 +755,23 @@ reach_bounds(PyObject *module, PyObject *arguments)
     if (open_scores(block, &scores)) {
         int64_t height = scores.shape[0], width = scores.shape[1], stride = scores.strides[0] / (int64_t)sizeof(float);
         int64_t *start = starts.buf, end = 0, room = kept.len / (int64_t)sizeof(Kept);
-        if (items.len == height * (int64_t)sizeof(int32_t) && bounds.len == width * (int64_t)sizeof(float) &&
+        uint64_t *masks = PyMem_Malloc(height * MASKS * sizeof(uint64_t));
+        if (masks == NULL)
+            PyErr_NoMemory();
+        else if (items.len == height * (int64_t)sizeof(int32_t) && bounds.len == width * (int64_t)sizeof(float) &&
             starts.len == (width + 1) * (int64_t)sizeof(int64_t)) {
             Py_BEGIN_ALLOW_THREADS
             for (int64_t first = 0; first < width; first += KEPT_AT_ONCE) {
                 int64_t size = width - first < KEPT_AT_ONCE ? width - first : KEPT_AT_ONCE;
                 end = keep_reached((const float *)scores.buf + first, stride, items.buf, height,
-                                   (const float *)bounds.buf + first, size, end, start + first, kept.buf, room);
+                                   (const float *)bounds.buf + first, size, end, start + first, kept.buf, room, masks);
             }
             start[width] = end;
             Py_END_ALLOW_THREADS
             result = PyLong_FromLongLong(end);
         } else
             PyErr_SetString(PyExc_ValueError, MISFIT);
+        PyMem_Free(masks);
         PyBuffer_Release(&scores);
     }
     Py_buffer *buffers[] = {&items, &bounds, &starts, &kept};
@@ -717,7 +794,7 @@ spread_kept(PyObject *module, PyObject *arguments)
     int valid = filled.len == columns.len && items.len == scores.len && all_within(column, n_columns, n_starts - 2) &&
                 all_within(start, n_starts, n_kept);
     for (int64_t i = 0; valid && i < n_columns; i++) {
-        int64_t first = start[column[i]], last = start[column[i] + 1] - 1;
+        int64_t first = start[column[i]], last = start[column[i] + 1];
         valid = sizes[i] >= 0 && sizes[i] + last - first <= room;
         for (int64_t place = i * room + sizes[i]; valid && first < last; first++, place++, sizes[i]++) {
             ((float *)scores.buf)[place] = found[first].score;
