@@ -18,8 +18,7 @@ import cxc_eccv as ce
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.submit import SubmitOptions, checked_report, plan_submission
-from cxc_eccv.hub.submit.eval_results import PATH, merge_results
+from cxc_eccv.hub.submit import RESULTS, SubmitOptions, checked_report, merge_results, plan_submission
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
@@ -37,12 +36,14 @@ def main() -> None:
     try:
         checked_report(path)
     except ReportRefused as refused:
-        print(f"refused: {refused}\n\nAccepted, {PATH} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
+        print(
+            f"refused: {refused}\n\nAccepted, {RESULTS} would hold:\n{proposed(path, options.dataset or 'owner/name')}"
+        )
         return
     if options.model:
         print(plan_submission(path, options.model, SubmitOptions(options.dataset)).diff)
     else:
-        print(f"{PATH} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
+        print(f"{RESULTS} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
 
 
 def proposed(path: Path, dataset: str) -> str:

@@ -1,12 +1,17 @@
-"""The command line: one file per command; a command imports what it needs when it runs."""
+"""The command line: one file per command; a command imports what it needs when it runs.
+
+Whatever becomes of the readers of standard output and standard error, they cost no run its result.
+"""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
@@ -23,7 +28,6 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
-from cxc_eccv.cli.streams import safe_streams
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
 from cxc_eccv.cli.train import train
@@ -31,7 +35,7 @@ from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import remedy_of
 
-__all__ = ["app", "main"]
+__all__ = ["Outlet", "app", "main"]
 
 BROKEN_PIPE = 128 + 13
 """Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
@@ -39,7 +43,6 @@ BROKEN_PIPE = 128 + 13
 app = typer.Typer(
     name="cxc-eccv",
     cls=Group,
-    help="Honest labels and exact metrics for MS-COCO image-caption retrieval.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -73,11 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
     any more ends a run when its work is done, with the status that a broken pipe has.
-
-    Args:
-        arguments: of the command; None for those of the program.
     """
-    stdout = safe_streams()
+    stdout = _guard_streams()
     warnings.showwarning = _show_warning
     arguments = sys.argv[1:] if arguments is None else [*arguments]
     COMMAND.set(command_text(arguments))
@@ -116,3 +116,56 @@ def _of_system(error: OSError) -> str:
     place = ": ".join(os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes))
     reason = error.strerror or str(error) or type(error).__name__
     return " ".join(filter(None, [f"{place}: {reason}." if place else f"{reason}.", remedy_of(error)]))
+
+
+class Outlet(io.FileIO):
+    """The file behind a standard stream: once it cannot be written any more, what comes is dropped.
+
+    A run that prints on the way would otherwise end at a pipe that nobody reads, before its files are written. ``lost``
+    is why it cannot be written any more, or None.
+    """
+
+    lost: OSError | None = None
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - whatever has bytes, as of the class above
+        """Write, or drop."""
+        if self.lost is None:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.lost = error
+        return memoryview(data).nbytes
+
+
+def _guard_streams() -> Outlet | None:
+    """Put outlets below ``sys.stdout`` and ``sys.stderr``; what their encoding cannot say is replaced.
+
+    Gives that of standard output; None where a program that calls this one catches what is printed.
+    """
+    outlets: dict[str, Outlet] = {}
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue
+        if stream is None:
+            _lead_nowhere(number)
+        else:
+            stream.flush()
+        outlets[name] = outlet = Outlet(number, "w", closefd=False)
+        text = io.TextIOWrapper(
+            io.BufferedWriter(outlet),
+            encoding="utf-8" if stream is None else stream.encoding,
+            errors="replace",
+            line_buffering=outlet.isatty() or name == "stderr",
+        )
+        setattr(sys, name, text)
+    return outlets.get("stdout")
+
+
+def _lead_nowhere(number: int) -> None:
+    """Open a closed stream: the next file that is opened would take its number, and libraries would write into it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    os.set_inheritable(number, True)

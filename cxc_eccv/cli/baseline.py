@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
-
-__all__ = ["baseline"]
+from cxc_eccv.cli.output import check_output, deliver
 
 
 def baseline(
@@ -41,11 +40,11 @@ def baseline(
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
     from cxc_eccv.baselines.untrained import Inputs, baseline_named
-    from cxc_eccv.cli.output import check_output, deliver
     from cxc_eccv.sources.library import Library
 
     check_output(output)
-    one = baseline_named(name)
+    score = baseline_named(name)
     library = Library(data_dir, allow_modified=allow_modified)
-    report, run = one(library, split_name(split), Inputs(vectors, features, model, images, central_crop, seed))
+    inputs = Inputs(vectors, features, model, images, central_crop, seed)
+    report, run = score(library, split_name(split), inputs)
     deliver(report, output, run, library)

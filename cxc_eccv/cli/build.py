@@ -10,8 +10,6 @@ import typer
 from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
 from cxc_eccv.terminal import say
 
-__all__ = ["build"]
-
 
 def build(
     output: Annotated[Path, typer.Option(help="Folder to write; a previous build there is replaced as a whole.")],

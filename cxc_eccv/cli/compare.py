@@ -9,14 +9,13 @@ import typer
 
 from cxc_eccv.cli.choices import DataDir
 from cxc_eccv.cli.choices import names as names_of
+from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cxc_eccv.types import Report
-
-__all__ = ["compare"]
 
 COMPARISON, CHARTS = "compare.json", ("published_ranks.svg", "published_ranks.png")
 
@@ -52,13 +51,11 @@ def compare(
       cxc-eccv compare baseline new --all-metrics --output compared
       cxc-eccv compare new/report.json --published --output compared
     """
-    from cxc_eccv.cli.output import check_output, say_written
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
     from cxc_eccv.comparison.comparison_json import comparison_to_json
     from cxc_eccv.comparison.console import render_comparison, render_placements
     from cxc_eccv.comparison.published import require_matplotlib
-    from cxc_eccv.errors import InvalidOption
 
     if len(reports) == 1 and not published:
         raise InvalidOption("one report alone: name a second one, or place it among published models with --published")
@@ -67,7 +64,7 @@ def compare(
     if draws_chart:
         require_matplotlib()
     models, tables = read_reports(reports, names_of(names)), published_tables() if published else ()
-    placements = [one for table in tables for one in place(table, models)]
+    placements = [placement for table in tables for placement in place(table, models)]
     comparison, written = None, []
     if len(reports) > 1:
         scored = load_reports(reports, names_of(names), data_dir)
@@ -82,27 +79,22 @@ def compare(
         if comparison is not None:
             print_shown(render_comparison(comparison))
         for table in tables:
-            print_shown(render_placements(table, [one for one in placements if one.table == table.name], list(models)))
+            placed = [placement for placement in placements if placement.table == table.name]
+            print_shown(render_placements(table, placed, list(models)))
     say_written(written)
 
 
 def _write(text: str, models: dict[str, Report] | None, output: Path) -> list[Path]:
     """Write ``compare.json`` and the chart of the models' ranks, all or nothing."""
-    from cxc_eccv.writing import replaced_folder
+    from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table
 
+    names = [COMPARISON]
     with replaced_folder(output, (COMPARISON, *CHARTS)) as folder:
         (folder / COMPARISON).write_text(text, encoding="utf-8")
-        drawn = [] if models is None else _draw(models, folder)
-    return [output / name for name in (COMPARISON, *drawn)]
-
-
-def _draw(models: dict[str, Report], folder: Path) -> Sequence[str]:
-    from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table
-    from cxc_eccv.errors import InvalidOption
-
-    try:
-        draw_rank_chart(eccv_caption_table(), models, [folder / name for name in CHARTS])
-    except InvalidOption as error:
-        say(f"no chart of ranks: {error}", err=True)
-        return ()
-    return CHARTS
+        if models is not None:
+            try:
+                draw_rank_chart(eccv_caption_table(), models, [folder / name for name in CHARTS])
+                names += CHARTS
+            except InvalidOption as error:
+                say(f"no chart of ranks: {error}", err=True)
+    return [output / name for name in names]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from cxc_eccv.cli.output import check_output, say_written, write_report
 from cxc_eccv.terminal import say
-
-__all__ = ["demo"]
+from cxc_eccv.writing import replaced_folder
 
 
 def demo(
@@ -22,16 +23,12 @@ def demo(
 
     Example: cxc-eccv demo --output demo
     """
-    import tempfile
-
     from cxc_eccv.baselines.demo import FILES as DEMO_FILES
     from cxc_eccv.baselines.demo import run_demo, sample_images
-    from cxc_eccv.cli.output import check_output, say_written, write_report
     from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import FILES as REPORT_FILES
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.writing import replaced_folder
 
     check_output(output)
     if output is None:

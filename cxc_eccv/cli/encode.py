@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, SkipBadImages, split_name
+from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
+from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.sources.library import Library
 
 __all__ = ["encode", "say_once"]
 
@@ -42,9 +47,7 @@ def encode(
         float | None,
         typer.Option(help="Share of an image's area to keep; 0.875 as the CxC paper's for image-only models."),
     ] = None,
-    skip_bad_images: Annotated[
-        bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
-    ] = False,
+    skip_bad_images: SkipBadImages = False,
     rerank: Annotated[
         Path | None, typer.Option(help="Embeddings of a dual encoder, whose top items a cross-encoder ranks anew.")
     ] = None,
@@ -64,60 +67,44 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
 --output clip.npz
     """
-    from cxc_eccv.cli.extras import needs_train_extra
-    from cxc_eccv.writing import refuse_unwritable
+    from cxc_eccv.sources.library import Library
 
     refuse_unwritable(output, file=True)
     with needs_train_extra():
-        from cxc_eccv.cli.extras import register_models
+        from cxc_eccv.encoding import encode as encode_run
         from cxc_eccv.encoding import load_model
 
     register_models()
     loaded = load_model(model, processor=processor, device=device, dtype=dtype, lowercase=lowercase)
-    chosen = _chosen_sides(loaded, only, images)
-    items = _items(chosen, images, captions, split_name(split), data_dir, allow_modified)
-    options: dict[str, Any] = {"batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
-    if loaded.is_cross_encoder:
-        _refuse_to_crop(loaded, central_crop)
-        _score(loaded, rerank, top_k, {**items, **options, "max_pairs": max_pairs})
-    else:
-        _embed(loaded, rerank, {**items, **options, "pooling": pooling, "central_crop": central_crop})
-
-
-def _refuse_to_crop(loaded: LoadedModel, central_crop: float | None) -> None:
-    from cxc_eccv.errors import InvalidOption
-
-    if central_crop is not None:
+    sides = _choose_sides(loaded, only, images)
+    items = _gather_items(sides, images, captions, split_name(split), Library(data_dir, allow_modified=allow_modified))
+    options: dict[str, Any] = {**items, "batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
+    if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
-
-
-def _embed(loaded: LoadedModel, rerank: Path | None, options: dict[str, Any]) -> None:
-    from cxc_eccv.encoding import encode as encode_run
-    from cxc_eccv.errors import InvalidOption
-
-    if rerank is not None:
+    if not loaded.is_cross_encoder and rerank is not None:
         raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
-    run = encode_run(loaded, **options)
-    sides = [f"{len(side.ids)} {name}" for name in ("images", "captions") if (side := getattr(run, name)) is not None]
-    say_once(f"wrote {options['output']}: {' and '.join(sides)}")
+    if loaded.is_cross_encoder:
+        wrote = _score(loaded, rerank, top_k, options | {"max_pairs": max_pairs})
+    else:
+        run = encode_run(loaded, **options, pooling=pooling, central_crop=central_crop)
+        by_side = {"images": run.images, "captions": run.captions}
+        wrote = " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
+    say_once(f"wrote {output}: {wrote}")
 
 
-def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> None:
+def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> str:
     from cxc_eccv.encoding import rerank as rank_anew
     from cxc_eccv.encoding import score_pairs
     from cxc_eccv.runs import load_embeddings
 
     if rerank is None:
         run = score_pairs(loaded, **options)
-        say_once(f"wrote {options['output']}: {len(run.image_ids)} images x {len(run.caption_ids)} captions")
-        return
+        return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
     rank_anew(loaded, load_embeddings(rerank), top_k=top_k, **options)
-    say_once(f"wrote {options['output']}: the top {top_k} of {rerank.name}, ranked anew")
+    return f"the top {top_k} of {rerank.name}, ranked anew"
 
 
-def _chosen_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
-    from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
-
+def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
     sides = ("images", "captions") if loaded.is_cross_encoder else loaded.sides
     if only is not None:
         if only not in ("images", "captions"):
@@ -135,37 +122,24 @@ def _chosen_sides(loaded: LoadedModel, only: str | None, images: Path | None) ->
     return sides
 
 
-def _items(
-    sides: tuple[str, ...],
-    images: Path | None,
-    captions: Path | None,
-    split: str,
-    data_dir: str | None,
-    allow_modified: bool,
+def _gather_items(
+    sides: tuple[str, ...], images: Path | None, captions: Path | None, split: str, library: Library
 ) -> dict[str, Any]:
+    from cxc_eccv.builders.images import ImageFolder
     from cxc_eccv.cli.user_tables import read_captions
-    from cxc_eccv.sources.library import Library
 
-    library, found = Library(data_dir, allow_modified=allow_modified), {}
+    found: dict[str, Any] = {}
     if "images" in sides and images is not None:
-        found["images"] = _image_files(library, split, images)
+        table, files = library.images(split), ImageFolder(images)
+        pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
+        # A file that is not there keeps its name, for the message.
+        found["images"] = [(number, files.find(name) or images / name) for number, name in pairs]
     if "captions" in sides:
         found["captions"] = library.captions(split) if captions is None else read_captions(captions)
     return found
 
 
-def _image_files(library: Any, split: str, folder: Path) -> list[tuple[int, Path]]:  # noqa: ANN401 - imported late
-    """A file that is not there keeps its name, for the message."""
-    from cxc_eccv.builders.images import ImageFolder
-
-    table, files = library.images(split), ImageFolder(folder)
-    pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
-    return [(number, files.find(name) or folder / name) for number, name in pairs]
-
-
 def say_once(text: str) -> None:
     """On the first process alone."""
-    import os
-
     if os.environ.get("RANK", "0") == "0":
         say(text)

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
-
-__all__ = ["evaluate"]
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names, split_name
+from cxc_eccv.cli.output import check_output, deliver
 
 
 def evaluate(
@@ -22,9 +21,7 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, its tables, report.md and report.html.")
     ] = None,
-    images: Annotated[
-        Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")
-    ] = None,
+    images: Thumbnails = None,
     direction: Annotated[
         str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i, t2t or i2i.")
     ] = None,
@@ -61,7 +58,6 @@ def evaluate(
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
     """
-    from cxc_eccv.cli.output import check_output, deliver
     from cxc_eccv.cli.user_tables import policy
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.runs import load_run

@@ -10,27 +10,15 @@ from cxc_eccv.errors import InvalidOption
 
 __all__ = ["needs_train_extra", "register_models"]
 
-TRAIN_PACKAGES = ("torch", "transformers", "accelerate")
-
 
 @contextmanager
 def needs_train_extra() -> Iterator[None]:
-    """Turn a missing package of the extra ``train`` into advice, for imports inside the block.
-
-    Raises:
-        InvalidOption: torch, transformers or accelerate is not installed.
-
-    Example:
-        >>> with needs_train_extra():
-        ...     raise ModuleNotFoundError("No module named 'torch'", name="torch")
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: this command needs torch, which is not installed: pip install 'cxc_eccv[train]'
-    """
+    """Turn a missing package of the extra ``train`` into advice, for imports inside the block."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in TRAIN_PACKAGES:
+        if package not in ("torch", "transformers", "accelerate"):
             raise
         raise InvalidOption(
             f"this command needs {package}, which is not installed: pip install 'cxc_eccv[train]'"
@@ -42,13 +30,6 @@ HOMES = ("cxc_eccv.baselines.dual_encoder.model", "cxc_eccv.baselines.char_gru.e
 
 
 def register_models() -> None:
-    """Import them.
-
-    Example:
-        >>> register_models()
-        >>> from transformers import AutoConfig
-        >>> AutoConfig.for_model("cxc_eccv_dual_encoder").model_type
-        'cxc_eccv_dual_encoder'
-    """
+    """Import them, so that transformers knows the models by the type that their config names."""
     for home in HOMES:
         importlib.import_module(home)

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names
-
-__all__ = ["features"]
+from cxc_eccv.cli.choices import AllowModified, DataDir, SkipBadImages, names
+from cxc_eccv.cli.encode import say_once
+from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.errors import InvalidOption
 
 
 def features(
@@ -25,9 +26,7 @@ def features(
     batch_size: Annotated[int, typer.Option(help="Images at once, of ten crops each.")] = 8,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
-    skip_bad_images: Annotated[
-        bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
-    ] = False,
+    skip_bad_images: SkipBadImages = False,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -40,16 +39,12 @@ def features(
       cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset \
 --parts flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
     """
-    from cxc_eccv.cli.encode import say_once
-    from cxc_eccv.cli.extras import needs_train_extra
-
     with needs_train_extra():
-        from cxc_eccv.cli.extras import register_models
         from cxc_eccv.encoding import TenCrops, encode, load_model
 
     register_models()
     crops = TenCrops(shorter_side, crop_size)
-    files = _files(names(parts) or [], images, data_dir, allow_modified)
+    files = _find_files(names(parts) or [], images, data_dir, allow_modified)
     run = encode(
         load_model(model, device=device, dtype=dtype),
         images=files,
@@ -61,16 +56,14 @@ def features(
     say_once(f"wrote {output}: {0 if run.images is None else len(run.images.ids)} images")
 
 
-def _files(parts: list[str], folder: Path, data_dir: str | None, allow_modified: bool) -> list[tuple[int, Path]]:
+def _find_files(parts: list[str], folder: Path, data_dir: str | None, allow_modified: bool) -> list[tuple[int, Path]]:
     """A file that is not there keeps its name, for the message."""
     from cxc_eccv.baselines.caption_groups import part_images
     from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.errors import InvalidOption
     from cxc_eccv.sources.library import Library
 
-    named = part_images(Library(data_dir, allow_modified=allow_modified), parts)
-    found, files = ImageFolder(folder), {}
-    for (collection, number), name in named.items():
+    library, found, files = Library(data_dir, allow_modified=allow_modified), ImageFolder(folder), {}
+    for (collection, number), name in part_images(library, parts).items():
         if number in files:
             raise InvalidOption(
                 f"image id {number} is one of COCO and one of {collection.title()}; write a file for each of them"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cxc_eccv.cli.choices import DataDir
-
-__all__ = ["list_all"]
+from cxc_eccv.terminal import Sheet, print_shown
 
 
 def list_all(data_dir: DataDir = None) -> None:
@@ -20,7 +19,6 @@ def list_all(data_dir: DataDir = None) -> None:
     from cxc_eccv.registry import metrics as metrics_by_name
     from cxc_eccv.registry import tasks as tasks_by_name
     from cxc_eccv.sources.download import catalog_of, state
-    from cxc_eccv.terminal import Sheet, print_shown
 
     catalog = catalog_of(data_dir)
     sources = [[e.name, e.path, _size(e.size), state(e, data_dir)] for e in catalog.entries.values()]

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,42 +27,19 @@ COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 
 
 def check_output(output: Path | None, images: Path | None = None) -> None:
-    """Refuse a folder that cannot be written, and images that no page could show, before any work is done.
-
-    Args:
-        output: folder of the report, or None.
-        images: folder with the images, or None.
-
-    Raises:
-        InvalidOption: ``output`` is no folder that can be replaced; there is no report to show images in, or no such
-            folder of images.
-        WriteFailed: ``output`` may not be written.
-
-    Example:
-        >>> check_output(None, Path("val2014"))
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: --images are thumbnails in report.html; name its folder with --output
-    """
+    """Refuse a folder that cannot be written, and images that no page could show, before any work is done."""
     if output is not None:
         refuse_unwritable(output)
-    if images is None:
-        return
-    if output is None:
+    if images is not None and output is None:
         raise InvalidOption("--images are thumbnails in report.html; name its folder with --output")
-    if not images.is_dir():
+    if images is not None and not images.is_dir():
         raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
 
 
-def deliver(
-    report: Report,
-    output: Path | None,
-    run: Run | None = None,
-    library: Library | None = None,
-    images: Path | None = None,
-) -> None:
-    """Write a report as :func:`write_report` does, then print it: a reader that has gone loses no file.
+def deliver(report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None) -> None:
+    """Write a report, then print it, so that a reader that has gone loses no file.
 
-    A report that cannot be written is printed too, before the error, so that its numbers are not lost.
+    One that cannot be written is printed too, before the error, so that its numbers are not lost.
     """
     from cxc_eccv.report.console import print_report
 
@@ -79,28 +57,12 @@ def say_written(paths: Iterable[Path]) -> None:
 
 
 def write_report(
-    report: Report,
-    output: Path | None,
-    run: Run | None = None,
-    library: Library | None = None,
-    images: Path | None = None,
+    report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None
 ) -> list[Path]:
     """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
 
-    Args:
-        report: what evaluation gave.
-        output: folder; without one nothing is written.
-        run: what was scored; without it the report shows no queries with their retrieved items.
-        library: the raw sources it was scored on.
-        images: folder with the images, for thumbnails.
-
-    Returns:
-        The files.
-
-    Raises:
-        InvalidOption: the folder holds none of the images shown; the report is whole, without thumbnails.
-        MalformedSource: an image is broken; likewise.
-        WriteFailed: the folder cannot be written; it is as it was.
+    Without ``output`` nothing is written; without a run the report shows no queries with their retrieved items. Where
+    thumbnails of ``images`` cannot be made, the report is whole without them, and the error is raised.
     """
     if output is None:
         return []
@@ -108,7 +70,7 @@ def write_report(
     from cxc_eccv.report.folder import rebuild_pages, write_folder
 
     examples = None
-    if run is not None and library is not None and report.per_query is not None:
+    if run is not None and report.per_query is not None:
         examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
@@ -127,12 +89,11 @@ def command_text(arguments: Sequence[str]) -> str:
         >>> command_text(["evaluate", "clip.npz", "--tasks", "cxc/t2t", "--output", "out", "--seed", "1"])
         'cxc-eccv evaluate clip.npz --tasks cxc/t2t --seed 1'
     """
-    kept: list[str] = []
-    skip = False
-    for argument in arguments:
-        if not (skip or argument.startswith("--output")):
-            kept.append(_without_place(argument))
-        skip = argument == "--output"
+    kept = [
+        _without_place(argument)
+        for previous, argument in pairwise(("", *arguments))
+        if previous != "--output" and not argument.startswith("--output")
+    ]
     return shlex.join(["cxc-eccv", *kept])
 
 

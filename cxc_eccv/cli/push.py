@@ -9,8 +9,6 @@ import typer
 
 from cxc_eccv.terminal import say
 
-__all__ = ["push"]
-
 
 def push(
     folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`, or of a metric, as metrics/map_at_r.")],

@@ -7,16 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.terminal import say
-
-__all__ = ["report"]
+from cxc_eccv.cli.choices import Thumbnails
+from cxc_eccv.cli.output import say_written
 
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that evaluate --output wrote.")],
-    images: Annotated[
-        Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")
-    ] = None,
+    images: Thumbnails = None,
 ) -> None:
     """Rebuild report.md and report.html from report.json, per_query.parquet and examples.parquet.
 
@@ -29,5 +26,4 @@ def report(
     """
     from cxc_eccv.report.folder import rebuild_pages
 
-    for path in rebuild_pages(folder, images):
-        say(f"wrote {path}")
+    say_written(rebuild_pages(folder, images))

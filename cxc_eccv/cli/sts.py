@@ -1,4 +1,4 @@
-"""``cxc-eccv sts``: how well a text encoder's similarities agree with people."""
+"""``cxc-eccv sts``: how well a text encoder's similarities agree with people, on the console and in files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
-from cxc_eccv.terminal import say
+from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import visible
+from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts import StsReport
 
-__all__ = ["sts"]
+__all__ = ["print_sts", "sts"]
 
 
 def sts(
@@ -45,9 +53,6 @@ def sts(
       cxc-eccv sts --baseline bow
       cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     """
-    from cxc_eccv.cli.output import check_output, say_written
-    from cxc_eccv.cli.sts_output import print_sts, write_sts
-    from cxc_eccv.errors import InvalidOption
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts.tasks import task_names
 
@@ -61,26 +66,53 @@ def sts(
 
         report = sts_of_baseline(str(baseline), library, wanted, vectors=vectors)
     else:
-        encoding = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
-        report = _of_model(model, library, wanted, encoding)
+        options = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
+        report = _evaluate_model(model, library, wanted, options)
     try:
-        written = write_sts(report, output)
+        written = _write(report, output)
     finally:
         print_sts(report)
     say_written(written)
 
 
-def _of_model(model: str, library: Library, tasks: list[str], encoding: dict[str, Any]) -> StsReport:
-    from cxc_eccv.cli.extras import needs_train_extra
+def _evaluate_model(model: str, library: Library, tasks: list[str], options: dict[str, Any]) -> StsReport:
     from cxc_eccv.sts import evaluate_sts
 
     with needs_train_extra():
-        from cxc_eccv.cli.extras import register_models
         from cxc_eccv.encoding import text_encoder
 
     register_models()
-    encoder = text_encoder(model, **encoding)
+    encoder = text_encoder(model, **options)
     report = evaluate_sts(encoder, library, tasks, model=Path(model).name if Path(model).is_dir() else model)
     if encoder.truncated:
         say(f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True)
     return report
+
+
+STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
+"""The interval below its correlation; then the rows without a score below the pairs."""
+
+
+def print_sts(report: StsReport, console: Console | None = None) -> None:
+    """Print what the model was fitted on, where it was, and one table per task; correlations times 100."""
+    from cxc_eccv.sts.results import HEADER, modified_lines, table_rows, title
+
+    if "fitted_on" in report.provenance:
+        print_shown(Text(visible(f"Fitted on {report.provenance['fitted_on']}.")), console)
+    for task, rows in report.tasks.items():
+        print_shown(Sheet(HEADER, table_rows(rows), stacked=STACKED, title=f"{title(task)}, times 100"), console)
+    for line in modified_lines(report):
+        print_shown(Text(visible(line), style="bold red"), console)
+
+
+def _write(report: StsReport, output: Path | None) -> list[Path]:
+    """Write ``sts.json`` and ``sts.md``, both or neither; nothing without a folder."""
+    from cxc_eccv.sts.results import to_json, to_markdown
+
+    if output is None:
+        return []
+    texts = {"sts.json": to_json(report), "sts.md": to_markdown(report)}
+    with replaced_folder(output, texts) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [output / name for name in texts]

@@ -9,8 +9,6 @@ import typer
 
 from cxc_eccv.terminal import say
 
-__all__ = ["submit"]
-
 
 def submit(
     report: Annotated[Path, typer.Argument(help="report.json of `cxc-eccv evaluate` on the test split.")],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import typer
 
+from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.cli.help import ScriptCommand
-
-__all__ = ["train"]
 
 train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
 
@@ -23,8 +24,6 @@ def dual_encoder(context: typer.Context) -> None:
     Example: cxc-eccv train dual-encoder --no_pretraining --data_dir sample --images sample --text_model sample
     --image_model sample --train_text_model --extra_layers 0 --per_device_train_batch_size 30 --report_on test
     """
-    from cxc_eccv.cli.extras import needs_train_extra
-
     with needs_train_extra():
         from cxc_eccv.baselines.dual_encoder.script import train as run
 
@@ -40,8 +39,6 @@ def char_gru(context: typer.Context) -> None:
     Example: cxc-eccv train char-gru --data_dir sample --train_on coco/train coco/val --held_out 10 --hidden_size 8
     --epochs 2 --cycle_epochs 1 --output_dir char_gru --report_on test
     """
-    from cxc_eccv.cli.extras import needs_train_extra
-
     with needs_train_extra():
         from cxc_eccv.baselines.char_gru.script import train as run
 
@@ -50,8 +47,6 @@ def char_gru(context: typer.Context) -> None:
 
 def _print(report: object) -> None:
     """Every process has the report; the first one prints it."""
-    import os
-
     from cxc_eccv.report.console import print_report
     from cxc_eccv.types import Report
 

@@ -16,7 +16,6 @@ __all__ = ["policy", "read_captions"]
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 NUMBER = (re.compile(r"-?[0-9]{1,18}"), "a whole number")
-
 LABEL = (re.compile(r"0|1|true|false", re.IGNORECASE), "1 or 0, true or false")
 
 Forms = Mapping[str, tuple[re.Pattern[str], str]]
@@ -24,48 +23,24 @@ Forms = Mapping[str, tuple[re.Pattern[str], str]]
 
 
 def policy(value: str) -> str | pa.Table:
-    """What ``--unjudged`` says: the policy's name, or the table in the file.
-
-    Args:
-        value: a name, or the path of a ``.parquet``, ``.csv`` or ``.jsonl`` file with ``image_id``, ``caption_id`` and
-            ``label``.
-
-    Raises:
-        DataError: the file is absent or unreadable.
-
-    Example:
-        >>> policy("leave_out")
-        'leave_out'
-    """
+    """What ``--unjudged`` says: the policy's name, or the table in the file, with image_id, caption_id and label."""
     path = Path(value)
     if path.suffix not in SUFFIXES:
         return value
-    return _table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+    return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
 
 
 def read_captions(path: Path) -> pa.Table:
-    r"""The captions in a file.
+    """The captions in a file, with caption_id and text.
 
-    Args:
-        path: a ``.parquet``, ``.csv`` or ``.jsonl`` file with ``caption_id`` and ``text``. A cell of a CSV file ends on
-            the line on which it begins; texts with line breaks need one of the other formats.
-
-    Raises:
-        DataError: another suffix, or the file is absent or unreadable.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "captions.csv"
-        >>> _ = path.write_text('caption_id,text\n770337,"A man, riding a moped."\n')
-        >>> read_captions(path)["text"].to_pylist()
-        ['A man, riding a moped.']
+    A cell of a CSV file ends on the line on which it begins; texts with line breaks need one of the other formats.
     """
     if path.suffix not in SUFFIXES:
         raise DataError(f"{path}: captions are read from .parquet, .csv or .jsonl, with caption_id and text")
-    return _table(path, "captions", {"caption_id": NUMBER})
+    return _read_table(path, "captions", {"caption_id": NUMBER})
 
 
-def _table(path: Path, what: str, forms: Forms) -> pa.Table:
+def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:
     try:
         return _read(path, forms)
     except (pa.ArrowException, OSError) as error:
@@ -80,15 +55,14 @@ def _read(path: Path, forms: Forms) -> pa.Table:
     if path.suffix == ".csv":
         table = read_csv(path)
         columns = {name: table[name].to_pylist() for name in table.column_names}
-        return pa.table(
-            columns | {name: _numbers(path, name, columns[name], *forms[name]) for name in forms.keys() & columns}
-        )
+        numbers = {name: _read_numbers(path, name, columns[name], *forms[name]) for name in forms.keys() & columns}
+        return pa.table(columns | numbers)
     from pyarrow import json
 
     return json.read_json(path)
 
 
-def _numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[int]:
+def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[int]:
     for number, cell in enumerate(cells, start=2):
         if not form.fullmatch(cell):
             raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)

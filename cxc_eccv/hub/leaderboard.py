@@ -14,7 +14,6 @@ import yaml
 from cxc_eccv.builders.writing import MANIFEST_NAME
 from cxc_eccv.errors import HubError, ReportRefused
 from cxc_eccv.hub.client import Repository
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric, metric_variants, tasks
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.tasks.task import Task
@@ -28,7 +27,7 @@ __all__ = [
     "check_benchmark",
     "eval_yaml",
     "leaderboard_tasks",
-    "task_ids_of",
+    "read_task_ids",
 ]
 
 SPLIT = "test"
@@ -37,24 +36,15 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardTask:
-    """One column of the leaderboard.
+    """One column of the leaderboard: a key of report.json, and the dataset config that holds its labels."""
 
-    Attributes:
-        task_id: its name on the Hub.
-        key: ``task/direction/metric``, as in report.json.
-        config: dataset config that holds its labels.
-        spec: the metric.
-    """
-
-    task_id: str
     key: str
     config: str
-    spec: Spec
 
     @property
-    def task(self) -> str:
-        """Name of the task in the registry."""
-        return self.key.partition("/")[0]
+    def task_id(self) -> str:
+        """Its name on the Hub."""
+        return self.key.replace("/", "_")
 
 
 @cache
@@ -69,21 +59,20 @@ def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
         'eccv_caption_i2t_map_at_r'
     """
     entries = (entry for task in tasks().values() if task.config and SPLIT in task.splits for entry in _entries(task))
-    return MappingProxyType({entry.key: entry for entry in entries if entry.spec.higher_is_better})
+    return MappingProxyType({entry.key: entry for entry in entries})
 
 
 def _entries(task: Task) -> Iterator[LeaderboardTask]:
     metrics = [metric_variants(name) for name in task.metrics]
     for part in task.parts:
+        config = part if part in task.rated else task.config
         for spec, variants in metrics:
-            if part in task.offers.get(spec.needs, {}):
-                config = part if part in task.rated else task.config
-                yield from (_entry(f"{task.name}/{part}/{spec.label(**chosen)}", config, spec) for chosen in variants)
-    yield from (_entry(f"{task.name}/{name}", task.config, metric(name)) for name in task.whole)
-
-
-def _entry(key: str, config: str, spec: Spec) -> LeaderboardTask:
-    return LeaderboardTask(key.replace("/", "_"), key, config, spec)
+            if spec.higher_is_better and part in task.offers.get(spec.needs, {}):
+                labels = (spec.label(**chosen) for chosen in variants)
+                yield from (LeaderboardTask(f"{task.name}/{part}/{label}", config) for label in labels)
+    for name in task.whole:
+        if metric(name).higher_is_better:
+            yield LeaderboardTask(f"{task.name}/{name}", task.config)
 
 
 PATH = "eval.yaml"
@@ -101,15 +90,9 @@ DESCRIPTION = (
 
 
 def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK) -> str:
-    """The text of ``eval.yaml``: one task for each task, direction and metric of :func:`leaderboard_tasks`.
+    """The text of ``eval.yaml``: one task for each of :func:`leaderboard_tasks` whose config is among ``configs``.
 
-    Args:
-        configs: configs in the repository; tasks of others are left out. None for all.
-        framework: name that the Hub knows the evaluation by.
-
-    Example:
-        >>> print(eval_yaml(["eccv_caption"]).splitlines()[-3])
-        - id: eccv_caption_t2i_recall_at_10
+    The Hub knows the evaluation by the name ``framework``.
     """
     tasks = [
         {"id": task.task_id, "config": task.config, "split": SPLIT}
@@ -120,20 +103,8 @@ def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK
     return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
 
 
-def task_ids_of(text: str, where: str) -> frozenset[str]:
-    """Ids of the tasks that an ``eval.yaml`` declares.
-
-    Args:
-        text: its content.
-        where: which file, for the message.
-
-    Raises:
-        HubError: it does not have the form of an ``eval.yaml``.
-
-    Example:
-        >>> sorted(task_ids_of("tasks: [{id: b}, {id: a}]", "eval.yaml"))
-        ['a', 'b']
-    """
+def read_task_ids(text: str, where: str) -> frozenset[str]:
+    """Ids of the tasks that the text of an ``eval.yaml`` declares."""
     try:
         return frozenset(str(task["id"]) for task in yaml.safe_load(text)["tasks"])
     except (yaml.YAMLError, KeyError, TypeError) as error:
@@ -143,19 +114,9 @@ def task_ids_of(text: str, where: str) -> frozenset[str]:
 def check_benchmark(
     repository: Repository, task_ids: Collection[str], files: Mapping[str, str]
 ) -> tuple[str, Mapping[str, str]]:
-    """Raise unless a dataset is the benchmark, and built from the raw files that a report was computed from.
+    """Raise unless a dataset is the benchmark, has the tasks, and was built from the raw files of a report.
 
-    Args:
-        repository: of the dataset.
-        task_ids: what it must have a task for.
-        files: catalog name to sha256 of the report's raw files.
-
-    Returns:
-        Its commit that was looked at, and catalog name to sha256 of its raw files.
-
-    Raises:
-        HubError: no such repository, or no dataset that ``cxc-eccv push`` uploaded.
-        ReportRefused: it does not hold the official data of this version, lacks a task, or was built from other files.
+    Gives its commit that was looked at, and the sha256 of its raw files, by catalog name as the report's.
     """
     revision = repository.head()
     if revision is None:
@@ -164,7 +125,7 @@ def check_benchmark(
     for name in (PATH, MANIFEST_NAME):
         if name not in present:
             raise HubError(f"{repository} has no {name}, so it is no benchmark that `cxc-eccv push` uploaded")
-    declared = task_ids_of(repository.text(PATH, revision), f"{PATH} of {repository}")
+    declared = read_task_ids(repository.text(PATH, revision), f"{PATH} of {repository}")
     manifest = _read_manifest(repository.text(MANIFEST_NAME, revision), f"{MANIFEST_NAME} of {repository}")
     catalog = load_catalog()
     found = manifest["edition"], manifest["data_version"]

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cxc_eccv.cli import main
-from cxc_eccv.cli.streams import Outlet
+from cxc_eccv.cli import Outlet, main
 
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
 REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]

@@ -12,7 +12,7 @@ from report_samples import near_run
 from rich.console import Console
 
 from cxc_eccv.cli import main
-from cxc_eccv.cli.sts_output import print_sts
+from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.report.console import print_report, render

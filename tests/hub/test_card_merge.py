@@ -6,28 +6,22 @@ import yaml
 from hypothesis import given
 
 from cxc_eccv.errors import HubConflict, HubError
-from cxc_eccv.hub import front_matter
-from cxc_eccv.hub.front_matter import merge
-from cxc_eccv.hub.upload.card_merge import merge_card
+from cxc_eccv.hub.card import join_card, merge_card, merge_matter, read_matter, split_card
 
 OWNED = ("configs",)
 words = st.text(st.sampled_from("abc#-: \n<>!"), max_size=60)
 plain = words.filter(lambda text: not text.lstrip().startswith("---"))
 
 
-def card(matter, body):
-    return front_matter.join(matter, body)
-
-
 def with_hand_writing(text, before, after):
     """The card on the Hub after somebody wrote above and below the generated part."""
-    matter, body = front_matter.split(text)
-    return front_matter.join(matter, f"{before}\n\n{body}\n\n{after}")
+    matter, body = split_card(text)
+    return join_card(matter, f"{before}\n\n{body}\n\n{after}")
 
 
 def sections(text):
     """What stands before, between and after the marks."""
-    body = front_matter.split(text)[1]
+    body = split_card(text)[1]
     before, _, rest = body.partition("<!-- cxc_eccv: generated part begins")
     generated, _, after = rest.partition("<!-- cxc_eccv: generated part ends")
     return before.strip("\n"), generated.partition("\n")[2].strip("\n"), after.partition("\n")[2].strip("\n")
@@ -35,12 +29,12 @@ def sections(text):
 
 @given(before=plain, after=plain, old=plain, new=plain)
 def test_hand_written_text_outlives_any_push(before, after, old, new):
-    pushed = merge_card(card("configs: [old]", old), None, OWNED)
+    pushed = merge_card(join_card("configs: [old]", old), None, OWNED)
     edited = with_hand_writing(pushed, before, after)
-    merged = merge_card(card("configs: [new]", new), edited, OWNED)
+    merged = merge_card(join_card("configs: [new]", new), edited, OWNED)
     assert sections(merged) == (before.strip("\n"), new.strip("\n"), after.strip("\n"))
-    assert yaml.safe_load(front_matter.split(merged)[0]) == {"configs": ["new"]}
-    assert merge_card(card("configs: [new]", new), merged, OWNED) == merged
+    assert yaml.safe_load(split_card(merged)[0]) == {"configs": ["new"]}
+    assert merge_card(join_card("configs: [new]", new), merged, OWNED) == merged
 
 
 @given(
@@ -50,16 +44,16 @@ def test_hand_written_text_outlives_any_push(before, after, old, new):
     ours=st.dictionaries(st.sampled_from(["a", "configs", "new"]), st.lists(words) | st.integers(), max_size=3),
 )
 def test_metadata_is_ours_where_it_describes_the_files_and_theirs_elsewhere(theirs, ours):
-    found = merge(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
+    found = merge_matter(yaml.safe_dump(ours), yaml.safe_dump(theirs, sort_keys=False), OWNED, "README.md")
     expected = {**ours, **theirs} | {key: ours[key] for key in OWNED if key in ours}
     if "configs" not in ours:
         expected.pop("configs", None)
-    assert front_matter.parse(found, "found") == expected
+    assert read_matter(found, "found") == expected
 
 
 def test_lines_of_other_keys_keep_their_form():
     theirs = "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- old\n# about languages\nlanguage: [en]"
-    found = merge("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
+    found = merge_matter("configs: [x]\nlicense: apache-2.0\nnew: 1", theirs, OWNED, "README.md")
     assert found == (
         "# top\nlicense:   mit   # chosen by us\ntags: [b, a]\nconfigs:\n- x\n# about languages\nlanguage: [en]\nnew: 1"
     )
@@ -71,14 +65,14 @@ def test_lines_of_other_keys_keep_their_form():
     ids=["flow", "anchors", "block-scalar"],
 )
 def test_unusual_yaml_is_merged_by_meaning(theirs):
-    found = front_matter.parse(merge("configs: [x, z]", theirs, OWNED, "README.md"), "found")
+    found = read_matter(merge_matter("configs: [x, z]", theirs, OWNED, "README.md"), "found")
     assert found == yaml.safe_load(theirs) | {"configs": ["x", "z"]}
 
 
 @pytest.mark.parametrize(("matter", "message"), [("a: [", "not valid YAML"), ("- a", "list, not a mapping")])
 def test_front_matter_that_cannot_be_merged_is_refused(matter, message):
     with pytest.raises(HubError, match=message):
-        merge_card(card("configs: [x]", "# Data"), f"---\n{matter}\n---\n# Ours", OWNED)
+        merge_card(join_card("configs: [x]", "# Data"), f"---\n{matter}\n---\n# Ours", OWNED)
 
 
 def test_two_generated_parts_are_refused():
@@ -88,5 +82,5 @@ def test_two_generated_parts_are_refused():
 
 
 def test_a_rule_in_the_text_is_no_front_matter():
-    assert front_matter.split("# Title\n\n---\n\nText\n") == ("", "# Title\n\n---\n\nText\n")
-    assert front_matter.split("---\nno end\n") == ("", "---\nno end\n")
+    assert split_card("# Title\n\n---\n\nText\n") == ("", "# Title\n\n---\n\nText\n")
+    assert split_card("---\nno end\n") == ("", "---\nno end\n")

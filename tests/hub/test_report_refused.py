@@ -1,5 +1,6 @@
 """Which reports are refused, and with what reason; none of this needs the Hub."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -8,12 +9,12 @@ from official import FILES, SCORES, edited, official_report, result
 
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.hub.report_checks import TYPES, check_values
 from cxc_eccv.hub.submit import checked_report
-from cxc_eccv.hub.submit.report_checks import check_values
 from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report
+from cxc_eccv.types import Report, Result
 
 
 def checked(tmp_path, text):
@@ -26,6 +27,10 @@ def test_a_report_of_the_official_data_is_accepted(tmp_path):
     report, files = checked(tmp_path, official_report())
     assert report.scores == {key: value for key, (value, _) in SCORES.items()}
     assert files == FILES
+
+
+def test_every_field_of_a_result_is_checked():
+    assert set(TYPES) == {field.name for field in dataclasses.fields(Result)}
 
 
 def row(content, key="eccv_caption/i2t/map_at_r"):

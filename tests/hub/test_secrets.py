@@ -11,9 +11,8 @@ from hub_faults import Fault
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.hub.client import Access, Repository
-from cxc_eccv.hub.client.answers import hide_secrets, redact
-from cxc_eccv.hub.upload.content import read_folder
+from cxc_eccv.hub.client import Access, Repository, hide_secrets, redact
+from cxc_eccv.hub.upload import read_folder
 
 REPO = "org/data"
 

@@ -13,8 +13,8 @@ from cxc_eccv.builders.packaged import load
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.comparison.paired.protocol import notes_on
 from cxc_eccv.comparison.paired.scored_report import ScoredReport
-from cxc_eccv.hub.front_matter import merge
-from cxc_eccv.hub.upload.content import DATASET_KEYS
+from cxc_eccv.hub.card import merge_matter
+from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.content import sha256_of
@@ -116,4 +116,4 @@ def test_a_loaded_dataset_names_them(mirror, hashes, tmp_path, streaming):
 
 def test_a_later_push_of_the_data_as_it_is_takes_the_entry_off_the_card():
     theirs = "license: other\nmodified_data:\n- file: sits_test\n  expected: ab\n  found: cd\nmine: 1"
-    assert merge("license: other", theirs, DATASET_KEYS, "README.md") == "license: other\nmine: 1"
+    assert merge_matter("license: other", theirs, DATASET_KEYS, "README.md") == "license: other\nmine: 1"

@@ -1,28 +1,33 @@
-"""Submission: a checked report as a pull request to the model it is about, planned and opened."""
+"""Submission: a checked report as a pull request to the model it is about, planned and opened.
+
+It writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, if asked to, the older model-index of the card.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from huggingface_hub import CommitOperationAdd, EvalResultEntry
+import yaml
+from huggingface_hub import CommitOperationAdd, EvalResult, EvalResultEntry, eval_result_entries_to_yaml
+from huggingface_hub.repocard_data import eval_results_to_model_index
 
 import cxc_eccv
-from cxc_eccv.errors import HubError, InvalidOption, ReportRefused
-from cxc_eccv.hub import front_matter
+from cxc_eccv.errors import HubConflict, HubError, InvalidOption, ReportRefused
+from cxc_eccv.hub.card import CARD, join_card, read_matter, replace_keys, split_card
 from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
-from cxc_eccv.hub.leaderboard import LeaderboardTask, check_benchmark, leaderboard_tasks
-from cxc_eccv.hub.submit import eval_results
-from cxc_eccv.hub.submit.report_checks import checked_report
+from cxc_eccv.hub.leaderboard import NAME, SPLIT, LeaderboardTask, check_benchmark, leaderboard_tasks
+from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 
-__all__ = ["Submission", "SubmitOptions", "plan_submission"]
+__all__ = ["RESULTS", "Submission", "SubmitOptions", "checked_report", "merge_results", "plan_submission"]
 
-CARD = "README.md"
+RESULTS = ".eval_results/cxc_eccv.yaml"
 
 Text = tuple[str | None, str]
 """What is there, None for nothing, and what shall be there."""
@@ -32,14 +37,8 @@ Text = tuple[str | None, str]
 class Submission:
     """A submission that was looked at and not made yet; print it to see what it would change.
 
-    Attributes:
-        repository: of the model.
-        parent: its commit that was looked at.
-        files: path to what is there and what shall be there.
-        title: of the pull request.
-        description: of the pull request.
-        left_out: keys of the report that the leaderboard has no task for.
-        unpublished: raw files of the report whose authors publish no hash.
+    Left out are keys of the report that the leaderboard has no task for; unpublished are raw files without a hash of
+    their authors'.
     """
 
     repository: Repository
@@ -67,18 +66,9 @@ class Submission:
         return "\n".join(lines)
 
     def open_pull_request(self, plan_anew: Callable[[], Submission]) -> str:
-        """Open the pull request, once: one that is open with the same results is used.
+        """Open the pull request, once: one that is open with the same results is used; give its address.
 
-        Args:
-            plan_anew: makes the submission again, after a failure or after somebody else changed the model.
-
-        Returns:
-            Its address.
-
-        Raises:
-            HubAccessDenied: no token.
-            HubUnavailable: the Hub does not answer, although asked several times.
-            HubError: it refuses what was sent.
+        ``plan_anew`` makes the submission again, after a failure or after somebody else changed the model.
         """
         self.repository.access.require_token()
         return repeat(lambda submission: submission._find_open() or submission._open(), self, plan_anew)
@@ -99,8 +89,8 @@ class Submission:
         there = self.repository.files(revision)
         for path, text in self.pending.items():
             found = self.repository.text(path, revision) if path in there else ""
-            is_same = eval_results.same_results if path == eval_results.PATH else str.__eq__
-            if not found or not is_same(found, text):
+            stated = _read_undated if path == RESULTS else str
+            if not found or stated(found) != stated(text):
                 return False
         return True
 
@@ -124,37 +114,28 @@ def plan_submission(
         HubConflict: what the model's repository holds cannot be merged with.
         HubError: no such model or benchmark; or the Hub, or the way to it, failed.
     """
-    place = access or Access()
-    options.require_no_secret(place.token)
+    access = access or Access()
+    options.require_no_secret(access.token)
     report, files = checked_report(path)
     tasks = [task for task in leaderboard_tasks().values() if task.key in report.scores]
     if not tasks:
         raise ReportRefused(f"{path}: it has no result that the leaderboard has a task for")
-    benchmark = Repository(options.dataset, "dataset", place)
+    benchmark = Repository(options.dataset, "dataset", access)
     revision, sources = check_benchmark(benchmark, [task.task_id for task in tasks], files)
-    entries = [_make_entry(task, report, options, revision) for task in tasks]
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(sources)
-    return _plan(Repository(model, "model", place), entries, options, report, sorted(set(files) - published))
-
-
-def _plan(
-    repository: Repository,
-    entries: list[EvalResultEntry],
-    options: SubmitOptions,
-    report: Report,
-    unpublished: list[str],
-) -> Submission:
+    repository = Repository(model, "model", access)
     parent = repository.head()
     if parent is None:
         raise HubError(f"there is no {repository}, or it may not be read")
+    board = [(task, _make_entry(task, report, options, revision)) for task in tasks]
     return Submission(
         repository,
         parent,
-        _merge_texts(repository, parent, entries, options),
+        _merge_texts(repository, parent, board, options),
         f"Add results on {options.dataset}",
         _describe(report),
         tuple(key for key in report.scores if key not in leaderboard_tasks()),
-        tuple(unpublished),
+        tuple(sorted(set(files) - published)),
     )
 
 
@@ -171,22 +152,19 @@ def _make_entry(task: LeaderboardTask, report: Report, options: SubmitOptions, r
     )
 
 
-def _merge_texts(
-    repository: Repository, parent: str, entries: list[EvalResultEntry], options: SubmitOptions
-) -> dict[str, Text]:
+Board = Sequence[tuple[LeaderboardTask, EvalResultEntry]]
+
+
+def _merge_texts(repository: Repository, parent: str, board: Board, options: SubmitOptions) -> dict[str, Text]:
     there = repository.files(parent)
-
-    def before(path: str) -> str | None:
-        return repository.text(path, parent) if path in there else None
-
-    old = before(eval_results.PATH)
-    texts = {eval_results.PATH: (old, eval_results.merge_results(old, entries, f"{eval_results.PATH} of {repository}"))}
+    before = repository.text(RESULTS, parent) if RESULTS in there else None
+    texts = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {repository}"))}
     if options.model_index:
-        card = before(CARD)
-        after = eval_results.add_results(card, entries, repository.repo_id, f"{CARD} of {repository}")
-        # Line ends alone are no change.
-        same = card is not None and front_matter.join(*front_matter.split(card)) == after
-        texts[CARD] = (card, card if same and card is not None else after)
+        card = repository.text(CARD, parent) if CARD in there else None
+        after = _add_results(card, board, repository.repo_id, f"{CARD} of {repository}")
+        if card is not None and join_card(*split_card(card)) == after:
+            after = card  # line ends alone are no change
+        texts[CARD] = (card, after)
     return texts
 
 
@@ -215,11 +193,6 @@ class SubmitOptions:
 
     Raises:
         InvalidOption: an impossible date, notes of several lines, a source that is no address.
-
-    Example:
-        >>> SubmitOptions("org/cxc_eccv", date="2026-02-30")
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: date '2026-02-30': expected a day of the calendar, as 2026-11-20
     """
 
     dataset: str
@@ -236,11 +209,7 @@ class SubmitOptions:
             raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
 
     def require_no_secret(self, token: str | None) -> None:
-        """Raise if the token is in one of the texts, which will be public.
-
-        Raises:
-            InvalidOption: it is.
-        """
+        """Raise if the token is in one of the texts, which will be public."""
         if token and any(token in text for text in (self.notes or "", self.source or "")):
             raise InvalidOption("the notes or the source hold your access token, and would be public. Revoke it.")
 
@@ -268,3 +237,100 @@ def _check_source(url: str | None) -> None:
         raise InvalidOption("the source is no address on the web; expected https://...")
     if parts.username or parts.password:
         raise InvalidOption("the source holds a user name or a password, and would be public. Leave them out.")
+
+
+def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
+    """Put entries into the text of the results file: those of the same task are replaced, all others kept.
+
+    An entry that states the same value for the same revision is kept as it is, with its date. ``before`` is what is
+    there, None for nothing; where that does not have the form of such a file, ``HubConflict`` names ``where``.
+
+    Example:
+        >>> print(merge_results(None, [EvalResultEntry("org/data", "cxc_i2t_recall_at_1", 0.5)]), end="")
+        - dataset:
+            id: org/data
+            task_id: cxc_i2t_recall_at_1
+          value: 0.5
+    """
+    there = [] if before is None else _read_rows(before, where)
+    rows = {_place(row): row for row in there}
+    for row in eval_result_entries_to_yaml(list(entries)):
+        if _without_date(rows.get(_place(row), {})) != _without_date(row):
+            rows[_place(row)] = row
+    if before is not None and there == list(rows.values()):
+        return before
+    return str(yaml.safe_dump(list(rows.values()), sort_keys=False, allow_unicode=True, width=1000))
+
+
+def _read_undated(text: str) -> list[dict[str, Any]]:
+    """The results that a file states, whenever they were computed."""
+    return [_without_date(row) for row in _read_rows(text, RESULTS)]
+
+
+def _read_rows(text: str, where: str) -> list[dict[str, Any]]:
+    try:
+        rows = yaml.safe_load(text)
+        if isinstance(rows, list) and all(isinstance(row["value"], int | float) and _place(row) for row in rows):
+            return rows
+    except (yaml.YAMLError, KeyError, TypeError):
+        pass
+    raise HubConflict(
+        f"{where} is not a list of results with dataset.id, dataset.task_id and value. Correct or delete it."
+    )
+
+
+def _place(row: dict[str, Any]) -> tuple[str, str]:
+    return row["dataset"]["id"], row["dataset"]["task_id"]
+
+
+def _without_date(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "date"}
+
+
+INDEX = "model-index"
+
+
+def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
+    """Put results into the ``model-index`` of a card, which is made where there is none; all else stays as it is.
+
+    Earlier results on the same dataset with the same metric names are replaced, others are kept.
+    """
+    matter, body = split_card(card or "")
+    index = read_matter(matter, where).get(INDEX) or [{"name": model, "results": []}]
+    try:
+        kept = [left for row in index[0]["results"] if (left := _drop_restated(row, board))]
+        rows = [*kept, *_make_metric_rows(board, model)]
+    except (KeyError, TypeError, IndexError, AttributeError):
+        raise HubConflict(
+            f"{where}: its {INDEX} does not have the form the Hub documents. Correct or remove it."
+        ) from None
+    changed = [{**index[0], "results": rows}, *index[1:]]
+    return join_card(replace_keys(matter, {INDEX: changed}, where), body)
+
+
+def _make_metric_rows(board: Board, model: str) -> list[dict[str, Any]]:
+    results = [
+        EvalResult(
+            task_type="image-text-retrieval",
+            dataset_type=entry.dataset_id,
+            dataset_name=NAME,
+            dataset_config=task.config,
+            dataset_split=SPLIT,
+            dataset_revision=entry.dataset_revision,
+            metric_type=task.key.rpartition("/")[2],
+            metric_name=task.key,
+            metric_value=entry.value,
+        )
+        for task, entry in board
+    ]
+    rows: list[dict[str, Any]] = eval_results_to_model_index(model, results)[0]["results"]
+    return rows
+
+
+def _drop_restated(row: dict[str, Any], board: Board) -> dict[str, Any] | None:
+    """A row without the metrics that are stated anew; None where none is left."""
+    if row["dataset"].get("type") not in {entry.dataset_id for _, entry in board}:
+        return row
+    anew = {task.key for task, _ in board}
+    metrics = [metric for metric in row["metrics"] if metric.get("name") not in anew]
+    return {**row, "metrics": metrics} if metrics else None

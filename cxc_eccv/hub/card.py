@@ -1,0 +1,191 @@
+"""A card on the Hub: its front matter, and a generated card put into what others wrote there by hand.
+
+On the Hub a card looks like this. Only the lines between the two comments are replaced by the next push, and only if
+nobody has edited them; in the front matter only the keys that describe the files are::
+
+    ---
+    license: other          <- kept, however it was edited
+    configs: ...            <- generated anew
+    ---
+
+    Hand-written text.      <- kept
+
+    <!-- cxc_eccv: generated part begins; sha256 0123... -->
+    # CxC, ECCV Caption ...
+    <!-- cxc_eccv: generated part ends; ... -->
+
+    Hand-written text.      <- kept
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import yaml
+
+from cxc_eccv.errors import HubConflict, HubError
+
+__all__ = ["CARD", "is_marked", "join_card", "merge_card", "merge_matter", "read_matter", "replace_keys", "split_card"]
+
+CARD = "README.md"
+
+BEGIN = "<!-- cxc_eccv: generated part begins; sha256 {} -->"
+END = "<!-- cxc_eccv: generated part ends; write outside these two lines, where everything is kept -->"
+BEGINS = re.compile(r"^<!-- cxc_eccv: generated part begins; sha256 ([0-9a-f]{64}) -->[ \t]*$", re.MULTILINE)
+ENDS = re.compile(r"^<!-- cxc_eccv: generated part ends;.*-->[ \t]*$", re.MULTILINE)
+ANY_MARK = "<!-- cxc_eccv: generated part"
+
+
+def merge_card(generated: str, remote: str | None, owned: tuple[str, ...], where: str = CARD) -> str:
+    r"""Put the generated card into the Hub's one; below what is there where that has no generated part yet.
+
+    Keys of the front matter that are ``owned`` describe the files. An error that says ``where`` is raised if somebody
+    edited the generated part or damaged its marks, or if the Hub's front matter is not a YAML mapping.
+
+    Example:
+        >>> first = merge_card("---\na: 1\n---\n# Data", None, ("a",))
+        >>> edited = first.replace("---\n\n<!--", "---\n\nBy hand.\n\n<!--")
+        >>> second = merge_card("---\na: 2\n---\n# Better data", edited, ("a",))
+        >>> "By hand." in second, "a: 2" in second, "# Better data" in second, "# Data" in second
+        (True, True, True, False)
+    """
+    matter, body = split_card(generated)
+    if remote is None:
+        return join_card(matter, _mark(body))
+    their_matter, their_body = split_card(remote)
+    before, after = _find_hand_written(their_body, body, where)
+    sections = [before.strip("\n"), _mark(body), after.strip("\n")]
+    kept = merge_matter(matter, their_matter, owned, where)
+    return join_card(kept, "\n\n".join(section for section in sections if section))
+
+
+def is_marked(card: str) -> bool:
+    """Whether a card has a generated part, or what is left of its marks."""
+    return ANY_MARK in card
+
+
+def _mark(body: str) -> str:
+    return "\n".join([BEGIN.format(_digest(body)), body.strip("\n"), END])
+
+
+def _digest(body: str) -> str:
+    """Of the text as it is read: blank ends of lines do not count, since editors remove them."""
+    lines = "\n".join(line.rstrip() for line in body.strip().split("\n"))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _find_hand_written(their_body: str, body: str, where: str) -> tuple[str, str]:
+    """What stands before and after the generated part."""
+    begins, ends = list(BEGINS.finditer(their_body)), list(ENDS.finditer(their_body))
+    if not is_marked(their_body):
+        # A card that was uploaded by other means is no hand-writing.
+        return ("", "") if _digest(their_body) == _digest(body) else (their_body, "")
+    if len(begins) != 1 or len(ends) != 1 or begins[0].end() > ends[0].start():
+        raise HubConflict(
+            f"{where}: the two comments that mark the generated part are damaged. Restore the lines "
+            f"'{BEGIN.format('...')}' and '{END}' around it, or remove the generated part with both."
+        )
+    if _digest(their_body[begins[0].end() : ends[0].start()]) != begins[0][1]:
+        raise HubConflict(
+            f"{where}: its generated part was edited by hand, and would be overwritten. Move what you wrote above the "
+            "comment where it begins, or below the one where it ends; or remove the generated part with both comments."
+        )
+    return their_body[: begins[0].start()], their_body[ends[0].end() :]
+
+
+FENCE = "---"
+
+
+def split_card(card: str) -> tuple[str, str]:
+    r"""Split a card into front matter without its fences, and the rest; line ends become plain.
+
+    Example:
+        >>> split_card("---\nlicense: mit\n---\n# Title\n")
+        ('license: mit', '# Title\n')
+    """
+    text = card.lstrip("\ufeff").replace("\r\n", "\n")
+    lines = text.split("\n")
+    if lines[0].rstrip() == FENCE and FENCE in (ends := [line.rstrip() for line in lines[1:]]):
+        end = ends.index(FENCE) + 1
+        return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :])
+    return "", text
+
+
+def join_card(matter: str, body: str) -> str:
+    """Make a card from its two parts."""
+    head = f"{FENCE}\n{matter.strip(chr(10))}\n{FENCE}\n\n" if matter.strip() else ""
+    return head + body.strip("\n") + "\n"
+
+
+def read_matter(matter: str, where: str) -> dict[str, Any]:
+    """Read the mapping that front matter holds; ``HubError`` names ``where`` if it holds none."""
+    try:
+        metadata = yaml.safe_load(matter) or {}
+    except yaml.YAMLError as error:
+        raise HubError(f"{where}: its front matter is not valid YAML. Correct it. {error}") from None
+    if not isinstance(metadata, dict):
+        raise HubError(f"{where}: its front matter is {type(metadata).__name__}, not a mapping. Correct it.")
+    return metadata
+
+
+def merge_matter(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
+    """Give front matter of the Hub's card our values of the keys we own, and of those it lacks.
+
+    A key that we own and that ours has not any more goes.
+    """
+    generated, kept = read_matter(ours, "the generated card"), read_matter(theirs, where)
+    changed = {key: value for key, value in generated.items() if key in owned or key not in kept}
+    return replace_keys(theirs, changed, where, [key for key in owned if key in kept and key not in generated])
+
+
+KEY = re.compile(r"^(?P<quote>['\"]?)(?P<key>[^\s#'\"-][^:'\"]*)(?P=quote)\s*:(\s|$)")
+
+
+def replace_keys(matter: str, changed: Mapping[str, Any], where: str, gone: Collection[str] = ()) -> str:
+    r"""Give front matter other values for some keys; all other lines, comments among them, stay as they are.
+
+    Example:
+        >>> print(replace_keys("a: 1 # mine\nb:\n- 2", {"b": [3], "c": 4}, "README.md"))
+        a: 1 # mine
+        b:
+        - 3
+        c: 4
+    """
+    before = read_matter(matter, where)
+    after = {key: value for key, value in {**before, **changed}.items() if key not in gone}
+    if after == before:
+        return matter
+    blocks = _cut_blocks(matter)
+    for key, value in changed.items():
+        if key not in before or before[key] != value:
+            # Whole-line comments in a block stand most likely above the next key.
+            comments = [line for line in blocks.get(key, "").split("\n") if line.startswith("#")]
+            blocks[key] = "\n".join([_dump({key: value}), *comments])
+    text = "\n".join(block for key, block in blocks.items() if block and key not in gone)
+    try:
+        if yaml.safe_load(text) == after:
+            return text
+    except yaml.YAMLError:
+        pass
+    # Anchors, tags or a flow mapping that spans keys cannot be cut into lines: then everything is written anew.
+    return _dump(after)
+
+
+def _cut_blocks(matter: str) -> dict[str, str]:
+    """Lines by the top-level key they belong to; comments belong to the key above, those at the top to none."""
+    lines: dict[str, list[str]] = {"": []}
+    current = ""
+    for line in matter.split("\n"):
+        match = KEY.match(line)
+        if match:
+            current = match["key"].strip()
+        lines.setdefault(current, []).append(line)
+    return {key: "\n".join(block) for key, block in lines.items()}
+
+
+def _dump(metadata: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(dict(metadata), sort_keys=False, allow_unicode=True, width=120)
+    return text.rstrip("\n")

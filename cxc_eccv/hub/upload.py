@@ -1,0 +1,368 @@
+"""Upload: a built dataset folder, or the folder of a metric's Space, compared with a repository on the Hub and sent.
+
+A file in the folder that is a link, changes meanwhile, or holds the token is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+from huggingface_hub.constants import SPACES_SDK_TYPES
+from huggingface_hub.hf_api import RepoFile
+
+import cxc_eccv
+from cxc_eccv.builders.writing import FORMAT, MANIFEST_NAME
+from cxc_eccv.errors import HubError, InvalidOption
+from cxc_eccv.hub import leaderboard
+from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_card
+from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
+
+__all__ = ["DATASET_KEYS", "Change", "LocalFile", "Push", "UploadContent", "plan_push", "read_folder"]
+
+Kind = Literal["new", "changed", "unchanged", "removed"]
+KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one path in the repository; of a removed one, ``size`` in bytes is that of what was there."""
+
+    path: str
+    kind: Kind
+    size: int
+    file: LocalFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """An upload that was looked at and not made yet; print it to see what it would change.
+
+    ``parent`` is the commit that was looked at, None where the repository does not exist yet.
+    """
+
+    repository: Repository
+    content: UploadContent
+    private: bool | None
+    parent: str | None
+    changes: tuple[Change, ...]
+    card_diff: str
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """Changes that are to be made."""
+        return tuple(change for change in self.changes if change.kind != "unchanged")
+
+    @property
+    def url(self) -> str:
+        """Where the repository is on the web."""
+        return f"{self.repository.access.endpoint}/{self.repository.repo_type}s/{self.repository.repo_id}"
+
+    def __str__(self) -> str:
+        lines = [f"{self.repository}" + ("" if self.parent else " (new repository)")]
+        lines += [f"  {change.kind:<9}  {change.path}  ({_show_size(change.size)})" for change in self.changes]
+        lines += [f"  left out   {path}" for path in self.content.left_out]
+        if self.card_diff:
+            lines += ["", self.card_diff.rstrip("\n"), ""]
+        counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
+        size = sum(change.size for change in self.pending if change.file)
+        return "\n".join([*lines, f"{', '.join(counts)}; {_show_size(size)} to upload"])
+
+    def carry_out(self) -> Push:
+        """Upload, in one commit: the repository holds either what it held, or everything new.
+
+        Interrupted or failed, call it again: what the Hub has is not sent twice. A commit whose answer is lost may have
+        arrived, and somebody else may have committed meanwhile: then the push is planned anew from what the Hub holds.
+        Gives the push that was carried out, which has no pending changes where the commit had arrived.
+        """
+        self.repository.access.require_token()
+        if self.parent is None:
+            self.repository.create(private=self.private, space_sdk=self.content.space_sdk)
+        return repeat(Push._commit, self if self.parent else self._plan_anew(), self._plan_anew)
+
+    def _plan_anew(self) -> Push:
+        return _compare(self.repository, self.content, self.private)
+
+    def _commit(self) -> Push:
+        if self.pending and self.parent is None:
+            raise HubError(f"{self.repository} is not there any more. Run the command again.")
+        if self.pending and self.parent:
+            operations = [
+                CommitOperationAdd(change.path, change.file.source)
+                if change.file
+                else CommitOperationDelete(change.path, is_folder=False)
+                for change in sorted(self.pending, key=lambda change: change.kind == "removed")
+            ]
+            message = f"Upload with cxc_eccv {cxc_eccv.__version__}"
+            self.repository.commit(operations, message, parent=self.parent, check=self._require_unchanged)
+        return self
+
+    def _require_unchanged(self) -> None:
+        for change in self.pending:
+            if change.file:
+                change.file.require_unchanged()
+
+
+def plan_push(
+    folder: str | Path,
+    repo_id: str,
+    repo_type: str = "dataset",
+    *,
+    access: Access | None = None,
+    private: bool | None = None,
+    framework: str = leaderboard.FRAMEWORK,
+) -> Push:
+    """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
+
+    Args:
+        folder: what ``build_folder`` wrote, or for the type ``space`` such a folder as ``metrics/map_at_r``.
+        repo_id: ``owner/name``.
+        repo_type: ``dataset`` or ``space``.
+        access: which Hub, with which token.
+        private: visibility of a repository that is made; None for the owner's default.
+        framework: name of the evaluation in ``eval.yaml``, from the Hub's own list.
+    """
+    if repo_type not in ("dataset", "space"):
+        raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
+    access = access or Access()
+    content = _read_content(Path(folder), repo_type, access.token, framework)
+    return _compare(Repository(repo_id, repo_type, access), content, private)
+
+
+def _compare(repository: Repository, content: UploadContent, private: bool | None) -> Push:
+    """Compare what shall be there with what is there; changes nothing."""
+    parent = repository.head()
+    remote = repository.files(parent) if parent else {}
+    before = repository.text(CARD, parent) if parent and CARD in remote else None
+    # The Hub writes a card of its own into a new Space: nobody's hand-writing.
+    is_the_hubs = before is not None and not is_marked(before) and repository.is_untouched()
+    card = merge_card(content.card, None if is_the_hubs else before, content.owned, f"{CARD} of {repository}")
+    changes = [_classify(file, remote.get(file.path)) for file in (*content.files, _hash_file(CARD, card.encode()))]
+    built = _list_formerly_built(repository, parent, remote) if parent and content.configs else frozenset()
+    changes += [Change(path, "removed", file.size) for path, file in remote.items() if content.makes_stale(path, built)]
+    diff = text_diff(before or "", card, CARD) if parent else ""
+    return Push(repository, content, private, parent, tuple(sorted(changes, key=lambda change: change.path)), diff)
+
+
+def _classify(file: LocalFile, there: RepoFile | None) -> Change:
+    if there is None:
+        return Change(file.path, "new", file.size, file)
+    same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+    return Change(file.path, "unchanged" if same else "changed", file.size, file)
+
+
+def _list_formerly_built(repository: Repository, parent: str, remote: Mapping[str, RepoFile]) -> frozenset[str]:
+    """Paths that the manifest on the Hub lists."""
+    if MANIFEST_NAME not in remote:
+        return frozenset()
+    try:
+        return frozenset(json.loads(repository.text(MANIFEST_NAME, parent))["files"])
+    except (ValueError, KeyError, TypeError):  # not of our making: nothing follows from it
+        return frozenset()
+
+
+def _show_size(size: int) -> str:
+    return f"{size:,} B" if size < 10_000 else f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
+
+
+DATASET_KEYS = ("configs", "dataset_info", "size_categories", "modified_data")
+SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
+
+
+@dataclass(frozen=True, slots=True)
+class UploadContent:
+    """What a repository shall hold after a push: the generated card, and all other files.
+
+    Owned are the keys of the card's front matter that describe the files. Other Parquet files in the folders of the
+    configs would be loaded with them, and are removed. Paths left out are in the folder and not uploaded.
+    """
+
+    files: tuple[LocalFile, ...]
+    card: str
+    owned: tuple[str, ...]
+    configs: tuple[str, ...] = ()
+    space_sdk: str | None = None
+    left_out: tuple[str, ...] = ()
+
+    def makes_stale(self, path: str, formerly_built: Collection[str]) -> bool:
+        """Whether a file on the Hub must go: a shard of ours, or of an earlier build, that is not in this one."""
+        if path in (CARD, *(file.path for file in self.files)):
+            return False
+        of_config = any(re.fullmatch(rf"{re.escape(config)}/[^/]+\.parquet", path) for config in self.configs)
+        return of_config or path in formerly_built
+
+
+def _read_content(folder: Path, repo_type: str, token: str | None, framework: str) -> UploadContent:
+    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds, or the folder of a Space."""
+    files, left_out = read_folder(folder, token)
+    found = {file.path: file for file in files}
+    owned, configs, space_sdk = SPACE_KEYS, (), None
+    if repo_type == "space":
+        space_sdk = _read_sdk(folder, found)
+    else:
+        owned, configs = DATASET_KEYS, tuple(_check_manifest(folder, found)["configs"])
+        declared = leaderboard.eval_yaml(configs, framework)
+        found[leaderboard.PATH] = _hash_file(leaderboard.PATH, declared.encode())
+    card = (folder / CARD).read_text(encoding="utf-8")
+    others = tuple(file for path, file in found.items() if path != CARD)
+    return UploadContent(others, card, owned, configs, space_sdk, tuple(left_out))
+
+
+def _read_sdk(folder: Path, found: Collection[str]) -> str:
+    """What runs a Space, as its card says."""
+    if CARD not in found:
+        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
+    card = (folder / CARD).read_text(encoding="utf-8")
+    sdk = read_matter(split_card(card)[0], str(folder / CARD)).get("sdk")
+    if sdk not in SPACES_SDK_TYPES:
+        raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
+    return str(sdk)
+
+
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file to upload to ``path``, written with slashes; or content that is in no file, whose ``modified`` is 0.
+
+    Of the size in bytes and the time of the last change in nanoseconds one knows whether the file is still the same.
+    """
+
+    path: str
+    source: Path | bytes
+    size: int
+    sha256: str
+    git_oid: str
+    modified: int = 0
+
+    def require_unchanged(self) -> None:
+        """Raise unless the file is the one that was looked at."""
+        if isinstance(self.source, Path):
+            now = _check_plain(self.source, self.path)
+            if (now.st_size, now.st_mtime_ns) != (self.size, self.modified):
+                raise InvalidOption(f"{self.source} changed while it was being uploaded. Run the command again.")
+
+
+def _hash_file(name: str, source: Path | bytes, token: str | None = None) -> LocalFile:
+    """Hash a file, or content that is in no file, as the Hub and git do; refuse one that holds the token.
+
+    Example:
+        >>> _hash_file("a.txt", b"").git_oid
+        'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
+    """
+    size, modified = len(source) if isinstance(source, bytes) else 0, 0
+    if isinstance(source, Path):
+        status = _check_plain(source, name)
+        size, modified = status.st_size, status.st_mtime_ns
+    secret, tail = (token or "").encode(), b""
+    sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+        for block in iter(lambda: stream.read(BLOCK), b""):
+            if secret and secret in tail + block:
+                raise InvalidOption(f"{name} holds your access token. Remove it there, and revoke the token.")
+            tail = (tail + block)[-len(secret) :] if secret else b""
+            sha256.update(block)
+            git.update(block)
+    return LocalFile(name, source, size, sha256.hexdigest(), git.hexdigest(), modified)
+
+
+def _check_plain(path: Path, name: str) -> os.stat_result:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        raise InvalidOption(f"{path} is gone. Run the command again.") from None
+    if stat.S_ISLNK(status.st_mode):
+        raise InvalidOption(
+            f"{path} is a symbolic link to {path.readlink()}; an upload holds nothing from outside its folder. "
+            "Put the file itself there, or remove the link."
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidOption(f"{path} is no plain file. Remove it from the folder.")
+    if any(ord(letter) < 32 or letter == "\\" for letter in name):
+        raise InvalidOption(f"{path!r} holds a backslash or a control character in its name. Rename it.")
+    return status
+
+
+LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes")
+"""Names that are never part of an upload, at any depth; the Hub keeps its own .gitattributes."""
+
+
+def read_folder(folder: Path, token: str | None = None) -> tuple[list[LocalFile], list[str]]:
+    """Hash every file below a folder, links and special files refused; give them, and the paths that are left out.
+
+    The folder may itself be reached through a link.
+    """
+    if not folder.is_dir():
+        raise InvalidOption(f"{folder} is not a folder")
+    root = folder.resolve()
+    left_out: list[Path] = []
+    files = [_hash_file(path.relative_to(root).as_posix(), path, token) for path in _walk(root, left_out)]
+    return files, [path.relative_to(root).as_posix() for path in left_out]
+
+
+def _walk(folder: Path, left_out: list[Path]) -> Iterator[Path]:
+    """Files and links; a link to a folder is reported, not followed."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.name in LEFT_OUT:
+            left_out.append(Path(entry.path))
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), left_out)
+        else:
+            yield Path(entry.path)
+
+
+REBUILD = "Build the folder again with `cxc-eccv build`."
+
+
+def _check_manifest(folder: Path, found: Mapping[str, LocalFile]) -> dict[str, Any]:
+    """Read the manifest that ``cxc-eccv build`` wrote; refuse a file that is missing, edited, or not of the build."""
+    manifest = _read_manifest(folder, found)
+    listed: dict[str, Any] = manifest["files"]
+    foreign = [path for path in found if path not in listed and path != MANIFEST_NAME]
+    if foreign:
+        raise InvalidOption(f"{folder} holds {_name_some(foreign)}, which the build did not write. Move it elsewhere.")
+    missing = [path for path in listed if path not in found]
+    if missing:
+        raise InvalidOption(f"{folder} lacks {_name_some(missing)}, which its {MANIFEST_NAME} lists. {REBUILD}")
+    edited = [path for path in listed if found[path].sha256 != listed[path]["sha256"]]
+    if CARD in edited:
+        raise InvalidOption(
+            f"{folder / CARD} was edited after the build, and the next build will replace it. Write your "
+            f"sections in the card on the Hub, outside the generated part, where every push keeps them. {REBUILD}"
+        )
+    if edited:
+        raise InvalidOption(f"{_name_some(edited)} in {folder} changed after the build. {REBUILD}")
+    return manifest
+
+
+def _read_manifest(folder: Path, found: Collection[str]) -> dict[str, Any]:
+    if MANIFEST_NAME not in found:
+        raise InvalidOption(
+            f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
+            "Name such a folder, or pass --type space for the folder of a metric."
+        )
+    try:
+        manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
+        if (
+            manifest["format"] == FORMAT
+            and manifest["configs"]
+            and all("sha256" in file for file in manifest["files"].values())
+        ):
+            return dict(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the form {FORMAT!r}. {REBUILD}")
+
+
+def _name_some(paths: Sequence[str]) -> str:
+    return ", ".join(sorted(paths)[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
