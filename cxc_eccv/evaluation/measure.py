@@ -21,6 +21,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]
 
@@ -76,7 +77,9 @@ def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]
         queries: dict[str, list[IntArray]] = {}
         for need in needs:
             queries.setdefault(need.direction, []).append(need.query_ids)
-        looks = [partial(rows_of, run, direction, np.unique(np.concatenate(ids))) for direction, ids in queries.items()]
+        looks = [
+            partial(rows_of, run, direction, distinct_of(np.concatenate(ids))) for direction, ids in queries.items()
+        ]
     else:
         sides = {side: collect_ids(side, needs) for side in SIDES}
         looks = [partial(places_of, ids, run, side) for side, ids in sides.items() if ids.size]
@@ -118,7 +121,7 @@ def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
     for need in needs:
         query_side, gallery_side = sides_of(need.direction)
         ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
-    return np.unique(np.concatenate(ids))
+    return distinct_of(np.concatenate(ids))
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
@@ -127,9 +130,9 @@ def _read_known_ids(side: str, library: Library, collections: Iterable[Collectio
     except SourceMissing:
         return np.empty(0, dtype=np.int64)
     if side == "images":
-        return np.unique(np.concatenate([split.image_ids for split in splits]))
+        return distinct_of(np.concatenate([split.image_ids for split in splits]))
     captions = [ids for split in splits for ids in (split.caption_ids, split.cut_caption_ids)]
-    return np.unique(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
+    return distinct_of(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
 
 
 def _suggest(side: str, unknown: IntArray, needs: Sequence[Need[Any]]) -> str:

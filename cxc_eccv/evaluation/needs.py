@@ -291,6 +291,10 @@ class _StoppingReader:
     def ended(self) -> bool:
         return self.error is not None
 
+    @property
+    def needs(self) -> IntArray:
+        return self._rows.needs
+
     def _unless_too_short(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
         if self.error is None:
             try:

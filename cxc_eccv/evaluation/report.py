@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 import cxc_eccv
 from cxc_eccv.evaluation.measure import collect_ids
@@ -18,7 +17,7 @@ from cxc_eccv.evaluation.score import Scorer
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.ranking.scan import workers
+from cxc_eccv.ranking.scan import one_blas_thread, workers
 from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.run import SIDES
@@ -56,7 +55,7 @@ def _score_tasks(parts: Sequence[Part], scorer: Scorer, reasons: dict[str, str])
 
     Parts are scored side by side; the linear algebra library is held to one thread meanwhile.
     """
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
         scored = list(pool.map(scorer.score, parts))
     rows: list[Scored] = []
     for name in dict.fromkeys(part.task.name for part in parts):

@@ -13,6 +13,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Evidence, Thresholds, gather, item_ids, label_sources
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["POLICIES", "MergedPairs", "merge", "merge_evidence"]
 
@@ -95,7 +96,7 @@ def merge_evidence(
         raise UnknownName("policy", policy, POLICIES)
     places = [(positions_of(said.queries, query_ids)[0], positions_of(said.items, gallery_ids)[0]) for said in found]
     keys = [rows * gallery_ids.size + columns for rows, columns in places]
-    pairs = _distinct(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
+    pairs = distinct_of(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
     names = tuple(dict.fromkeys(evidence.source for evidence in found))
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
@@ -122,12 +123,6 @@ def merge_evidence(
         rules=tuple(f"{name}: {label_sources()[name].rule(direction, thresholds)}" for name in names),
         left_out=dict(left_out),
     )
-
-
-def _distinct(keys: IntArray) -> IntArray:
-    """Distinct keys, ascending, by sorting: np.unique hashes, at twenty times the cost."""
-    ordered = np.sort(keys)
-    return np.asarray(ordered[np.diff(ordered, prepend=-1) > 0])
 
 
 def _verdict(policy: str, judged: BoolArray, said_positive: BoolArray) -> BoolArray:

@@ -14,6 +14,10 @@ from cxc_eccv.types import FloatArray, IntArray, positions_of
 __all__ = ["CategoryMatches", "Look", "PlausibleHits", "category_distances", "category_matches", "with_categories"]
 
 
+CLASSES_AT_ONCE = 512
+WORD = 8
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryMatches:
     """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances.
@@ -37,19 +41,26 @@ class CategoryMatches:
         """From the (Q, C) and (N, C) bool category presence of every query's and every item's image."""
         sets = np.concatenate([query_sets, gallery_sets])
         packed = np.packbits(sets, axis=1)
-        rows = packed.view((np.void, packed.shape[1])).ravel()
-        _, first, classes = np.unique(rows, return_index=True, return_inverse=True)
+        wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
+        order = np.lexsort(wide.T)
+        new = np.append(True, (wide[order[1:]] != wide[order[:-1]]).any(axis=1))
+        classes = np.empty(len(sets), dtype=np.int64)
+        classes[order] = np.cumsum(new) - 1
         of_queries, of_gallery = np.split(classes, [len(query_sets)])
-        return cls(query_ids, gallery_ids, of_queries, of_gallery, category_distances(sets[first]))
+        return cls(query_ids, gallery_ids, of_queries, of_gallery, category_distances(sets[order[new]]))
 
 
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
     """(N, N) number of categories in which images differ, of (N, C) presences; of the smallest unsigned type."""
     vectors = present.astype(np.float32)  # whole numbers up to 2 C, exact in float32
     ones, sizes = np.ones((len(vectors), 1), np.float32), vectors.sum(axis=1, keepdims=True)
-    # |a| + |b| - 2 ab as one product
+    # |a| + |b| - 2 ab as one product, a strip at a time: whole, it would be four times as large as the result
     left, right = np.hstack([-2 * vectors, sizes, ones]), np.hstack([vectors, ones, sizes])
-    return np.asarray((left @ right.T).astype(np.min_scalar_type(present.shape[1])))
+    distances = np.empty((len(vectors), len(vectors)), dtype=np.min_scalar_type(present.shape[1]))
+    for start in range(0, len(vectors), CLASSES_AT_ONCE):
+        strip = slice(start, start + CLASSES_AT_ONCE)
+        distances[strip] = left[strip] @ right.T
+    return distances
 
 
 def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.bool_]]:

@@ -14,6 +14,7 @@ from cxc_eccv.judgments.merge import MergedPairs, merge, merge_evidence
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = [
     "coco_links",
@@ -138,7 +139,7 @@ def entailment_labels(library: Library, split: str) -> Judgments:
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
     size = pairs.gallery_ids.size
     judged, linked = pairs.queries * size + pairs.items, truth.rows * size + truth.indices
-    every = np.union1d(judged, linked)
+    every = distinct_of(np.concatenate([judged, linked]))
     labels = np.isin(every, np.concatenate([judged[pairs.positive], linked]))
     return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels.astype(np.float64))
 

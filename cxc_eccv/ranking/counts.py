@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError
 from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types.ids import distinct_of
 
 if TYPE_CHECKING:
     from cxc_eccv.ranking.readers import RowReader
@@ -134,7 +135,7 @@ class MergedJudgments:
 def _union(ids: list[IntArray]) -> IntArray:
     if all(np.array_equal(ids[0], other) for other in ids[1:]):
         return ids[0]
-    return np.unique(np.concatenate(ids))
+    return distinct_of(np.concatenate(ids))
 
 
 def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
@@ -334,14 +335,17 @@ def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
     return codes[:-1], int(codes[-1])
 
 
-def count_pushed_out(surplus: int, tied: int, tied_matches: int) -> tuple[int, int]:
+def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) -> tuple[IntArray, IntArray]:
     """Matches that a tie at the end of the top pushes out: items that are no matches stand first.
 
     Of ``tied`` items with the score of the last one ``tied_matches`` are matches, and there is room for ``surplus``
-    fewer than reach that score. Returns the matches that are out, and the items other than matches that tie with one.
+    fewer than reach that score. Returns the matches that are out, and the items other than matches that tie with one
+    where that decides.
 
     Example:
-        >>> count_pushed_out(surplus=1, tied=3, tied_matches=2)
-        (1, 1)
+        >>> out, others = count_pushed_out(np.array([1, 0]), np.array([3, 3]), np.array([2, 2]))
+        >>> out.tolist(), others.tolist()
+        ([1, 0], [1, 0])
     """
-    return (min(tied_matches, surplus), tied - tied_matches) if tied_matches else (0, 0)
+    decides = (surplus > 0) & (tied_matches > 0)
+    return np.minimum(tied_matches, surplus), np.where(decides, tied - tied_matches, 0)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
 from cxc_eccv.ranking.kernels import row_counts
-from cxc_eccv.ranking.scan import Options, scan, workers
+from cxc_eccv.ranking.scan import Options, one_blas_thread, scan, workers
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,
     SIMILARITIES,
@@ -95,7 +94,7 @@ class LargeGallery:
         covered = self._cover(ids, vectors)
         segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
         starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers()) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
             for counts in pool.map(lambda start: self._count_tile(ids, vectors, segments, start), starts):
                 totals += counts
         return ShardCounts(totals[0], totals[1], covered)

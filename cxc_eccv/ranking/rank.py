@@ -195,8 +195,8 @@ def _count(
 def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[str, MergedJudgments]:
     """The cross-modal directions that share a product, the one whose queries are rows first.
 
-    A reader that looks deep into its rankings needs them as rows, so that two directions with such readers cannot
-    share one. Else the more queries are rows: the blocks of few columns are the quickest to multiply.
+    A reader that looks too deep into its rankings for columns needs them as rows, so that two directions with such
+    readers cannot share one. Else the more queries are rows: the blocks of few columns are the quickest to multiply.
     """
     deep = [direction for direction in merged if not all(map(can_read_columns, readers.get(direction, ())))]
     if len(merged) < len(CROSS_MODAL) or len(deep) == len(CROSS_MODAL):

@@ -6,16 +6,17 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import cache
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-__all__ = ["BLOCK_BYTES", "Options", "Scores", "scan", "workers"]
+__all__ = ["BLOCK_BYTES", "Options", "Scores", "one_blas_thread", "scan", "workers"]
 
 BLOCK_BYTES = 100_000_000
 MOST_WORKERS = 16
@@ -107,7 +108,7 @@ def scan(
     with ExitStack() as stack:
         run: Callable[..., Any] = map
         if count > 1:
-            stack.enter_context(threadpool_limits(1, user_api="blas"))
+            stack.enter_context(one_blas_thread())
             run = stack.enter_context(ThreadPoolExecutor(count)).map
         quiet = None if options.progress else True
         bar = stack.enter_context(tqdm(total=len(spans), desc=f"ranking {label}", leave=False, disable=quiet))
@@ -125,6 +126,17 @@ def _staggered(height: int, size: int, threads: int) -> list[int]:
     edges = np.concatenate([[0], np.cumsum(np.maximum(first, 1))])
     rest = np.arange(edges[-1] + size, height, size)
     return [*edges[edges < height].tolist(), *rest.tolist(), height]
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold the linear algebra library to one thread, while several threads of ours call it."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Looking for them among all that this process has loaded takes longer than many a product."""
+    return ThreadpoolController()
 
 
 def workers() -> int:

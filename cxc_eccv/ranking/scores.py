@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.ranking.kernels import unit_vectors
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
 from cxc_eccv.runs.run import Run, other_side
@@ -235,14 +236,10 @@ def prepare(
         >>> out.tolist()
         [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    rows, nowhere = vectors[places], places[:0]
     if similarity == "cosine":
-        wide = rows.astype(np.float64)
-        lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
-        np.divide(rows, lengths, where=lengths > 0, out=rows, casting="same_kind")
-        nowhere = places[lengths[:, 0] == 0]
-    out[targets] = np.add(rows, 0, out=rows)
-    return nowhere
+        return places[unit_vectors(vectors, places, targets, out) == 0]
+    out[targets] = vectors[places] + 0
+    return places[:0]
 
 
 def refuse_zero_vectors(ids: IntArray, total: int, kind: str, where: str | Path = "run") -> None:

@@ -35,15 +35,10 @@ def count_both(
     """Count both cross-modal directions with one product, or the first alone where scores are too much alike.
 
     The queries of the first direction of ``merged`` are rows, those of the other one columns, whose readers pass
-    :func:`cxc_eccv.ranking.readers.reader.can_read_columns`.
+    :func:`cxc_eccv.ranking.readers.top_columns.can_read_columns`.
     """
     (direction, by_row), (other, by_column) = merged.items()
-    row_ids, row_segments = _with_segments(by_row.query_ids, by_column)
-    order = np.argsort(row_segments, kind="stable")
-    row_ids, row_segments = row_ids[order], row_segments[order]
-    column_ids, column_segments = _with_segments(by_column.query_ids, by_row)
-    # Columns in no gallery stand in a further segment at the end.
-    layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
+    row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)
     row_side, column_side = sides_of(direction)
     rows = prepare_side(run, row_side, row_ids, options.similarity)
     columns = prepare_side(run, column_side, column_ids, options.similarity, layout)
@@ -54,17 +49,27 @@ def count_both(
     queries, items = _find_pairs(by_column, column_ids, row_ids)
     queries = layout.column[queries]
     column_pairs = ColumnPairs(items, queries, *brackets(rows, columns, items, queries), by_column.n_segments)
-    across = ColumnReaders(readers.get(other, ()), row_ids, column_ids, layout.column, layout.width)
     along = readers.get(direction, ())
     for reader in along:
         reader.attach(row_ids, column_ids, layout.column, layout.width)
-    too_alike = Event()
+    too_alike, across = Event(), None
+    try:
+        across = ColumnReaders(
+            readers.get(other, ()),
+            row_ids,
+            column_ids,
+            layout.column,
+            layout.width,
+            lambda chosen: rows[chosen] @ columns.T,
+        )
+    except ScoresTooAlike:
+        too_alike.set()
 
     def read(block: NDArray[np.float32], start: int) -> None:
         row_pairs.read(block, start)
         for reader in along:
             reader.read(block, start)
-        if not too_alike.is_set():
+        if across is not None and not too_alike.is_set():
             try:
                 column_pairs.read(block, start, row_segments[start : start + len(block)])
                 across.read(block, start)
@@ -75,10 +80,27 @@ def count_both(
     scan(product, read, options, f"{direction} and {other}")
     counts, kept = row_pairs.result, by_row.n_segments
     own = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
-    if too_alike.is_set():
+    try:
+        if across is None or too_alike.is_set():
+            return {direction: own}
+        across.finish()
+        return {direction: own, other: column_pairs.resolve()}
+    except ScoresTooAlike:
         return {direction: own}
-    across.finish()
-    return {direction: own, other: column_pairs.resolve()}
+
+
+def _lay_out(by_row: MergedJudgments, by_column: MergedJudgments) -> tuple[IntArray, IntArray, IntArray, Layout]:
+    """Ids and ascending segments of the rows, -1 where one is in no gallery; ids of the columns, and their layout."""
+    row_ids, row_segments = _with_segments(by_row.query_ids, by_column)
+    order = np.argsort(row_segments, kind="stable")
+    column_ids, column_segments = _with_segments(by_column.query_ids, by_row)
+    # Columns of as many pairs stand side by side, where these are counted together.
+    n_pairs = np.bincount(by_column.queries, minlength=by_column.query_ids.size)
+    alike = np.argsort(-n_pairs[positions_of(column_ids, by_column.query_ids)[0]], kind="stable")
+    column_ids, column_segments = column_ids[alike], column_segments[alike]
+    # Those in no gallery stand in a further segment at the end.
+    layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
+    return row_ids[order], row_segments[order], column_ids, layout
 
 
 def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntArray, IntArray]:

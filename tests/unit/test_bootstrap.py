@@ -69,3 +69,17 @@ def test_many_clusters_are_drawn_as_well():
     times = Draws(0, samples=2).times(70_000)
     assert times.sum(axis=1).tolist() == [70_000, 70_000]
     assert times[:, 66_000:].sum() > 0
+
+
+@pytest.mark.parametrize("largest", [1, 40, 10_000])
+def test_whole_numbers_are_summed_as_in_double_precision(largest):
+    """Small ones in single precision, which is exact up to 2 ** 24."""
+    random = np.random.default_rng(largest)
+    clusters = np.sort(random.integers(0, 3_000, 9_000))
+    values = random.integers(0, largest + 1, (9_000, 3)).astype(float)
+    draws = Draws(seed=0, samples=150)
+    times = draws.times(np.unique(clusters).size).astype(float)
+    members = np.unique(clusters, return_inverse=True)[1]
+    sums = np.stack([np.bincount(members, weights=column) for column in values.T])
+    expected = (sums @ times.T) / (np.bincount(members) @ times.T)
+    np.testing.assert_array_equal(ClusterBootstrap(clusters, draws).means(values), expected)

@@ -76,6 +76,23 @@ def test_columns_are_counted_as_by_a_loop(height, pairs):
 
 
 @pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("width", [1, 7, 16, 17, 40])
+def test_every_column_of_a_block_is_counted_however_narrow(width):
+    columns = np.repeat(np.arange(width), np.random.default_rng(width).integers(0, 4, width))
+    block, (low, high) = scores_with_ties(70, width), thresholds(columns.size)
+    bounds = np.array([0, 33, 70])
+    check(kernels.column_counts(block, columns, low, high, bounds), block.T[columns], bounds, low, high, axis=1)
+
+
+@pytest.mark.usefixtures("counted_by")
+def test_more_scores_between_thresholds_than_there_was_room_for_at_first():
+    block, zero, one = np.zeros((50, 64), np.float32), np.zeros(64, np.float32), np.ones(64, np.float32)
+    found = kernels.column_counts(block, np.arange(64), zero, one, np.array([0, 50]))
+    assert (found.complete, found.scores.size) == (True, 50 * 64)
+    assert found.at_least.tolist() == [[50] * 64]
+
+
+@pytest.mark.usefixtures("counted_by")
 def test_no_pairs_are_no_counts():
     none, block = np.empty(0, dtype=np.int64), scores_with_ties(4, 16)
     low, high = thresholds(0)
@@ -91,6 +108,110 @@ def test_too_many_scores_between_thresholds_are_not_kept():
     assert (columns.complete, rows.complete) == (False, False)
     assert kernels.column_counts(block[1:], np.array([0]), zero, one, np.array([0, len(block) - 1])).complete
     assert kernels.row_counts(block, np.array([0]), zero, zero, np.array([0, 160])).complete
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("width", [1, 7, 8, 100, 128, 129, 257, 512, 1000])
+def test_unit_vectors_are_the_same_to_the_last_bit(width, monkeypatch):
+    random = np.random.default_rng(width)
+    vectors = (random.standard_normal((60, width)) * random.choice([1e-20, 1, 1e10], (60, 1))).astype(np.float32)
+    vectors[3], vectors[4, ::2] = 0, -0.0
+    places, targets, found = random.integers(0, 60, 50), random.permutation(70)[:50], []
+    for compiled in (True, False):
+        monkeypatch.setattr(kernels, "COMPILED", compiled)
+        out = np.zeros((70, width), np.float32)
+        lengths = kernels.unit_vectors(vectors, places, targets, out)
+        assert not np.signbit(out[out == 0]).any()
+        found.append((lengths.tobytes(), out.tobytes()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize(("kind", "of_times"), [(np.uint16, np.int16), (np.int64, np.int32)])
+def test_draws_are_counted_as_by_a_loop(kind, of_times):
+    draws = np.random.default_rng(0).integers(0, 37, (9, 37), dtype=kind)
+    times = kernels.times_drawn(draws, of_times)
+    assert times.dtype == of_times
+    assert times.tolist() == [[row.count(place) for place in range(37)] for row in draws.tolist()]
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+def test_compiled_functions_refuse_draws_and_vectors_that_are_not_there():
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.times_drawn(np.full((1, 3), 3, np.uint16), np.int16)
+    for place, target in ((2, 0), (0, 2), (-1, 0)):
+        with pytest.raises(ValueError, match="do not fit"):
+            kernels.unit_vectors(
+                np.ones((2, 4), np.float32), np.array([place]), np.array([target]), np.ones((2, 4), np.float32)
+            )
+
+
+def matches_of_a_row(scores, items, near, zetas, depths):
+    """By sorting: the items of a row from the best, and what ties with the last of each look."""
+    own = sorted(((score, item) for score, item in zip(scores, items, strict=True) if item >= 0), reverse=True)
+    for zeta, depth in zip(zetas, depths, strict=True):
+        lowest = own[depth - 1][0]
+        reached = [(score, near[item] <= zeta) for score, item in own if score >= lowest]
+        tied = [matches for score, matches in reached if score == lowest]
+        yield lowest, len(reached), sum(matches for _, matches in reached), len(tied), sum(tied)
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("n_levels", [1, 40, 100_000])
+@pytest.mark.parametrize("width", [3, 100, 3_000])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matches_are_counted_as_by_sorting(n_levels, width, listed, dtype):
+    random = np.random.default_rng(width + n_levels)
+    height, n_classes, zetas = 7, 9, [0, 2, 5, 2]
+    scores = (random.integers(0, n_levels, (height, width + 5)).astype(dtype) - n_levels // 2)[:, 2:-3]
+    items = np.array([random.permutation(width) for _ in range(height)]) if listed else random.permutation(width)
+    items = np.where(random.random(items.shape) < 0.1, -1, items)
+    items[..., :2] = [0, 1]  # some are left
+    classes, distances = random.integers(0, n_classes, width), random.integers(0, 9, (n_classes, n_classes), np.uint8)
+    of_queries, of_rows = random.integers(0, n_classes, height), np.broadcast_to(items, scores.shape)
+    most = (of_rows >= 0).sum(axis=1)
+    depths = 1 + (random.random((height, 4)) ** 2 * most[:, None]).astype(int)
+    depths[0] = most[0]
+    found = kernels.match_counts(scores, items, classes, distances, of_queries, zetas, depths)
+    for row in range(height):
+        near = distances[of_queries[row], classes]
+        for look, expected in enumerate(matches_of_a_row(scores[row], of_rows[row], near, zetas, depths[row])):
+            fields = found.lowest, found.at_least, found.matches, found.tied, found.tied_matches
+            assert tuple(field[row, look] for field in fields) == expected
+
+
+@pytest.mark.usefixtures("counted_by")
+def test_rows_with_too_few_items_have_no_lowest_score():
+    scores, items, classes = np.float32([[0.3, 0.2, -np.inf]]), np.array([[0, 1, -1]]), np.zeros(2, int)
+    apart, depths = np.zeros((1, 1), np.uint8), np.array([[3, 2]])
+    found = kernels.match_counts(scores, items, classes, apart, np.array([0]), [0, 0], depths)
+    assert found.lowest.tolist() == [[-np.inf, np.float32(0.2)]]
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("width", [2, 30])
+def test_scores_that_reach_bounds_are_kept_by_column(width):
+    block, random = scores_with_ties(60, width), np.random.default_rng(0)
+    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, 60)
+    bounds[0] = np.inf
+    # Of the second half more reach the bounds than were expected.
+    halves = [
+        kernels.KeptColumns(block[:40], items[:40], bounds, 1),
+        kernels.KeptColumns(block[40:], items[40:], bounds, 0),
+    ]
+    columns = random.permutation(width)
+    room = int(sum(kept.sizes for kept in halves).max()) + 1
+    scores, places = np.full((width, room), -1, np.float32), np.full((width, room), -1, np.int32)
+    filled = np.zeros(width, np.int64)
+    for kept in halves:
+        kept.spread(columns, filled, scores, places)
+    for row, column in enumerate(columns):
+        own = (block[:, column] >= bounds[column]) & (items >= 0)
+        assert scores[row, : filled[row]].tolist() == block[own, column].tolist()
+        assert places[row, : filled[row]].tolist() == items[own].tolist()
+    with pytest.raises(ValueError, match="do not fit"):
+        halves[0].spread(columns, filled, scores[:, :0].copy(), places[:, :0].copy())
 
 
 @pytest.mark.usefixtures("counted_by")

@@ -8,9 +8,10 @@ from row_measures import plausible_hits
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking.kernels import scores_at_depths
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.reader import TopRows, scores_at_depths
+from cxc_eccv.ranking.readers.reader import TopRows
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -111,6 +112,33 @@ def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(ot
     ranks_of_run(run, requests, readers=deep | {others: [shallow]})
     assert shallow.result.ids.tolist() == alone.ids.tolist()
     assert shallow.result.cut.tolist() == alone.cut.tolist()
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("case", ["kept", "constant", "too many", "guessed too high"])
+def test_plausible_matches_of_both_directions_in_one_product_are_those_of_two(case, monkeypatch):
+    """Ties and all; where what is kept of the columns does not do, their direction is read again as rows."""
+    random = np.random.default_rng(0)
+    images, captions = (random.integers(-3, 4, (n, 6)).astype(np.float32) + 0.25 for n in (700, 900))
+    if case == "constant":
+        images[:], captions[:] = 1, 1
+    if case == "too many":
+        monkeypatch.setattr("cxc_eccv.ranking.readers.top_columns.MOST_KEPT", 1000)
+    if case == "guessed too high":
+        monkeypatch.setattr("cxc_eccv.ranking.readers.top_columns.SLACK", -5)
+    run = EmbeddingsRun(Embeddings(np.arange(700), images), Embeddings(np.arange(5000, 5900), captions))
+    sets = random.random((700, 5)) < 0.4
+    of_captions = random.integers(0, 700, 800)  # of 900, and 20 images take no part
+    sides = (run.images.ids[20:], sets[20:]), (run.captions.ids[50:850], sets[of_captions])
+    matches = {"i2t": CategoryMatches.of(*sides[0], *sides[1]), "t2i": CategoryMatches.of(*sides[1], *sides[0])}
+    judged = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, run.captions.ids[:700])
+    readers = {name: [PlausibleRows(own, LOOKS)] for name, own in matches.items()}
+    ranks_of_run(run, {"a": ("i2t", judged)}, readers=readers, similarity="dot", block_size=111)
+    for name, own in matches.items():
+        alone = plausible_hits(run, own, name, LOOKS, similarity="dot")
+        np.testing.assert_array_equal(readers[name][0].result.hits, alone.hits)
+        np.testing.assert_array_equal(readers[name][0].result.ties, alone.ties)
+        assert np.any(alone.ties > 0)
 
 
 def test_readers_of_columns_get_rows_where_scores_are_all_alike():

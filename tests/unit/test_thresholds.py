@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.ranking.readers.reader import SHORT, score_at_depth, scores_at_depths
+from cxc_eccv.ranking.kernels import scores_at_depths
+from cxc_eccv.ranking.kernels.numpy_kernels import SHORT
+from cxc_eccv.ranking.readers.reader import score_at_depth
 
 
 def rows_of(seed, n_columns, levels):

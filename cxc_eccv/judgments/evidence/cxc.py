@@ -7,6 +7,7 @@ import numpy as np
 from cxc_eccv.judgments.evidence.source import KIND, Evidence, Source, Thresholds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["SOURCE"]
 
@@ -27,10 +28,10 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
 
 def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
     """An unordered pair judges both of its orders; positive if either rating reaches the threshold."""
-    ids = np.unique(np.concatenate([left, right]))
+    ids = distinct_of(np.concatenate([left, right]))
     forward_key = np.searchsorted(ids, left) * ids.size + np.searchsorted(ids, right)
     reverse_key = np.searchsorted(ids, right) * ids.size + np.searchsorted(ids, left)
-    keys = np.unique(np.concatenate([forward_key, reverse_key]))
+    keys = distinct_of(np.concatenate([forward_key, reverse_key]))
     forward, reverse = np.full(keys.size, np.nan), np.full(keys.size, np.nan)
     forward[np.searchsorted(keys, forward_key)] = ratings
     reverse[np.searchsorted(keys, reverse_key)] = ratings

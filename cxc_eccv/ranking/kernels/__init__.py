@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.kernels import numpy_kernels
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, SegmentCounter
+from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, scores_at_depths
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
-    from cxc_eccv.ranking.kernels._kernels import count_columns, count_rows, multiply_pairs
+    from cxc_eccv.ranking.kernels._kernels import (
+        count_columns,
+        count_drawn,
+        count_matches,
+        count_rows,
+        multiply_pairs,
+        reach_bounds,
+        scale_to_unit,
+        spread_kept,
+    )
 
     COMPILED = True
 except ImportError:
     COMPILED = False
 
-__all__ = ["COMPILED", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+FEWEST_NEAR, MOST_LOOKS = 1024, 16
+
+__all__ = [
+    "COMPILED",
+    "KeptColumns",
+    "MatchCounts",
+    "column_counts",
+    "match_counts",
+    "pair_products",
+    "row_counts",
+    "scores_at_depths",
+    "times_drawn",
+    "unit_vectors",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +63,25 @@ class Reached:
     places: IntArray
     scores: NDArray[np.float32]
     complete: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchCounts:
+    """Matches among the best items of rows, for each look (B, L).
+
+    Attributes:
+        lowest: the score of the last item looked at; minus infinity where a row holds too few.
+        at_least: items that score so high.
+        matches: matches among them.
+        tied: items that score exactly so.
+        tied_matches: matches among these.
+    """
+
+    lowest: NDArray[Any]
+    at_least: IntArray
+    matches: IntArray
+    tied: IntArray
+    tied_matches: IntArray
 
 
 def row_counts(
@@ -115,6 +157,144 @@ def pair_products(
     return sums, magnitudes
 
 
+def unit_vectors(
+    vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
+) -> FloatArray:
+    """Write vectors of unit length: lengths are summed in float64, quotients rounded to float32, zeros are positive.
+
+    Args:
+        vectors: (N, D), finite.
+        places: (R,) rows of ``vectors`` to take.
+        targets: (R,) rows of ``out`` to write.
+        out: (.., D), contiguous.
+
+    Returns:
+        (R,) lengths; vectors of length 0 are written as they are.
+
+    Example:
+        >>> out = np.empty((1, 2), dtype=np.float32)
+        >>> unit_vectors(np.array([[3, 4]], dtype=np.float32), np.array([0]), np.array([0]), out).tolist(), out.tolist()
+        ([5.0], [[0.6000000238418579, 0.800000011920929]])
+    """
+    if not COMPILED:
+        return numpy_kernels.unit_vectors(vectors, places, targets, out)
+    lengths = np.empty(places.size)
+    whole = np.ascontiguousarray(vectors, np.float32)
+    scale_to_unit(
+        whole,
+        np.ascontiguousarray(places, np.int64),
+        np.ascontiguousarray(targets, np.int64),
+        vectors.shape[1],
+        out,
+        lengths,
+    )
+    return lengths
+
+
+def times_drawn(draws: NDArray[np.integer], dtype: type[np.integer]) -> NDArray[np.integer]:
+    """(S, n) how often each of n clusters is among the (S, n) draws of each sample.
+
+    Example:
+        >>> times_drawn(np.array([[2, 0, 2]], dtype=np.uint16), np.int16).tolist()
+        [[1, 0, 2]]
+    """
+    samples, count = draws.shape
+    times = np.zeros(draws.shape, dtype=dtype)
+    if COMPILED and (draws.dtype, times.dtype) == (np.uint16, np.int16):
+        count_drawn(np.ascontiguousarray(draws), count, times)
+    else:
+        for sample in range(samples):
+            times[sample] = np.bincount(draws[sample], minlength=count)
+    return times
+
+
+def match_counts(
+    scores: NDArray[Any],
+    items: IntArray,
+    classes: IntArray,
+    distances: NDArray[np.unsignedinteger],
+    query_classes: IntArray,
+    zetas: Sequence[int],
+    depths: IntArray,
+) -> MatchCounts:
+    """Count the matches among the best items of rows: those whose class is near that of the row's query.
+
+    Args:
+        scores: (B, C) scores.
+        items: (C,) or (B, C) item of each; negative where there is none, or none that counts.
+        classes: (N,) class of each item.
+        distances: (classes, classes) distances.
+        query_classes: (B,) class of each row.
+        zetas: for each look the largest distance of a match.
+        depths: (B, L) for each look the number of best items, at least 1.
+
+    Example:
+        >>> scores = np.array([[0.5, 0.1, 0.9, 0.5]], dtype=np.float32)
+        >>> classes, apart = np.array([0, 0, 1, 1]), np.array([[0, 3], [3, 0]], dtype=np.uint8)
+        >>> found = match_counts(scores, np.arange(4), classes, apart, np.array([0]), [0], np.array([[2]]))
+        >>> found.lowest.tolist(), found.at_least.tolist(), found.matches.tolist(), found.tied.tolist()
+        ([[0.5]], [[3]], [[1]], [[2]])
+    """
+    arguments = scores, items, classes, distances, query_classes, np.asarray(zetas, np.int64), depths
+    if not COMPILED or scores.dtype != np.float32 or distances.dtype != np.uint8 or len(zetas) > MOST_LOOKS:
+        return MatchCounts(*numpy_kernels.match_counts(*arguments))
+    lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
+    count_matches(
+        scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
+        np.ascontiguousarray(items, np.int32),
+        np.ascontiguousarray(classes, np.int32),
+        np.ascontiguousarray(distances),
+        np.ascontiguousarray(query_classes, np.int64),
+        np.asarray(zetas, np.int64),
+        np.ascontiguousarray(depths, np.int64),
+        lowest,
+        counts,
+    )
+    return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
+
+
+class KeptColumns:
+    """Keeps the scores of a block that reach the bounds of their columns, by column; compiled only.
+
+    Args:
+        block: (B, width) float32 scores.
+        items: (B,) item of each row; rows of a negative one are left out.
+        bounds: (width,) scores to be reached; infinity where none is to be kept.
+        share: of the scores that reach them, about.
+
+    Attributes:
+        sizes: (width,) how many were kept of each column.
+
+    Example:
+        >>> block = np.array([[1, 5], [3, 6], [2, 4]], dtype=np.float32)
+        >>> kept = KeptColumns(block, np.array([10, 11, 12]), np.float32([2, 6]), 0.5) if COMPILED else None
+        >>> kept.sizes.tolist() if kept else [2, 1]
+        [2, 1]
+    """
+
+    def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32], share: float) -> None:
+        self._starts, needed = np.empty(bounds.size + 1, np.int64), -1
+        room = int(1.2 * share * block.size) + 1
+        while not 0 <= needed <= room:
+            room = max(room, needed)
+            self._kept = np.empty(room, np.int64)
+            needed = reach_bounds(block, np.ascontiguousarray(items, np.int32), bounds, self._starts, self._kept)
+        self.sizes = np.diff(self._starts)
+
+    def spread(
+        self, columns: IntArray, filled: IntArray, scores: NDArray[np.float32], items: NDArray[np.int32]
+    ) -> None:
+        """Write what was kept of some columns behind what the tables hold already.
+
+        Args:
+            columns: (n,) which.
+            filled: (n,) how much each row holds, which this adds to.
+            scores: (n, room) table.
+            items: (n, room) table.
+        """
+        spread_kept(self._kept, self._starts, columns, filled, scores, items)
+
+
 def _compiled(
     count: Callable[..., int],
     block: NDArray[np.float32],
@@ -124,20 +304,23 @@ def _compiled(
     bounds: IntArray,
     shape: tuple[int, int],
 ) -> Reached:
-    at_least, above = np.zeros((2, *shape), dtype=np.int64)
-    room = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
-    near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
-    found = count(
-        block,
+    most = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
+    arrays = (
         np.ascontiguousarray(places, np.int64),
         np.ascontiguousarray(low, np.float32),
         np.ascontiguousarray(high, np.float32),
         np.ascontiguousarray(bounds, np.int64),
-        at_least,
-        above,
-        *near,
     )
+    room, found = min(most, places.size + FEWEST_NEAR), -1
+    while not 0 <= found <= room:
+        # Seldom twice: room for all that is allowed would be fresh memory for every block.
+        room = min(most, max(room, found))
+        at_least, above = np.zeros((2, *shape), dtype=np.int64)
+        near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
+        found = count(block, *arrays, at_least, above, *near)
+        if found > most:
+            break
     near_pairs, near_places, near_scores = near
     # Copies: a view would keep all the room.
     kept = near_pairs[:found].copy(), near_places[:found].copy(), near_scores[:found].copy()
-    return Reached(at_least, above, *kept, found <= room)
+    return Reached(at_least, above, *kept, found <= most)

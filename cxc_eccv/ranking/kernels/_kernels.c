@@ -12,15 +12,31 @@
 /* Where that is possible the loops are compiled three times, and the processor's own version is chosen on loading. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define WIDE 8
+#define CLOSES_GAPS
+#include <immintrin.h>
 #else
 #define FOR_EVERY_PROCESSOR
+#define WIDE 4
 #endif
 
-#define TILE 16
-#define LANES 8
-#define COLUMNS_AT_ONCE (2 * TILE)
-#define ROWS_AT_ONCE (16 * TILE)
-#define SEARCHED_AT_ONCE (4 * TILE)
+#define LANES 16
+#define PARTS (LANES / WIDE)
+#define SUMS 8
+#define PAIRWISE 128
+#define ROWS_AT_ONCE 32
+#define SEARCHED_AT_ONCE 64
+#define SAMPLE 256
+#define SMALLEST_SAMPLED 1024
+#define MOST_LOOKS 16
+#define MASKS 4
+#define KEPT_AT_ONCE (64 * MASKS)
+
+#define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
+
+/* Numbers side by side, at any address, as many as a processor compares at once. */
+typedef float Floats __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
 
 FOR_EVERY_PROCESSOR static void
 count_scores(const float *scores, int64_t size, float low, float high, int64_t *at_least, int64_t *above)
@@ -50,44 +66,20 @@ any_within(const float *scores, int64_t size, float low, float high)
     return within;
 }
 
+/* Keeps those of "size" scores, "stride" apart, that lie from low to high; "place" is the place of the first. */
 static void
-keep_near(Near *near, int64_t pair, int64_t place, const float *scores, int64_t size, float low, float high)
+keep_near(Near *near, int64_t pair, int64_t place, const float *scores, int64_t stride, int64_t size, float low,
+          float high)
 {
-    for (int64_t first = 0; first < size; first += SEARCHED_AT_ONCE) {
-        int64_t stop = first + SEARCHED_AT_ONCE < size ? first + SEARCHED_AT_ONCE : size;
-        if (!any_within(scores + first, stop - first, low, high))
-            continue;
-        for (int64_t i = first; i < stop; i++)
-            if (scores[i] >= low && scores[i] <= high) {
-                if (near->size < near->capacity) {
-                    near->pairs[near->size] = pair;
-                    near->places[near->size] = place + i;
-                    near->scores[near->size] = scores[i];
-                }
-                near->size++;
+    for (int64_t i = 0; i < size; i++)
+        if (scores[i * stride] >= low && scores[i * stride] <= high) {
+            if (near->size < near->capacity) {
+                near->pairs[near->size] = pair;
+                near->places[near->size] = place + i;
+                near->scores[near->size] = scores[i * stride];
             }
-    }
-}
-
-/* Columns as rows, each "pitch" apart, so that the scores of one column stand side by side. */
-FOR_EVERY_PROCESSOR static void
-transpose(const float *restrict scores, int64_t stride, int64_t height, int64_t width, float *restrict columns,
-          int64_t pitch)
-{
-    for (int64_t row = 0; row < height; row += TILE)
-        for (int64_t column = 0; column < width; column += TILE)
-            if (row + TILE <= height && column + TILE <= width) {
-                float tile[TILE][TILE];
-                for (int i = 0; i < TILE; i++)
-                    for (int j = 0; j < TILE; j++)
-                        tile[i][j] = scores[(row + i) * stride + column + j];
-                for (int j = 0; j < TILE; j++)
-                    for (int i = 0; i < TILE; i++)
-                        columns[(column + j) * pitch + row + i] = tile[i][j];
-            } else
-                for (int64_t i = row; i < height && i < row + TILE; i++)
-                    for (int64_t j = column; j < width && j < column + TILE; j++)
-                        columns[j * pitch + i] = scores[i * stride + j];
+            near->size++;
+        }
 }
 
 /*
@@ -171,7 +163,7 @@ open_task(PyObject *arguments, Task *task, int by_row)
     }
     if (!valid) {
         release(task);
-        PyErr_SetString(PyExc_ValueError, "the arrays do not fit each other, or a place lies outside the scores");
+        PyErr_SetString(PyExc_ValueError, MISFIT);
     }
     return valid;
 }
@@ -190,37 +182,98 @@ count_rows(PyObject *module, PyObject *arguments)
             int64_t *at_least = &task.at_least[pair * task.n_segments + segment];
             int64_t *above = &task.above[pair * task.n_segments + segment];
             count_scores(scores, size, task.low[pair], task.high[pair], at_least, above);
-            if (task.low[pair] < task.high[pair] && *at_least > *above)
-                keep_near(&task.near, pair, first, scores, size, task.low[pair], task.high[pair]);
+            if (task.low[pair] == task.high[pair] || *at_least == *above)
+                continue;
+            for (int64_t i = 0; i < size; i += SEARCHED_AT_ONCE) {
+                int64_t part = size - i < SEARCHED_AT_ONCE ? size - i : SEARCHED_AT_ONCE;
+                if (any_within(scores + i, part, task.low[pair], task.high[pair]))
+                    keep_near(&task.near, pair, first + i, scores + i, 1, part, task.low[pair], task.high[pair]);
+            }
         }
     Py_END_ALLOW_THREADS
     release(&task);
     return PyLong_FromLongLong(task.near.size);
 }
 
-/* Counts rows "row" to "stop", which are of one segment, at most ROWS_AT_ONCE at a time. */
-static void
-count_segment(Task *task, int64_t row, int64_t stop, int64_t *at_least, int64_t *above)
+/*
+ * Pairs of LANES columns side by side, at most one of each column: every row is compared with all of them at once. Lanes
+ * without a pair have thresholds that nothing reaches.
+ */
+typedef struct {
+    float low[LANES], high[LANES];
+    int32_t at_least[LANES], above[LANES], within[LANES];
+    int64_t pair[LANES], column;
+} Layer;
+
+/* Counts in few rows; returns whether any score lies between the thresholds of its lane, "within" tells of which. */
+FOR_EVERY_PROCESSOR static int
+count_layer(const float *restrict scores, int64_t stride, int64_t height, Layer *restrict layer)
 {
-    float own[COLUMNS_AT_ONCE * ROWS_AT_ONCE];
-    for (; row < stop; row += ROWS_AT_ONCE) {
-        int64_t height = stop - row < ROWS_AT_ONCE ? stop - row : ROWS_AT_ONCE;
-        for (int64_t pair = 0; pair < task->n_pairs;) {
-            int64_t first = task->place[pair], last = first + COLUMNS_AT_ONCE;
-            last = last < task->width ? last : task->width;
-            transpose(task->scores + row * task->stride + first, task->stride, height, last - first, own,
-                      ROWS_AT_ONCE);
-            for (; pair < task->n_pairs && task->place[pair] >= first && task->place[pair] < last; pair++) {
-                const float *scores = own + (task->place[pair] - first) * ROWS_AT_ONCE;
-                int64_t at_least_low = 0, above_high = 0;
-                count_scores(scores, height, task->low[pair], task->high[pair], &at_least_low, &above_high);
-                if (task->low[pair] < task->high[pair] && at_least_low > above_high)
-                    keep_near(&task->near, pair, row, scores, height, task->low[pair], task->high[pair]);
-                at_least[pair] += at_least_low;
-                above[pair] += above_high;
+    Ints at_least[PARTS] = {{0}}, above[PARTS] = {{0}}, any = {0};
+    Floats low[PARTS], high[PARTS];
+    for (int part = 0; part < PARTS; part++) {
+        low[part] = *(const Floats *)(layer->low + part * WIDE);
+        high[part] = *(const Floats *)(layer->high + part * WIDE);
+    }
+    for (int64_t row = 0; row < height; row++, scores += stride)
+        for (int part = 0; part < PARTS; part++) {
+            const Floats side_by_side = *(const Floats *)(scores + part * WIDE);
+            at_least[part] -= side_by_side >= low[part]; /* a comparison that holds is -1 */
+            above[part] -= side_by_side > high[part];
+        }
+    for (int part = 0; part < PARTS; part++) {
+        any |= *(Ints *)(layer->within + part * WIDE) = at_least[part] - above[part];
+        *(Ints *)(layer->at_least + part * WIDE) += at_least[part];
+        *(Ints *)(layer->above + part * WIDE) += above[part];
+    }
+    int32_t found = 0;
+    for (int lane = 0; lane < WIDE; lane++)
+        found |= any[lane];
+    return found;
+}
+
+/* Lays pairs out, those of the same columns in one layer after the other; returns how many, to NULL only that. */
+static int64_t
+lay_out(const Task *task, Layer *layers)
+{
+    int64_t n_layers = 0, last = task->width > LANES ? task->width - LANES : 0;
+    for (int64_t pair = 0; pair < task->n_pairs;) {
+        int64_t column = task->place[pair] - task->place[pair] % LANES, first = n_layers, layer = n_layers;
+        column = column < last ? column : last;
+        for (; pair < task->n_pairs && task->place[pair] < column + LANES; pair++) {
+            layer = pair > 0 && task->place[pair] == task->place[pair - 1] ? layer + 1 : first;
+            if (layer == n_layers && ++n_layers && layers != NULL) {
+                layers[layer] = (Layer){.column = column};
+                for (int lane = 0; lane < LANES; lane++)
+                    layers[layer].low[lane] = layers[layer].high[lane] = INFINITY, layers[layer].pair[lane] = -1;
+            }
+            if (layers != NULL) {
+                int64_t lane = task->place[pair] - column;
+                layers[layer].low[lane] = task->low[pair], layers[layer].high[lane] = task->high[pair];
+                layers[layer].pair[lane] = pair;
             }
         }
     }
+    return n_layers;
+}
+
+static void
+count_tile(Task *task, Layer *layers, int64_t n_layers, int64_t row, int64_t height)
+{
+    float narrow[ROWS_AT_ONCE * LANES];
+    const float *scores = task->scores + row * task->stride;
+    int64_t stride = task->stride;
+    if (task->width < LANES) {
+        for (int64_t i = 0; i < height * LANES; i++)
+            narrow[i] = i % LANES < task->width ? scores[i / LANES * stride + i % LANES] : -INFINITY;
+        scores = narrow, stride = LANES;
+    }
+    for (Layer *layer = layers; layer < layers + n_layers; layer++)
+        if (count_layer(scores + layer->column, stride, height, layer))
+            for (int lane = 0; lane < LANES; lane++)
+                if (layer->within[lane] && layer->low[lane] < layer->high[lane])
+                    keep_near(&task->near, layer->pair[lane], row, scores + layer->column + lane, stride, height,
+                              layer->low[lane], layer->high[lane]);
 }
 
 static PyObject *
@@ -229,13 +282,28 @@ count_columns(PyObject *module, PyObject *arguments)
     Task task;
     if (!open_task(arguments, &task, 0))
         return NULL;
+    int64_t n_layers = lay_out(&task, NULL);
+    Layer *layers = PyMem_Malloc(n_layers * sizeof(Layer));
+    if (layers == NULL) {
+        release(&task);
+        return PyErr_NoMemory();
+    }
     Py_BEGIN_ALLOW_THREADS
+    lay_out(&task, layers);
     for (int64_t segment = 0; segment < task.n_segments; segment++) {
-        int64_t counts = segment * task.n_pairs;
-        count_segment(&task, task.bounds[segment], task.bounds[segment + 1], &task.at_least[counts],
-                      &task.above[counts]);
+        int64_t stop = task.bounds[segment + 1], counts = segment * task.n_pairs;
+        for (int64_t row = task.bounds[segment]; row < stop; row += ROWS_AT_ONCE)
+            count_tile(&task, layers, n_layers, row, stop - row < ROWS_AT_ONCE ? stop - row : ROWS_AT_ONCE);
+        for (Layer *layer = layers; layer < layers + n_layers; layer++)
+            for (int lane = 0; lane < LANES; lane++)
+                if (layer->pair[lane] >= 0) {
+                    task.at_least[counts + layer->pair[lane]] += layer->at_least[lane];
+                    task.above[counts + layer->pair[lane]] += layer->above[lane];
+                    layer->at_least[lane] = layer->above[lane] = 0;
+                }
     }
     Py_END_ALLOW_THREADS
+    PyMem_Free(layers);
     release(&task);
     return PyLong_FromLongLong(task.near.size);
 }
@@ -244,10 +312,10 @@ count_columns(PyObject *module, PyObject *arguments)
 FOR_EVERY_PROCESSOR static void
 multiply(const float *restrict one, const float *restrict other, int64_t size, double *sum, double *magnitude)
 {
-    double sums[LANES] = {0}, magnitudes[LANES] = {0};
+    double sums[SUMS] = {0}, magnitudes[SUMS] = {0};
     int64_t i = 0;
-    for (; i + LANES <= size; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
+    for (; i + SUMS <= size; i += SUMS)
+        for (int lane = 0; lane < SUMS; lane++) {
             double product = (double)one[i + lane] * (double)other[i + lane];
             sums[lane] += product;
             magnitudes[lane] += fabs(product);
@@ -256,7 +324,7 @@ multiply(const float *restrict one, const float *restrict other, int64_t size, d
         sums[0] += (double)one[i] * (double)other[i];
         magnitudes[0] += fabs((double)one[i] * (double)other[i]);
     }
-    for (int lane = 1; lane < LANES; lane++) {
+    for (int lane = 1; lane < SUMS; lane++) {
         sums[0] += sums[lane];
         magnitudes[0] += magnitudes[lane];
     }
@@ -291,10 +359,465 @@ multiply_pairs(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* The sum of squares, in double precision and in the order in which NumPy adds: squares of floats are exact there. */
+FOR_EVERY_PROCESSOR static double
+sum_squares(const float *vector, int64_t size)
+{
+    if (size > PAIRWISE) {
+        int64_t half = size / 2 - size / 2 % SUMS;
+        return sum_squares(vector, half) + sum_squares(vector + half, size - half);
+    }
+    double sums[SUMS] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; size >= SUMS && i + SUMS <= size; i += SUMS)
+        for (int lane = 0; lane < SUMS; lane++)
+            sums[lane] += (double)vector[i + lane] * (double)vector[i + lane];
+    sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    for (; i < size; i++)
+        sum += (double)vector[i] * (double)vector[i];
+    return sum;
+}
+
+FOR_EVERY_PROCESSOR static void
+divide_vector(const float *restrict vector, int64_t size, double length, float *restrict out)
+{
+    for (int64_t i = 0; i < size; i++)
+        out[i] = (float)((double)vector[i] / length) + 0.0f; /* a negative zero becomes positive */
+}
+
+static PyObject *
+scale_to_unit(PyObject *module, PyObject *arguments)
+{
+    Py_buffer vectors, places, targets, out, lengths;
+    Py_ssize_t width;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*nw*w*", &vectors, &places, &targets, &width, &out, &lengths))
+        return NULL;
+    const int64_t *place = places.buf, *target = targets.buf;
+    int64_t count = places.len / (Py_ssize_t)sizeof(int64_t), vector = width * (Py_ssize_t)sizeof(float);
+    double *length = lengths.buf;
+    int valid = width > 0 && targets.len == places.len && lengths.len == count * (Py_ssize_t)sizeof(double) &&
+                all_within(place, count, vectors.len / vector - 1) && all_within(target, count, out.len / vector - 1);
+    if (valid) {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t i = 0; i < count; i++) {
+            const float *from = (const float *)vectors.buf + place[i] * width;
+            length[i] = sqrt(sum_squares(from, width));
+            divide_vector(from, width, length[i] > 0 ? length[i] : 1, (float *)out.buf + target[i] * width);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    Py_buffer *buffers[] = {&vectors, &places, &targets, &out, &lengths};
+    for (int i = 0; i < 5; i++)
+        PyBuffer_Release(buffers[i]);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
+/* How often each of some clusters was drawn in each sample. */
+static PyObject *
+count_drawn(PyObject *module, PyObject *arguments)
+{
+    Py_buffer draws, times;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "y*nw*", &draws, &size, &times))
+        return NULL;
+    const uint16_t *drawn = draws.buf;
+    uint16_t *counts = times.buf;
+    int64_t count = draws.len / (Py_ssize_t)sizeof(uint16_t);
+    int valid = size > 0 && times.len == draws.len && count % size == 0;
+    for (int64_t i = 0; valid && i < count; i++)
+        valid = drawn[i] < size;
+    if (valid) {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t sample = 0; sample < count; sample += size)
+            for (int64_t i = 0; i < size; i++)
+                counts[sample + drawn[sample + i]]++;
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&draws);
+    PyBuffer_Release(&times);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
+/*
+ * Scores beyond a pivot, above or below, and the places of scores that reach a bound, one behind the other: without a
+ * branch that a processor could guess wrong, and sixteen at once where a processor can close the gaps itself. What is
+ * written to has room for LANES more.
+ */
+static int64_t
+keep_above(const float *restrict scores, int64_t size, float pivot, float sign, float *restrict kept)
+{
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < size; i++) {
+        kept[n_kept] = scores[i];
+        n_kept += sign * scores[i] > sign * pivot;
+    }
+    return n_kept;
+}
+
+static int64_t
+places_reaching(const float *restrict scores, int64_t size, float bound, int32_t *restrict places)
+{
+    int64_t n_reached = 0;
+    for (int64_t i = 0; i < size; i++) {
+        places[n_reached] = (int32_t)i;
+        n_reached += scores[i] >= bound;
+    }
+    return n_reached;
+}
+
+#ifdef CLOSES_GAPS
+__attribute__((target("avx512f"))) static int64_t
+keep_above_wide(const float *restrict scores, int64_t size, float pivot, float sign, float *restrict kept)
+{
+    const __m512 factor = _mm512_set1_ps(sign), least = _mm512_set1_ps(sign * pivot);
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < size; i += LANES) {
+        __mmask16 there = size - i < LANES ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
+        __m512 some = _mm512_maskz_loadu_ps(there, scores + i);
+        __mmask16 chosen = _mm512_mask_cmp_ps_mask(there, _mm512_mul_ps(some, factor), least, _CMP_GT_OQ);
+        _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(chosen, some));
+        n_kept += __builtin_popcount(chosen);
+    }
+    return n_kept;
+}
+
+__attribute__((target("avx512f"))) static int64_t
+places_reaching_wide(const float *restrict scores, int64_t size, float bound, int32_t *restrict places)
+{
+    const __m512 least = _mm512_set1_ps(bound);
+    __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int64_t n_reached = 0;
+    for (int64_t i = 0; i < size; i += LANES) {
+        __mmask16 there = size - i < LANES ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
+        __mmask16 chosen = _mm512_mask_cmp_ps_mask(there, _mm512_maskz_loadu_ps(there, scores + i), least, _CMP_GE_OQ);
+        _mm512_storeu_si512(places + n_reached, _mm512_maskz_compress_epi32(chosen, place));
+        n_reached += __builtin_popcount(chosen);
+        place = _mm512_add_epi32(place, _mm512_set1_epi32(LANES));
+    }
+    return n_reached;
+}
+
+#define KEEP(plain, ...) (__builtin_cpu_supports("avx512f") ? plain##_wide(__VA_ARGS__) : plain(__VA_ARGS__))
+#else
+#define KEEP(plain, ...) plain(__VA_ARGS__)
+#endif
+
+/* The "depth"-th largest of some scores, which stay as they are; "spare" holds twice as many and some. */
+static float
+select_score(const float *scores, int64_t size, int64_t depth, float *spare)
+{
+    int64_t room = size + LANES;
+    for (int turn = 0;; turn ^= 1) {
+        float *rest = spare + turn * room;
+        float first = scores[0], middle = scores[size / 2], last = scores[size - 1];
+        float low = first < middle ? first : middle, high = first < middle ? middle : first;
+        float pivot = last < low ? low : last < high ? last : high;
+        int64_t kept = KEEP(keep_above, scores, size, pivot, 1, rest);
+        if (depth > kept) {
+            kept = KEEP(keep_above, scores, size, pivot, -1, rest);
+            if (depth <= size - kept)
+                return pivot;
+            depth -= size - kept;
+        }
+        scores = rest, size = kept;
+    }
+}
+
+/* A score that most likely so many reach, and few more: judged by a sample of a row, which need not be right. */
+static float
+guess_bound(const float *scores, int64_t size, int64_t depth, float *spare)
+{
+    float sample[SAMPLE];
+    double share = (double)depth / (double)size, mean = SAMPLE * share;
+    int64_t rank = (int64_t)(mean + 3 * sqrt(mean * (1 - share)) + 3);
+    if (size < SMALLEST_SAMPLED || rank > SAMPLE)
+        return -INFINITY;
+    for (int64_t i = 0; i < SAMPLE; i++)
+        sample[i] = scores[i * size / SAMPLE];
+    return select_score(sample, SAMPLE, rank, spare);
+}
+
+/* The scores of a row that are looked at, each with its item; room for as many as the row is wide. */
+typedef struct {
+    float *scores, *spare;
+    int32_t *items, *places;
+    int64_t size;
+} Best;
+
+static void
+keep_best(Best *best, const float *scores, const int32_t *items, int64_t size, float bound)
+{
+    int64_t n_reached = KEEP(places_reaching, scores, size, bound, best->places);
+    best->size = 0;
+    for (int64_t i = 0; i < n_reached; i++) {
+        int32_t place = best->places[i];
+        best->scores[best->size] = scores[place], best->items[best->size] = items[place];
+        best->size += items[place] >= 0;
+    }
+}
+
+enum { AT_LEAST, MATCHES, TIED, TIED_MATCHES, COUNTS };
+enum { ITEMS, CLASSES, DISTANCES, QUERY_CLASSES, ZETAS, DEPTHS, LOWEST, COUNTED, MATCH_ARRAYS };
+
+typedef struct {
+    Py_buffer scores, array[MATCH_ARRAYS];
+    int64_t height, width, stride, n_looks, n_items, n_classes;
+} Matching;
+
+/* Looks at one row, from the deepest look to the one that is least deep: each narrows what the next has to look at. */
+FOR_EVERY_PROCESSOR static void
+match_row(const Matching *task, int64_t row, const int32_t *items, Best *best)
+{
+    const float *scores = (const float *)task->scores.buf + row * task->stride;
+    const int64_t *depths = (const int64_t *)task->array[DEPTHS].buf + row * task->n_looks;
+    const int32_t *classes = task->array[CLASSES].buf;
+    const uint8_t *distances = (const uint8_t *)task->array[DISTANCES].buf +
+                               ((const int64_t *)task->array[QUERY_CLASSES].buf)[row] * task->n_classes;
+    int64_t order[MOST_LOOKS];
+    for (int64_t look = 0; look < task->n_looks; look++) {
+        int64_t place = look;
+        for (; place > 0 && depths[order[place - 1]] < depths[look]; place--)
+            order[place] = order[place - 1];
+        order[place] = look;
+    }
+    float bound = guess_bound(scores, task->width, depths[order[0]], best->spare);
+    keep_best(best, scores, items, task->width, bound);
+    if (best->size < depths[order[0]])
+        keep_best(best, scores, items, task->width, -INFINITY);
+    for (int64_t i = 0; i < task->n_looks; i++) {
+        int64_t look = order[i], zeta = ((const int64_t *)task->array[ZETAS].buf)[look], kept = 0;
+        float *lowest = (float *)task->array[LOWEST].buf + row * task->n_looks + look;
+        int64_t *counts = (int64_t *)task->array[COUNTED].buf + (row * task->n_looks + look) * COUNTS;
+        *lowest = -INFINITY;
+        if (depths[look] < 1 || depths[look] > best->size)
+            continue;
+        *lowest = select_score(best->scores, best->size, depths[look], best->spare);
+        for (int64_t j = 0; j < best->size; j++) {
+            float score = best->scores[j];
+            best->scores[kept] = score, best->items[kept] = best->items[j];
+            kept += score >= *lowest;
+        }
+        counts[AT_LEAST] = best->size = kept;
+        for (int64_t j = 0; j < kept; j++) {
+            int64_t matches = distances[classes[best->items[j]]] <= zeta, tied = best->scores[j] == *lowest;
+            counts[MATCHES] += matches, counts[TIED] += tied, counts[TIED_MATCHES] += matches & tied;
+        }
+    }
+}
+
+static int
+none_beyond(const int32_t *places, int64_t count, int64_t last)
+{
+    int32_t most = -1;
+    for (int64_t i = 0; i < count; i++)
+        most = places[i] > most ? places[i] : most;
+    return most <= last;
+}
+
+/* Opens a block of float32 scores whose rows are each in one piece. */
+static int
+open_scores(PyObject *object, Py_buffer *scores)
+{
+    if (PyObject_GetBuffer(object, scores, PyBUF_STRIDES) < 0)
+        return 0;
+    if (scores->ndim == 2 && scores->itemsize == sizeof(float) && scores->strides[1] == sizeof(float))
+        return 1;
+    PyBuffer_Release(scores);
+    PyErr_SetString(PyExc_ValueError, MISFIT);
+    return 0;
+}
+
+static int
+matching_fits(Matching *task)
+{
+    const Py_buffer *array = task->array;
+    task->height = task->scores.shape[0], task->width = task->scores.shape[1];
+    task->stride = task->scores.strides[0] / (Py_ssize_t)sizeof(float);
+    task->n_looks = array[ZETAS].len / (Py_ssize_t)sizeof(int64_t);
+    task->n_items = array[CLASSES].len / (Py_ssize_t)sizeof(int32_t);
+    int64_t row = task->width * (Py_ssize_t)sizeof(int32_t), looks = task->height * task->n_looks;
+    for (task->n_classes = 0; task->n_classes * task->n_classes < array[DISTANCES].len;)
+        task->n_classes++;
+    return task->width > 0 && task->n_looks > 0 && task->n_looks <= MOST_LOOKS &&
+           array[DISTANCES].len == task->n_classes * task->n_classes &&
+           (array[ITEMS].len == row || array[ITEMS].len == task->height * row) &&
+           array[QUERY_CLASSES].len == task->height * (Py_ssize_t)sizeof(int64_t) &&
+           array[DEPTHS].len == looks * (Py_ssize_t)sizeof(int64_t) &&
+           array[LOWEST].len == looks * (Py_ssize_t)sizeof(float) &&
+           array[COUNTED].len == looks * COUNTS * (Py_ssize_t)sizeof(int64_t) &&
+           none_beyond(array[ITEMS].buf, array[ITEMS].len / (Py_ssize_t)sizeof(int32_t), task->n_items - 1) &&
+           none_beyond(array[CLASSES].buf, task->n_items, task->n_classes - 1) &&
+           all_within(array[QUERY_CLASSES].buf, task->height, task->n_classes - 1);
+}
+
+static PyObject *
+count_matches(PyObject *module, PyObject *arguments)
+{
+    Matching task;
+    PyObject *block;
+    Py_buffer *array = task.array;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*y*y*w*w*", &block, &array[ITEMS], &array[CLASSES], &array[DISTANCES],
+                          &array[QUERY_CLASSES], &array[ZETAS], &array[DEPTHS], &array[LOWEST], &array[COUNTED]))
+        return NULL;
+    PyObject *result = NULL;
+    if (open_scores(block, &task.scores)) {
+        int64_t *room = NULL;
+        if (!matching_fits(&task))
+            PyErr_SetString(PyExc_ValueError, MISFIT);
+        else if ((room = PyMem_Malloc((task.width + LANES) * (3 * sizeof(float) + 2 * sizeof(int32_t)))) == NULL)
+            PyErr_NoMemory();
+        else {
+            Py_BEGIN_ALLOW_THREADS
+            float *scores = (float *)room;
+            int64_t size = task.width + LANES;
+            int32_t *items = (int32_t *)(scores + 3 * size);
+            Best best = {scores, scores + size, items, items + size, 0};
+            int64_t own = array[ITEMS].len > task.width * (Py_ssize_t)sizeof(int32_t) ? task.width : 0;
+            for (int64_t row = 0; row < task.height; row++)
+                match_row(&task, row, (const int32_t *)array[ITEMS].buf + row * own, &best);
+            Py_END_ALLOW_THREADS
+            PyMem_Free(room);
+            result = Py_NewRef(Py_None);
+        }
+        PyBuffer_Release(&task.scores);
+    }
+    for (int i = 0; i < MATCH_ARRAYS; i++)
+        PyBuffer_Release(&array[i]);
+    return result;
+}
+
+/* A score that is kept, with its item. */
+typedef struct {
+    float score;
+    int32_t item;
+} Kept;
+
+/* Eight flags, each a byte, as eight bits. */
+static uint64_t
+pack_flags(const uint8_t *flags)
+{
+    uint64_t word = 0;
+    for (int i = 0; i < 8; i++)
+        word |= (uint64_t)flags[i] << (8 * i);
+    return word * 0x0102040810204080u >> 56;
+}
+
+/*
+ * Keeps the scores of a few columns that reach the columns' bounds, from "start" on; returns where they end. Nothing is
+ * kept beyond the room. "masks" takes MASKS words for each row: they are gone through bit by bit, since few bits are set.
+ */
+FOR_EVERY_PROCESSOR static int64_t
+keep_reached(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
+             const float *restrict bounds, int64_t width, int64_t start, int64_t *restrict starts, Kept *restrict kept,
+             int64_t room, uint64_t *restrict masks)
+{
+    int32_t counts[KEPT_AT_ONCE] = {0};
+    int64_t ends[KEPT_AT_ONCE];
+    uint8_t flags[KEPT_AT_ONCE] = {0};
+    for (int64_t row = 0; row < height; row++) {
+        for (int64_t column = 0; column < width; column++) {
+            flags[column] = items[row] >= 0 && scores[row * stride + column] >= bounds[column];
+            counts[column] += flags[column];
+        }
+        for (int mask = 0; mask < MASKS; mask++) {
+            masks[row * MASKS + mask] = 0;
+            for (int part = 0; part < 8; part++)
+                masks[row * MASKS + mask] |= pack_flags(flags + 64 * mask + 8 * part) << (8 * part);
+        }
+    }
+    for (int64_t column = 0; column < width; column++) {
+        starts[column] = ends[column] = start;
+        start += counts[column];
+    }
+    if (start > room)
+        return start;
+    for (int64_t row = 0; row < height; row++)
+        for (int mask = 0; mask < MASKS; mask++)
+            for (uint64_t left = masks[row * MASKS + mask]; left; left &= left - 1) {
+                int column = 64 * mask + __builtin_ctzll(left);
+                kept[ends[column]++] = (Kept){scores[row * stride + column], items[row]};
+            }
+    return start;
+}
+
+static PyObject *
+reach_bounds(PyObject *module, PyObject *arguments)
+{
+    PyObject *block;
+    Py_buffer scores, items, bounds, starts, kept;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*w*w*", &block, &items, &bounds, &starts, &kept))
+        return NULL;
+    PyObject *result = NULL;
+    if (open_scores(block, &scores)) {
+        int64_t height = scores.shape[0], width = scores.shape[1], stride = scores.strides[0] / (int64_t)sizeof(float);
+        int64_t *start = starts.buf, end = 0, room = kept.len / (int64_t)sizeof(Kept);
+        uint64_t *masks = PyMem_Malloc(height * MASKS * sizeof(uint64_t));
+        if (masks == NULL)
+            PyErr_NoMemory();
+        else if (items.len == height * (int64_t)sizeof(int32_t) && bounds.len == width * (int64_t)sizeof(float) &&
+            starts.len == (width + 1) * (int64_t)sizeof(int64_t)) {
+            Py_BEGIN_ALLOW_THREADS
+            for (int64_t first = 0; first < width; first += KEPT_AT_ONCE) {
+                int64_t size = width - first < KEPT_AT_ONCE ? width - first : KEPT_AT_ONCE;
+                end = keep_reached((const float *)scores.buf + first, stride, items.buf, height,
+                                   (const float *)bounds.buf + first, size, end, start + first, kept.buf, room, masks);
+            }
+            start[width] = end;
+            Py_END_ALLOW_THREADS
+            result = PyLong_FromLongLong(end);
+        } else
+            PyErr_SetString(PyExc_ValueError, MISFIT);
+        PyMem_Free(masks);
+        PyBuffer_Release(&scores);
+    }
+    Py_buffer *buffers[] = {&items, &bounds, &starts, &kept};
+    for (int i = 0; i < 4; i++)
+        PyBuffer_Release(buffers[i]);
+    return result;
+}
+
+static PyObject *
+spread_kept(PyObject *module, PyObject *arguments)
+{
+    Py_buffer kept, starts, columns, filled, scores, items;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*w*w*w*", &kept, &starts, &columns, &filled, &scores, &items))
+        return NULL;
+    const Kept *found = kept.buf;
+    const int64_t *start = starts.buf, *column = columns.buf;
+    int64_t *sizes = filled.buf, n_columns = columns.len / (int64_t)sizeof(int64_t);
+    int64_t n_starts = starts.len / (int64_t)sizeof(int64_t), n_kept = kept.len / (int64_t)sizeof(Kept);
+    int64_t room = n_columns ? scores.len / (int64_t)sizeof(float) / n_columns : 0;
+    int valid = filled.len == columns.len && items.len == scores.len && all_within(column, n_columns, n_starts - 2) &&
+                all_within(start, n_starts, n_kept);
+    for (int64_t i = 0; valid && i < n_columns; i++) {
+        int64_t first = start[column[i]], last = start[column[i] + 1];
+        valid = sizes[i] >= 0 && sizes[i] + last - first <= room;
+        for (int64_t place = i * room + sizes[i]; valid && first < last; first++, place++, sizes[i]++) {
+            ((float *)scores.buf)[place] = found[first].score;
+            ((int32_t *)items.buf)[place] = found[first].item;
+        }
+    }
+    Py_buffer *buffers[] = {&kept, &starts, &columns, &filled, &scores, &items};
+    for (int i = 0; i < 6; i++)
+        PyBuffer_Release(buffers[i]);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"count_rows", count_rows, METH_VARARGS, "See kernels.row_counts."},
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
     {"multiply_pairs", multiply_pairs, METH_VARARGS, "See kernels.pair_products."},
+    {"count_matches", count_matches, METH_VARARGS, "See kernels.match_counts."},
+    {"reach_bounds", reach_bounds, METH_VARARGS, "See kernels.KeptColumns."},
+    {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
+    {"scale_to_unit", scale_to_unit, METH_VARARGS, "See kernels.unit_vectors."},
+    {"count_drawn", count_drawn, METH_VARARGS, "See kernels.times_drawn."},
     {NULL, NULL, 0, NULL},
 };
 

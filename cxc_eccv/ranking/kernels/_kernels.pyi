@@ -22,3 +22,31 @@ def multiply_pairs(
     magnitudes: FloatArray,
     /,
 ) -> None: ...
+def count_matches(
+    scores: _Scores,
+    items: NDArray[np.int32],
+    classes: NDArray[np.int32],
+    distances: NDArray[np.uint8],
+    query_classes: IntArray,
+    zetas: IntArray,
+    depths: IntArray,
+    lowest: _Scores,
+    counts: IntArray,
+    /,
+) -> None: ...
+def reach_bounds(
+    scores: _Scores, items: NDArray[np.int32], bounds: _Scores, starts: IntArray, kept: IntArray, /
+) -> int: ...
+def spread_kept(
+    kept: IntArray,
+    starts: IntArray,
+    columns: IntArray,
+    filled: IntArray,
+    scores: _Scores,
+    items: NDArray[np.int32],
+    /,
+) -> None: ...
+def scale_to_unit(
+    vectors: _Scores, places: IntArray, targets: IntArray, width: int, out: _Scores, lengths: FloatArray, /
+) -> None: ...
+def count_drawn(draws: NDArray[np.uint16], size: int, times: NDArray[np.int16], /) -> None: ...

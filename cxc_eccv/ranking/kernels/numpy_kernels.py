@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["NEAR_PER_PAIR", "SegmentCounter", "column_counts", "pair_products", "row_counts"]
+__all__ = [
+    "NEAR_PER_PAIR",
+    "column_counts",
+    "match_counts",
+    "pair_products",
+    "row_counts",
+    "scores_at_depths",
+    "unit_vectors",
+]
 
 NEAR_PER_PAIR = 100
 
@@ -72,6 +80,45 @@ def pair_products(
         sums[part] = products.sum(axis=1)
         magnitudes[part] = np.abs(products, out=products).sum(axis=1)
     return sums, magnitudes
+
+
+def unit_vectors(
+    vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
+) -> FloatArray:
+    """See :func:`cxc_eccv.ranking.kernels.unit_vectors`."""
+    rows = vectors[places]
+    wide = rows.astype(np.float64)
+    lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
+    np.divide(rows, lengths, where=lengths > 0, out=rows, casting="same_kind")
+    out[targets] = np.add(rows, 0, out=rows)
+    return np.asarray(lengths[:, 0])
+
+
+def match_counts(
+    scores: NDArray[Any],
+    items: IntArray,
+    classes: IntArray,
+    distances: NDArray[np.unsignedinteger],
+    query_classes: IntArray,
+    zetas: IntArray,
+    depths: IntArray,
+) -> tuple[NDArray[Any], IntArray, IntArray, IntArray, IntArray]:
+    """See :func:`cxc_eccv.ranking.kernels.match_counts`."""
+    own = items >= 0
+    # A further class, far from all others, stands for what is no item.
+    apart = np.pad(distances, ((0, 0), (0, 1)), constant_values=np.iinfo(distances.dtype).max)
+    of_items = np.where(own, classes[items], len(distances))
+    near = apart[query_classes].take(of_items, axis=1) if items.ndim == 1 else apart[query_classes[:, None], of_items]
+    scores = scores if own.all() else np.where(own, scores, -np.inf).astype(scores.dtype)
+    lowest = scores_at_depths(scores, depths)
+    counts = np.zeros((4, *depths.shape), dtype=np.int64)
+    for look, zeta in enumerate(zetas.tolist()):
+        least = lowest[:, look, None]
+        reached, matching, tied = (scores >= least) & own, near <= zeta, (scores == least) & own
+        for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
+            count[:, look] = np.count_nonzero(flags, axis=1)
+    at_least, matches, n_tied, tied_matches = counts
+    return lowest, at_least, matches, n_tied, tied_matches
 
 
 class SegmentCounter:
@@ -139,3 +186,30 @@ def _with_near(
         scores.append(lines[at, place])
     found = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
     return at_least, above, *found, complete
+
+
+SHORT = 1024
+
+
+def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
+    """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high.
+
+    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
+
+    Example:
+        >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
+        [[0.9, 0.5]]
+    """
+    if scores.shape[1] <= SHORT:
+        return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
+    found = np.empty(depths.shape, dtype=scores.dtype)
+    order = np.argsort(-depths, axis=1)
+    rest = scores.copy()
+    for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
+        above = top
+        for place in places:
+            if wanted[place] < above.size or above is top:
+                above.partition(above.size - wanted[place])
+                above = above[above.size - wanted[place] :]
+            found[row, place] = above[0]
+    return found

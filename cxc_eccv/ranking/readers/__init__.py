@@ -2,8 +2,8 @@
 
 from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
 from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.reader import RowReader, TopRows, can_read_columns, too_shallow
-from cxc_eccv.ranking.readers.top_columns import ColumnReaders
+from cxc_eccv.ranking.readers.reader import RowReader, TopRows, too_shallow
+from cxc_eccv.ranking.readers.top_columns import ColumnReaders, can_read_columns
 
 __all__ = [
     "ColumnPairs",

@@ -10,17 +10,14 @@ from numpy.typing import NDArray
 
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.ranking.counts import count_pushed_out
-from cxc_eccv.ranking.kernels import SegmentCounter
-from cxc_eccv.ranking.readers.reader import OwnRows, best_candidates, refuse_shallow, scores_at_depths
+from cxc_eccv.ranking.kernels import match_counts
+from cxc_eccv.ranking.readers.reader import OwnRows, best_candidates, refuse_shallow
 from cxc_eccv.types import IntArray
 
 __all__ = ["PlausibleRows"]
 
 FEW = 64
 """Of looks at no more than this fraction of the items, only the items looked at are compared."""
-
-EXACT_IN_FLOAT32 = 2**24
-"""Whole numbers up to this are exact in float32, whose matrix products are the quickest."""
 
 
 class PlausibleRows:
@@ -41,7 +38,7 @@ class PlausibleRows:
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
         self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids
         self.looks, self._matches = tuple(looks), matches
-        self._n_matches = np.stack([_n_matches(matches, zeta) for zeta, _ in self.looks], axis=1)
+        self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.looks])
         self._hits = np.zeros_like(self._n_matches)
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
         cuts = self._cuts
@@ -50,12 +47,6 @@ class PlausibleRows:
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn the layout, see :meth:`cxc_eccv.ranking.readers.reader.RowReader.attach`."""
         self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
-        # A further class, far from all others, stands for columns that are none of ours.
-        classes = np.append(self._matches.gallery_classes, len(self._matches.distances))
-        self._column_classes = classes[self._own.items]
-        far = np.iinfo(self._matches.distances.dtype).max
-        self._distances = np.pad(self._matches.distances, ((0, 0), (0, 1)), constant_values=far)
-        self._counter = SegmentCounter(np.array([0, width]))
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first.
@@ -63,16 +54,13 @@ class PlausibleRows:
         Raises:
             RunTooShallow: a row holds too few items.
         """
+        if self.deepest is None:
+            for queries, scores in self._own.strips(block, start, blank=False):
+                self.take(queries, scores, self._own.items)
+            return
         for queries, scores in self._own.strips(block, start):
-            if self.deepest is not None:
-                best, columns = best_candidates(scores, self.deepest)
-                self.take(queries, best, self._own.items[columns])
-                continue
-            depths, lowest = self._ends(queries, scores)
-            distances = self._distances[self._matches.query_classes[queries]].take(self._column_classes, axis=1)
-            for look, (zeta, _) in enumerate(self.looks):
-                matching = distances <= zeta
-                self._hits[queries, look] = self._whole(queries, scores, lowest[:, look], matching, depths[:, look])
+            best, columns = best_candidates(scores, self.deepest)
+            self.take(queries, best, self._own.items[columns])
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         """Read the best items of queries, see :meth:`cxc_eccv.ranking.readers.reader.RowReader.take`.
@@ -80,26 +68,14 @@ class PlausibleRows:
         Raises:
             RunTooShallow: a query has too few items.
         """
-        depths, lowest = self._ends(queries, scores)
-        classes = self._matches.query_classes[queries]
-        for look, (zeta, _) in enumerate(self.looks):
-            found = np.flatnonzero(scores >= lowest[:, look, None])
-            rows, own = found // scores.shape[1], items.ravel()[found]
-            matching = self._matches.distances[classes[rows], self._matches.gallery_classes[own]] <= zeta
-            surplus = np.bincount(rows, minlength=queries.size) - depths[:, look]
-            hits = np.bincount(rows[matching], minlength=queries.size)
-            for row in np.flatnonzero(surplus).tolist():
-                tied = (rows == row) & (scores.ravel()[found] == lowest[row, look])
-                hits[row] -= self._pushed_out(queries[row], int(surplus[row]), tied, matching)
-            self._hits[queries, look] = hits
-
-    def _ends(self, queries: IntArray, scores: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
-        """(B, L) items that each look takes, and (B, L) the score of the last one."""
-        depths = np.minimum(self._n_matches[queries], self._cuts)
-        lowest = scores_at_depths(scores, depths)
-        deepest, worst = depths.max(axis=1), lowest.min(axis=1)
-        refuse_shallow(self.query_ids[queries], scores, worst, deepest, self.reason)
-        return depths, lowest
+        matches, zetas = self._matches, [zeta for zeta, _ in self.looks]
+        depths, classes = np.minimum(self._n_matches[queries], self._cuts), matches.query_classes[queries]
+        found = match_counts(scores, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
+        worst = found.lowest.min(axis=1)
+        refuse_shallow(self.query_ids[queries], scores, worst, depths.max(axis=1), self.reason)
+        out, others = count_pushed_out(found.at_least - depths, found.tied, found.tied_matches)
+        self._hits[queries] = found.matches - out
+        self._ties[queries] = others.sum(axis=1)
 
     @property
     def needs(self) -> IntArray:
@@ -115,34 +91,15 @@ class PlausibleRows:
         """The counts, after all blocks were read."""
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
-    def _whole(
-        self,
-        queries: IntArray,
-        scores: NDArray[Any],
-        lowest: NDArray[Any],
-        matching: NDArray[np.bool_],
-        depths: IntArray,
-    ) -> IntArray:
-        """(B,) matches among the top of a look, of whole rows."""
-        reached = scores >= lowest[:, None]
-        surplus = self._count(reached) - depths
-        found = self._count(np.logical_and(reached, matching, out=reached))
-        for row in np.flatnonzero(surplus).tolist():
-            found[row] -= self._pushed_out(queries[row], int(surplus[row]), scores[row] == lowest[row], matching[row])
-        return found
 
-    def _pushed_out(self, query: int, surplus: int, tied: NDArray[np.bool_], matching: NDArray[np.bool_]) -> int:
-        out, others = count_pushed_out(surplus, int(np.count_nonzero(tied)), int(np.count_nonzero(tied & matching)))
-        self._ties[query] += others
-        return out
-
-    def _count(self, flags: NDArray[np.bool_]) -> IntArray:
-        return self._counter.count(flags)[:, 0]
-
-
-def _n_matches(matches: CategoryMatches, zeta: int) -> IntArray:
-    """(Q,) gallery items that match each query."""
+def _count_matching(matches: CategoryMatches, zetas: Sequence[int]) -> IntArray:
+    """(Q, L) gallery items that match each query at each zeta."""
     sizes = np.bincount(matches.gallery_classes, minlength=len(matches.distances))
-    kind = np.float32 if matches.gallery_ids.size < EXACT_IN_FLOAT32 else np.float64
-    counts = (matches.distances <= zeta).astype(kind) @ sizes.astype(kind)
-    return np.asarray(counts.astype(np.int64)[matches.query_classes])
+    near = np.flatnonzero(matches.distances <= max(zetas))  # few pairs of classes
+    of_queries, of_items = np.divmod(near, len(sizes))
+    apart = matches.distances.ravel()[near]
+    counts = [
+        np.bincount(of_queries[apart <= zeta], sizes[of_items[apart <= zeta]], len(sizes)).astype(np.int64)
+        for zeta in zetas
+    ]
+    return np.stack(counts, axis=1)[matches.query_classes]

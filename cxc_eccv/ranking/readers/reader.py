@@ -21,18 +21,14 @@ __all__ = [
     "RowReader",
     "TopRows",
     "best_candidates",
-    "can_read_columns",
     "refuse_shallow",
     "score_at_depth",
-    "scores_at_depths",
     "too_shallow",
 ]
 
 SCORES_AT_ONCE = 2**18
-SHARE = 64
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
-SHORT = 1024
 
 
 class RowReader(Protocol):
@@ -55,6 +51,10 @@ class RowReader(Protocol):
     def ended(self) -> bool:
         """Whether it needs no further rows."""
 
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that it looks at of each query."""
+
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn how the matrix is laid out: the (R,) queries of rows, and the (M,) items with the column of each.
 
@@ -65,16 +65,12 @@ class RowReader(Protocol):
         """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once."""
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of B queries, positions in ``query_ids``; only where ``deepest`` is a number.
+        """Read the best items of B queries, positions in ``query_ids``.
 
-        The (B, C) scores are the best ``deepest`` of each, what ties with the last of these, and any others, in any
-        order, filled up with minus infinity; ``items`` are their positions in ``gallery_ids``.
+        The (B, C) scores are as many of the best as the reader ``needs``, what ties with the last of these, and any
+        others, in any order, filled up with minus infinity; ``items`` are their positions in ``gallery_ids``, -1 where
+        there is none.
         """
-
-
-def can_read_columns(reader: RowReader) -> bool:
-    """Whether a reader looks at so few of its items that those can be kept for it while its rows are columns."""
-    return reader.deepest is not None and reader.deepest * SHARE <= reader.gallery_ids.size
 
 
 class OwnRows:
@@ -101,10 +97,10 @@ class OwnRows:
         others = np.setdiff1d(columns, np.flatnonzero(self.items >= 0))
         self._all_items = others.size == 0
 
-    def strips(self, block: NDArray[Any], start: int) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    def strips(self, block: NDArray[Any], start: int, *, blank: bool = True) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Positions in ``query_ids`` and scores of a few own rows at a time; minus infinity at items not ours.
 
-        The scores may be a view of the block: they are not to be written to.
+        The scores may be a view of the block: they are not to be written to. Without ``blank`` all are as they are.
         """
         queries = self._queries[start : start + len(block)]
         own = np.flatnonzero(queries >= 0)
@@ -113,7 +109,7 @@ class OwnRows:
             rows = own[first : first + size]
             in_sequence = rows[-1] - rows[0] == rows.size - 1
             scores = block[rows[0] : rows[-1] + 1] if in_sequence else block[rows]
-            if not self._all_items:
+            if blank and not self._all_items:
                 scores = scores.copy()
                 scores[:, self._foreign] = -np.inf
             yield queries[rows], scores
@@ -172,30 +168,6 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
     values[rows, within], places[rows, within] = scores[rows, columns], columns
     return values, places
-
-
-def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
-    """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high.
-
-    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
-
-    Example:
-        >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
-        [[0.9, 0.5]]
-    """
-    if scores.shape[1] <= SHORT:
-        return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
-    found = np.empty(depths.shape, dtype=scores.dtype)
-    order = np.argsort(-depths, axis=1)
-    rest = scores.copy()
-    for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
-        above = top
-        for place in places:
-            if wanted[place] < above.size or above is top:
-                above.partition(above.size - wanted[place])
-                above = above[above.size - wanted[place] :]
-            found[row, place] = above[0]
-    return found
 
 
 class TopRows:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.ranking import kernels
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.readers.reader import GROUPS_PER_DEPTH, RowReader, score_at_depth
+from cxc_eccv.ranking.scan import workers
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["BestOfColumns", "ColumnReaders"]
+__all__ = ["BestOfColumns", "ColumnReaders", "DeepColumns", "can_read_columns"]
 
 GROWTH = 1.5
 MOST_PER_BEST = 8
 RADIX_SORTED = 2**16
+SAMPLE = 512
+SLACK = 5
+MOST_KEPT = 25_000_000
+SHARE = 64
 QUERIES_AT_ONCE = 1024
+DEEP_AT_ONCE = 64
 
 
 class BestOfColumns:
@@ -99,46 +108,144 @@ class BestOfColumns:
         return columns, within, scores[order], places[order]
 
 
+class DeepColumns:
+    """Keeps every score of a column that is among its best so many, however many: what reaches a bound.
+
+    The bound is guessed from a sample of rows so that it is too high once in millions of columns; whether all were kept
+    is known in the end.
+
+    ``depths`` has how many of each of the (width,) columns, 0 where it is not looked at; ``sample`` the (S, width)
+    scores of some rows, drawn at random, of the ``n_items`` rows of which the best are looked for. ScoresTooAlike is
+    raised where more would be kept than memory is given to.
+    """
+
+    def __init__(self, depths: IntArray, sample: NDArray[np.float32], n_items: int) -> None:
+        share = depths / n_items
+        mean = len(sample) * share
+        ranks = np.ceil(mean + SLACK * np.sqrt(mean * (1 - share)) + SLACK).astype(np.int64)
+        self._share = float(np.minimum(ranks[depths > 0] / len(sample), 1).sum() / depths.size)
+        if self._share * depths.size * n_items > MOST_KEPT:
+            raise ScoresTooAlike
+        ordered = np.sort(np.ascontiguousarray(sample.T), axis=1)
+        guessed = ordered[np.arange(depths.size), np.clip(len(sample) - ranks, 0, len(sample) - 1)]
+        self._bounds = np.where(ranks > len(sample), np.float32(-np.inf), guessed)
+        self._bounds[depths == 0] = np.inf
+        self._depths, self._sizes = depths, np.zeros(depths.size, dtype=np.int64)
+        self._kept: list[kernels.KeptColumns] = []
+        self._lock = Lock()
+
+    def read(self, block: NDArray[np.float32], places: IntArray) -> None:
+        """Read a (B, width) block of rows, which are called ``places`` in the result; negative ones are left out."""
+        if self._sizes.sum() > MOST_KEPT:
+            raise ScoresTooAlike
+        kept = kernels.KeptColumns(block, places, self._bounds, self._share)
+        with self._lock:
+            self._kept.append(kept)
+            self._sizes += kept.sizes
+
+    @property
+    def complete(self) -> bool:
+        """Whether the best of all columns were kept, after the last block."""
+        return bool((self._sizes >= self._depths).all())
+
+    def sizes(self, columns: IntArray) -> IntArray:
+        """How many scores were kept of each column."""
+        return self._sizes[columns]
+
+    def lists(self, columns: IntArray) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """(n, C) scores of columns, filled up with minus infinity, and (n, C) places, with -1."""
+        shape = columns.size, int(self._sizes[columns].max())
+        scores, places = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
+        filled = np.zeros_like(columns)
+        for kept in self._kept:
+            kept.spread(columns, filled, scores, places)
+        return scores, places
+
+
+def can_read_columns(reader: RowReader) -> bool:
+    """Whether what a reader looks at can be kept for it while blocks of rows go by."""
+    return _is_shallow(reader) or (kernels.COMPILED and reader.deepest is None)
+
+
+def _is_shallow(reader: RowReader) -> bool:
+    return reader.deepest is not None and reader.deepest * SHARE <= reader.gallery_ids.size
+
+
 class ColumnReaders:
     """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
 
     ``row_ids`` are the items of the rows, ``columns`` the places of the queries ``column_ids``; columns of no query
-    hold minus infinity.
+    hold minus infinity. ``score_rows`` gives the (rows, width) scores of some rows, about. ScoresTooAlike is raised
+    where readers look at more than can be kept.
     """
 
     def __init__(
-        self, readers: Sequence[RowReader], row_ids: IntArray, column_ids: IntArray, columns: IntArray, width: int
+        self,
+        readers: Sequence[RowReader],
+        row_ids: IntArray,
+        column_ids: IntArray,
+        columns: IntArray,
+        width: int,
+        score_rows: Callable[[IntArray], NDArray[np.float32]],
     ) -> None:
-        galleries: dict[bytes, list[RowReader]] = {}
-        for reader in readers:
-            galleries.setdefault(reader.gallery_ids.tobytes(), []).append(reader)
         self._column_ids, self._columns = column_ids, columns
-        self._groups = []
+        galleries: dict[object, list[RowReader]] = {}
+        for reader in readers:
+            alike = reader.gallery_ids.tobytes() if _is_shallow(reader) else reader
+            galleries.setdefault(alike, []).append(reader)
+        drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE] if readers and kernels.COMPILED else None
+        sample = None if drawn is None else score_rows(drawn)
+        self._groups: list[tuple[list[RowReader], IntArray, BestOfColumns | DeepColumns]] = []
         for group in galleries.values():
             places, known = positions_of(row_ids, group[0].gallery_ids)
-            asked = np.zeros(width, dtype=bool)
+            depths = np.zeros(width, dtype=np.int64)
             for reader in group:
-                asked[self._columns_of(reader)] = True
-            depth = max(reader.deepest or 0 for reader in group)
-            self._groups.append((group, np.where(known, places, -1), BestOfColumns(depth, asked)))
+                own = self._columns_of(reader)
+                depths[own] = np.maximum(depths[own], reader.needs)
+            best: BestOfColumns | DeepColumns
+            if sample is None or drawn is None:
+                best = BestOfColumns(max(reader.deepest or 0 for reader in group), depths > 0)
+            else:
+                best = DeepColumns(depths, sample[known[drawn]], int(np.count_nonzero(known)))
+            self._groups.append((group, np.where(known, places, -1), best))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first; raises ScoresTooAlike before any reader has read."""
         for _, items, best in self._groups:
             own = items[start : start + len(block)]
             inside = own >= 0
-            if inside.any():
+            if isinstance(best, DeepColumns):
+                best.read(block, own)
+            elif inside.any():
                 best.read(block if inside.all() else block[inside], own[inside])
 
     def finish(self) -> None:
-        """Hand out the best items, after the last block."""
+        """Hand out the best items, after the last block; where not all were kept, ScoresTooAlike before any is."""
+        if not all(best.complete for _, _, best in self._groups if isinstance(best, DeepColumns)):
+            raise ScoresTooAlike
         for readers, _, best in self._groups:
+            if isinstance(best, DeepColumns):
+                for reader in readers:
+                    self._hand_out_deep(reader, best)
+                continue
             scores, items = best.lists()
             for reader in readers:
                 columns = self._columns_of(reader)
                 for start in range(0, columns.size, QUERIES_AT_ONCE):
                     own = columns[start : start + QUERIES_AT_ONCE]
                     reader.take(np.arange(start, start + own.size), scores[own], items[own])
+
+    def _hand_out_deep(self, reader: RowReader, best: DeepColumns) -> None:
+        """Few queries at a time, of about as many items each."""
+        columns = self._columns_of(reader)
+        order = np.argsort(best.sizes(columns))
+
+        def hand_out(start: int) -> None:
+            queries = order[start : start + DEEP_AT_ONCE]
+            reader.take(queries, *best.lists(columns[queries]))
+
+        with ThreadPoolExecutor(workers()) as pool:
+            list(pool.map(hand_out, range(0, columns.size, DEEP_AT_ONCE)))
 
     def _columns_of(self, reader: RowReader) -> IntArray:
         return self._columns[positions_of(reader.query_ids, self._column_ids)[0]]
