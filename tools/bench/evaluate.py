@@ -5,9 +5,8 @@ random, which is the slowest case. ``bare`` is every product of the work, withou
 package eccv_caption scores full rankings of the same embeddings (about a minute and 12 GB).
 
 ``beyond`` is processor time, in all threads together, beyond that of the products: the product itself is quick on one
-processor and slow on another, what is added to it is much the same on all. ``--stages`` says where it goes (the wrapping
-adds a hundredth), and ``--against COMMIT`` measures another commit in turn, so that no figure has to be believed from
-another day.
+processor and slow on another, what is added to it is much the same on all. ``--stages`` says where it goes, and
+``--against COMMIT`` measures another commit in turn, so that no figure has to be believed from another day.
 
 Example:
     CXC_ECCV_DATA=mirror python tools/bench/evaluate.py --repeat 3
@@ -63,6 +62,8 @@ COLUMNS = {
     "peak MB": "peak_mb",
 }
 
+COMPARED = {"time": "time", "processor time": "processor", "processor time beyond the products": "beyond"}
+
 
 def main() -> None:
     """Run every measurement in its own process and print a table."""
@@ -90,11 +91,7 @@ def main() -> None:
             show(work, runs)
             if others:
                 show("other", others)
-                for name, title in (
-                    ("time", "time"),
-                    ("processor", "processor time"),
-                    ("beyond", "beyond the product"),
-                ):
+                for title, name in COMPARED.items():
                     ratio = np.median([one[name] / two[name] for one, two in zip(runs, others, strict=True)])
                     print(f"{title}: {ratio:.2f} x that of {options.against}")
 
