@@ -132,8 +132,8 @@ def _sums(values: NDArray[Any], times: NDArray[np.integer]) -> FloatArray:
     exact = largest < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
     kind = np.float32 if exact else np.float64
     parts = range(0, len(times), SAMPLES_AT_ONCE)
-    factors = values.astype(kind) if exact else values
-    products = [factors @ times[part : part + SAMPLES_AT_ONCE].astype(kind).T for part in parts]
+    factors: NDArray[Any] = values.astype(kind) if exact else values
+    products = [np.matmul(factors, times[part : part + SAMPLES_AT_ONCE].astype(kind).T) for part in parts]
     return np.concatenate(products, axis=-1, dtype=np.float64)
 
 

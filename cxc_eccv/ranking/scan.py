@@ -130,7 +130,8 @@ def _staggered(height: int, size: int, threads: int) -> list[int]:
 
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Hold the linear algebra library to one thread, while several threads of ours call it."""
-    return _libraries().limit(limits=1, user_api="blas")
+    held: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return held
 
 
 @cache

@@ -237,7 +237,7 @@ def prepare(
         [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     if similarity == "cosine":
-        return places[unit_vectors(vectors, places, targets, out) == 0]
+        return np.asarray(places[unit_vectors(vectors, places, targets, out) == 0])
     out[targets] = vectors[places] + 0
     return places[:0]
 

@@ -4,6 +4,10 @@ The evaluation is the first call in a fresh process, after imports and after the
 random, which is the slowest case. ``bare`` is every product of the work, without counting. With ``--peer`` the PyPI
 package eccv_caption scores full rankings of the same embeddings (about a minute and 12 GB).
 
+``beyond`` is processor time, in all threads together, beyond that of the products: the product itself is quick on one
+processor and slow on another, what is added to it is much the same on all. ``--stages`` says where it goes, and
+``--against COMMIT`` measures another commit in turn, so that no figure has to be believed from another day.
+
 Example:
     CXC_ECCV_DATA=mirror python tools/bench/evaluate.py --repeat 3
 """
@@ -12,17 +16,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from stages import Stages
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun
@@ -41,51 +50,103 @@ WORKS: dict[str, tuple[str | tuple[str, ...], tuple[str, ...] | None]] = {
 }
 """Tasks, and metrics or None for each task's own."""
 WIDTH, ROWS_AT_ONCE = 512, 500
+ROOT = Path(__file__).parents[2]
 COLUMNS = {
     "M (s)": "product",
     "time (s)": "time",
+    "CPU (s)": "processor",
+    "beyond (s)": "beyond",
     "time/M": "ratio",
     "bare/M": "bare_ratio",
     "time/bare": "over_bare",
     "peak MB": "peak_mb",
 }
 
+COMPARED = {"time": "time", "processor time": "processor", "processor time beyond the products": "beyond"}
+
 
 def main() -> None:
     """Run every measurement in its own process and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", choices=WORKS, action="append", help="default: each")
-    parser.add_argument("--repeat", type=int, default=3, help="processes per work; the median ratio is shown")
+    parser.add_argument("--repeat", type=int, default=3, help="processes per work; the median is shown")
+    parser.add_argument("--stages", action="store_true", help="also print where the processor time goes")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with another commit, in processes that alternate")
     parser.add_argument("--peer", action="store_true", help="also time the eccv_caption package")
     parser.add_argument("--child", choices=WORKS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(measured(options.child, peer=options.peer)))
+        print(json.dumps(measure(options.child, stages=options.stages, peer=options.peer)))
         return
+    print(describe_machine())
+    with built_tree(options.against) if options.against else nullcontext() as other:
+        print("".join(f"{title:>10}" for title in ("work", *COLUMNS)))
+        for work in options.work or WORKS:
+            flags = [*(["--stages"] * options.stages), *(["--peer"] * (options.peer and work == "cross"))]
+            runs, others = [], []
+            for _ in range(options.repeat):
+                runs.append(in_fresh_process(work, flags))
+                if other:
+                    others.append(in_fresh_process(work, flags, other))
+            show(work, runs)
+            if others:
+                show("other", others)
+                for title, name in COMPARED.items():
+                    ratio = np.median([one[name] / two[name] for one, two in zip(runs, others, strict=True)])
+                    print(f"{title}: {ratio:.2f} x that of {options.against}")
+
+
+def show(work: str, runs: list[dict[str, Any]]) -> None:
+    """The process with the median of the processor time beyond the product, and its stages."""
+    middle = sorted(runs, key=lambda run: run["beyond"])[len(runs) // 2]
+    print(f"{work:>10}" + "".join(f"{middle[name]:10.2f}" for name in COLUMNS.values()))
+    for stage, (taken, system) in sorted(middle.get("stages", {}).items(), key=lambda item: -item[1][0]):
+        share = taken / middle["processor"]
+        print(f"{stage:>30}{taken:8.3f} s {share:6.1%}   of which the system {system:.3f} s")
+    if "peer" in middle:
+        print(f"eccv_caption, full rankings: {middle['peer']:.1f} s, {middle['peer'] / middle['time']:.0f} x ours")
+
+
+def describe_machine() -> str:
+    """The processor, for which one OpenBLAS works, and who counts."""
+    import threadpoolctl
+
     from cxc_eccv.ranking.kernels import COMPILED
 
-    print(f"scores are counted by {'the compiled kernels' if COMPILED else 'NumPy'}")
-    print("".join(f"{title:>10}" for title in ("work", *COLUMNS, "judging")))
-    for work in options.work or WORKS:
-        runs = [in_fresh_process(work, peer=options.peer and work == "cross") for _ in range(options.repeat)]
-        middle = sorted(runs, key=lambda run: run["ratio"])[len(runs) // 2]
-        print(f"{work:>10}" + "".join(f"{middle[name]:10.2f}" for name in (*COLUMNS.values(), "judging")))
-        if "peer" in middle:
-            print(f"eccv_caption, full rankings: {middle['peer']:.1f} s, {middle['peer'] / middle['time']:.0f} x ours")
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")] or [platform.processor()]
+    kinds = {str(library.get("architecture")) for library in threadpoolctl.threadpool_info()}
+    counted = "the compiled kernels" if COMPILED else "NumPy"
+    return f"{len(names)} x {names[0]}, OpenBLAS for {', '.join(sorted(kinds))}; scores are counted by {counted}"
 
 
-def in_fresh_process(work: str, *, peer: bool) -> dict[str, float]:
-    """What :func:`measured` gives in a process of its own."""
-    command = [sys.executable, __file__, "--child", work, *(["--peer"] if peer else [])]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    figures: dict[str, float] = json.loads(output.splitlines()[-1])
+@contextmanager
+def built_tree(commit: str) -> Iterator[Path]:
+    """Another commit of the repository in a folder of its own, with its kernels compiled, as long as it is needed."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", tree, commit], check=True)
+        try:
+            build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+            subprocess.run(build, cwd=tree, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            yield tree
+        finally:
+            subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", tree], check=True)
+
+
+def in_fresh_process(work: str, flags: Sequence[str], tree: Path | None = None) -> dict[str, Any]:
+    """What :func:`measure` gives in a process of its own, of this package or of the one in another folder."""
+    command = [sys.executable, __file__, "--child", work, *flags]
+    environment = os.environ | {"PYTHONPATH": str(tree or ROOT)}
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    figures: dict[str, Any] = json.loads(output.splitlines()[-1])
     return figures
 
 
-def measured(work: str, *, peer: bool) -> dict[str, float]:
-    """Seconds, ratios and megabytes of one work; ``judging`` is the part of ``time`` that builds the judgments."""
+def measure(work: str, *, stages: bool, peer: bool) -> dict[str, Any]:
+    """Seconds, ratios and megabytes of one work; ``beyond`` is processor time beyond that of the products."""
     from cxc_eccv.evaluation import evaluate
-    from cxc_eccv.evaluation.select import select
     from cxc_eccv.sources.library import Library
 
     tasks, metrics = WORKS[work]
@@ -93,20 +154,28 @@ def measured(work: str, *, peer: bool) -> dict[str, float]:
     before = peak_megabytes()
     run = random_run(library)
     read_raw_files(library)
-    time_taken = seconds(lambda: evaluate(run, tasks, metrics=metrics, data_dir=library, progress=False))
-    figures = {"time": time_taken, "peak_mb": peak_megabytes() - before}
-    figures["judging"] = seconds(lambda: select(run, tasks, library, "test", metrics))
+    watched = Stages()
+    if stages:
+        watched.watch()
+    took = spend(lambda: evaluate(run, tasks, metrics=metrics, data_dir=library, progress=False))
+    figures: dict[str, Any] = {"time": took.wall, "processor": took.processor, "peak_mb": peak_megabytes() - before}
+    if stages:
+        figures["stages"] = watched.shares((took.processor, took.system))
     images, captions = run.images.vectors, run.captions.vectors  # type: ignore[union-attr] # both are there
-    figures["product"] = min(seconds(lambda: images @ captions.T) for _ in range(3))
+    products = [spend(lambda: images @ captions.T) for _ in range(3)]
     pairs = {"cross": [(images, captions)], "within": [(captions, captions), (images, images)]}
     pairs["all"] = [*pairs["cross"], *pairs["within"]]
-    bare = sum(seconds(partial(products, *pair)) for pair in pairs.get(work, pairs["cross"]))
+    bare = [spend(partial(multiply, *pair)) for pair in pairs.get(work, pairs["cross"])]
+    alone = bare if work in pairs and work != "cross" else [min(products, key=lambda one: one.processor)]
+    figures["product"] = min(one.wall for one in products)
+    bare_time = sum(one.wall for one in bare)
     figures |= {
-        "ratio": time_taken / figures["product"],
-        "bare_ratio": bare / figures["product"],
-        "over_bare": time_taken / bare,
+        "ratio": took.wall / figures["product"],
+        "bare_ratio": bare_time / figures["product"],
+        "over_bare": took.wall / bare_time,
+        "beyond": took.processor - sum(one.processor for one in alone),
     }
-    return figures | ({"peer": seconds(lambda: peer_scores(run))} if peer else {})
+    return figures | ({"peer": spend(lambda: peer_scores(run)).wall} if peer else {})
 
 
 def random_run(library: Library) -> EmbeddingsRun:
@@ -132,7 +201,7 @@ def read_raw_files(library: Library) -> None:
     library.entailment("test")
 
 
-def products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> None:
+def multiply(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> None:
     """The bare product in blocks, into one array."""
     out = np.empty((ROWS_AT_ONCE, len(columns)), dtype=np.float32)
     for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -152,11 +221,21 @@ def peer_scores(run: EmbeddingsRun) -> None:
     Metrics().compute_all_metrics(i2t, t2i, target_metrics=names, Ks=[1, 5, 10])
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock seconds of one call."""
-    start = time.perf_counter()
+class Spent(NamedTuple):
+    """Wall-clock and processor seconds of a call, and the system's part of the latter."""
+
+    wall: float
+    processor: float
+    system: float
+
+
+def spend(work: Callable[[], object]) -> Spent:
+    """What one call takes, in all threads of the process together."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     work()
-    return time.perf_counter() - start
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    system = after.ru_stime - before.ru_stime
+    return Spent(wall, after.ru_utime - before.ru_utime + system, system)
 
 
 def peak_megabytes() -> float:
@@ -165,5 +244,5 @@ def peak_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.append(str(ROOT))  # behind PYTHONPATH, which may name another tree
     main()

@@ -200,7 +200,7 @@ def times_drawn(draws: NDArray[np.integer], dtype: type[np.integer]) -> NDArray[
     """
     samples, count = draws.shape
     times = np.zeros(draws.shape, dtype=dtype)
-    if COMPILED and (draws.dtype, times.dtype) == (np.uint16, np.int16):
+    if COMPILED and draws.dtype == np.uint16 and times.dtype == np.int16:
         count_drawn(np.ascontiguousarray(draws), count, times)
     else:
         for sample in range(samples):
