@@ -15,8 +15,7 @@ from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.ranking.lists import read_rankings
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import RankingsRun
-from cxc_eccv.types import FloatArray, IntArray, check_whole
-from cxc_eccv.types.ranked import look_up_gains
+from cxc_eccv.types import FloatArray, IntArray, check_whole, look_up_gains
 
 __all__ = ["GradedRankingModule"]
 

@@ -12,7 +12,7 @@ from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_u
 from cxc_eccv.comparison.resampling import enough_samples, holm, least_p_value, paired_samples, two_sided_p_value
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.intervals import interval
+from cxc_eccv.evaluation.score import interval
 from cxc_eccv.types import FloatArray, check_whole
 
 __all__ = ["Comparison", "Difference", "Settings", "compare"]

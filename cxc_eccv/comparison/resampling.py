@@ -9,7 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 from cxc_eccv.comparison.pairing import Pair
-from cxc_eccv.evaluation.intervals import ClusterBootstrap, Draws
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["enough_samples", "holm", "least_p_value", "paired_samples", "two_sided_p_value"]

@@ -12,8 +12,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.runs.run import sides_of
-from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks
+from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, sides_of
 
 __all__ = ["sharded_ranks", "split_ranks"]
 

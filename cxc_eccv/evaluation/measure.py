@@ -16,11 +16,10 @@ from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.run import SIDES, other_side, sides_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import SIDES, IntArray, other_side, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]

@@ -25,8 +25,7 @@ from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shal
 from cxc_eccv.ranking.similarities import similarities_of_run
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK
-from cxc_eccv.types.ranked import look_up_gains
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK, look_up_gains
 
 __all__ = ["NEEDS", "AnyRanks", "Need", "OtherScores", "QueryValues", "Ranks", "Scored", "TopItems", "Variant"]
 

@@ -20,9 +20,8 @@ from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scan import one_blas_thread, workers
 from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run
-from cxc_eccv.runs.run import SIDES
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report, positions_of
+from cxc_eccv.types import SIDES, Report, positions_of
 
 __all__ = ["choose_similarity", "describe_run", "make_report", "provenance_of"]
 

@@ -1,21 +1,35 @@
-"""From what was measured to numbers with their intervals: values of queries first, then what they come to."""
+"""From what was measured to numbers with their intervals: values of queries first, then what they come to.
+
+Intervals are a bootstrap over images that keeps the captions of one image together, or Wilson's.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Lock
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from cxc_eccv.evaluation.intervals import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.ranking.kernels import times_drawn
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
-__all__ = ["Scorer", "images_behind"]
+__all__ = ["ClusterBootstrap", "Draws", "Scorer", "images_behind", "interval", "wilson"]
+
+SAMPLES = 1_000
+SAMPLES_AT_ONCE = 125
+FEW = 2**15
+WINDOW_DEVIATIONS = 5.0
+EXACT_IN_FLOAT32 = 2**24
 
 
 class Scorer:
@@ -88,3 +102,163 @@ def images_behind(
         return query_ids
     content = collection.content(library, split)
     return content.caption_image_ids[positions_of(query_ids, content.caption_ids)[0]]
+
+
+class Draws:
+    """The random draws behind every interval of a report.
+
+    They depend on the seed and the number of clusters alone: statistics over the same images are drawn together, so
+    their samples may be added one by one (RSUM) or compared in pairs.
+
+    Args:
+        seed: of the generator.
+        samples: number of resamples.
+
+    Example:
+        >>> Draws(seed=0, samples=4).times(3).sum(axis=1).tolist()
+        [3, 3, 3, 3]
+    """
+
+    def __init__(self, seed: int, samples: int = SAMPLES) -> None:
+        self.seed, self.samples = seed, samples
+        self._times: dict[int, NDArray[np.integer]] = {}
+        self._lock = Lock()
+
+    def times(self, count: int) -> NDArray[np.integer]:
+        """(S, count) how often each of ``count`` clusters is drawn, with replacement, in each sample."""
+        with self._lock:
+            if count not in self._times:
+                self._times[count] = self._drawn(count)
+            return self._times[count]
+
+    def _drawn(self, count: int) -> NDArray[np.integer]:
+        kind, of_times = (np.uint16, np.int16) if count <= FEW else (np.int64, np.int32)
+        draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
+        return times_drawn(draws, of_times)
+
+
+class ClusterBootstrap:
+    """Resamples clusters of queries with replacement and recomputes their mean or median.
+
+    Captions of one image are not independent: resampling single queries would make the interval too narrow.
+
+    Args:
+        clusters: (Q,) image id of each query.
+        draws: the random draws, shared by a whole report.
+
+    References:
+        Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8.
+
+    Example:
+        >>> bootstrap = ClusterBootstrap(np.array([1, 1, 2, 2]), Draws(seed=0, samples=4))
+        >>> bootstrap.means(np.array([[5.0], [5.0], [5.0], [5.0]])).ravel().tolist()
+        [5.0, 5.0, 5.0, 5.0]
+    """
+
+    def __init__(self, clusters: IntArray, draws: Draws) -> None:
+        self._members = np.unique(clusters, return_inverse=True)[1]
+        self._sizes = np.bincount(self._members)
+        self._times = draws.times(self._sizes.size)
+        self._totals = _sums(self._sizes, self._times)
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """(M, S) means of every sample.
+
+        Args:
+            values: (Q, M) per-query values of M metrics.
+        """
+        sums = np.stack([np.bincount(self._members, weights=column) for column in values.T])
+        return _sums(sums, self._times) / self._totals
+
+    def medians(self, values: FloatArray) -> FloatArray:
+        """(S,) medians of every sample.
+
+        Only values near the middle can be a sample's median; the rest enters as a count. A sample whose median falls
+        outside that window is computed over all values.
+
+        Args:
+            values: (Q,) per-query values.
+        """
+        order = np.argsort(values, kind="stable")
+        margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
+        window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
+        ordered, members = values[order], self._members[order]
+        medians = self._windowed(ordered, members, window, self._times)
+        outside = np.flatnonzero(np.isnan(medians))
+        if outside.size:
+            medians[outside] = self._windowed(ordered, members, (0, values.size), self._times[outside])
+        return medians
+
+    def _windowed(
+        self, values: FloatArray, members: IntArray, window: tuple[int, int], times: NDArray[np.integer]
+    ) -> FloatArray:
+        """Weighted medians of sorted values, NaN where one lies outside the window."""
+        start, stop = window
+        totals = _sums(self._sizes, times)
+        below = _sums(np.bincount(members[:start], minlength=self._sizes.size), times)
+        reached = np.cumsum(times.take(members[start:stop], axis=1), axis=1, dtype=np.int32)
+        reached += below.astype(np.int32)[:, None]
+        ranks = (totals - 1) // 2, totals // 2
+        lower, upper = (np.count_nonzero(reached <= rank[:, None], axis=1) for rank in ranks)
+        inside = (below <= (totals - 1) // 2) & (upper < stop - start)
+        lower, upper = (np.minimum(index, stop - start - 1) for index in (lower, upper))
+        return np.where(inside, (values[start + lower] + values[start + upper]) / 2, np.nan)
+
+
+def _sums(values: NDArray[Any], times: NDArray[np.integer]) -> FloatArray:
+    """(..., S) sums over clusters. Products are quick in floats only, which few samples at a time are turned into.
+
+    Whole numbers are exact in float32 as long as no sum reaches 2 ** 24, and sums of float64 the same in any order.
+    """
+    largest = np.abs(values).max(initial=0) * values.shape[-1]
+    exact = largest < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
+    kind = np.float32 if exact else np.float64
+    parts = range(0, len(times), SAMPLES_AT_ONCE)
+    factors: NDArray[Any] = values.astype(kind) if exact else values
+    products = [np.matmul(factors, times[part : part + SAMPLES_AT_ONCE].astype(kind).T) for part in parts]
+    return np.concatenate(products, axis=-1, dtype=np.float64)
+
+
+def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:
+    """Percentile interval of bootstrap samples.
+
+    Args:
+        samples: (S,) resampled statistics.
+        confidence: for example 0.95.
+
+    Example:
+        >>> interval(np.arange(101.0), 0.5)
+        (25.0, 75.0)
+    """
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(samples, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> tuple[float, float]:
+    """Wilson's score interval of a proportion, without continuity correction, as SciPy computes it.
+
+    It takes trials to be independent, which captions of one image are not: the bootstrap over images is wider there.
+
+    Args:
+        values: (Q,) zeros and ones.
+        confidence: for example 0.95.
+        trials: number that the proportion is of; None for Q. The number of images gives an interval for captions that
+            counts the captions of an image as one.
+
+    References:
+        Wilson, Probable Inference, the Law of Succession, and Statistical Inference, JASA 1927.
+
+    Example:
+        >>> import numpy as np
+        >>> found = np.array([1.0, 0.0, 0.0, 1.0])
+        >>> tuple(round(bound, 3) for bound in wilson(found, 0.95))
+        (0.15, 0.85)
+        >>> tuple(round(bound, 3) for bound in wilson(found, 0.95, trials=2))
+        (0.095, 0.905)
+    """
+    n, share, z = trials or values.size, float(values.mean()), float(ndtri(0.5 + 0.5 * confidence))
+    divisor = 2 * (n + z**2)
+    centre = (2 * n * share + z**2) / divisor
+    half = z / divisor * math.sqrt(4 * n * share * (1 - share) + z**2)
+    return 0.0 if share == 0 else centre - half, 1.0 if share == 1 else centre + half

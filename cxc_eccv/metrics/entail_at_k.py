@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK
-from cxc_eccv.types.ranked import look_up_gains
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 
 __all__ = ["SPEC", "UNJUDGED", "Classifier", "entail_at_k"]
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, Judgments, TopK
-from cxc_eccv.types.ranked import look_up_gains
+from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 __all__ = ["SPEC", "ndcg_at_k"]
 

@@ -28,8 +28,7 @@ from cxc_eccv.ranking.scores import (
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
-from cxc_eccv.runs.run import sides_of
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, positions_of
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, positions_of, sides_of
 
 __all__ = ["positive_ranks", "positive_ranks_many", "ranks_from_scores", "ranks_of_run", "top_k"]
 

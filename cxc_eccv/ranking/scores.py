@@ -16,8 +16,8 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking.kernels import unit_vectors
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
-from cxc_eccv.runs.run import Run, other_side
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.runs.run import Run
+from cxc_eccv.types import IntArray, other_side, positions_of
 
 __all__ = [
     "ALIGNMENT",

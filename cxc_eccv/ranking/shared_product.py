@@ -18,8 +18,7 @@ from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowReader, brac
 from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
 from cxc_eccv.ranking.scores import ALIGNMENT, Layout, Product, first_twins, prepare_side, refuse_extremes
 from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.runs.run import sides_of
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, positions_of, sides_of
 
 __all__ = ["HalfProduct", "count_both", "count_within"]
 

@@ -9,8 +9,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.kernels import pair_products
 from cxc_eccv.ranking.scores import places_of, refuse_embedding_options, refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
-from cxc_eccv.runs.run import sides_of
-from cxc_eccv.types import FloatArray, IntArray, RatedPairs
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs, sides_of
 
 __all__ = ["pair_similarities", "similarities_of_run"]
 

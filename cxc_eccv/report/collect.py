@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.evidence import label_sources
-from cxc_eccv.judgments.merge import MergedPairs, merge
+from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import SCHEMA, no_examples
 from cxc_eccv.report.ranks import COCO, BestRanks, aligned, best_ranks, directions_judged
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.run import sides_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, positions_of, sides_of
 
 __all__ = ["GROUPS", "SHOWN_ITEMS", "chosen_queries", "collect_examples", "reads_categories", "sources_of"]
 

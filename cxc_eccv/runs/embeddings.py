@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import check_ids, hash_file, refuse_unreadable
 from cxc_eccv.runs.npz import read_npz, write_npz
-from cxc_eccv.runs.run import SIDES, sides_of
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
-from cxc_eccv.types import Embeddings, IntArray
+from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
 from cxc_eccv.types.embedded import faint_rows
 from cxc_eccv.writing import replaced_file
 

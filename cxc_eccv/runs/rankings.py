@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.runs.checks import check_ids, shortened, whole_ids
-from cxc_eccv.runs.run import SIDES, sides_of
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
 from cxc_eccv.types.ids import measure_span
 
 __all__ = ["RankedLists", "RankingsRun", "narrow_ids"]

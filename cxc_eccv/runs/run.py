@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from cxc_eccv.errors import UnknownName
-from cxc_eccv.types import DIRECTIONS, IntArray
+from cxc_eccv.types import IntArray
 
-__all__ = ["SIDES", "Run", "other_side", "sides_of"]
+__all__ = ["Run"]
 
 
 @runtime_checkable
@@ -33,32 +32,3 @@ class Run(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """What a report records of it: kind, file, hash, and an entry of sizes per side."""
-
-
-MODALITIES = {"i": "images", "t": "captions"}
-SIDES = tuple(MODALITIES.values())
-
-
-def sides_of(direction: str) -> tuple[str, str]:
-    """Names of the query side and the gallery side.
-
-    Raises:
-        UnknownName: not one of ``i2t``, ``t2i``, ``t2t``, ``i2i``.
-
-    Example:
-        >>> sides_of("i2t")
-        ('images', 'captions')
-    """
-    if direction not in DIRECTIONS:
-        raise UnknownName("direction", direction, DIRECTIONS)
-    return MODALITIES[direction[0]], MODALITIES[direction[-1]]
-
-
-def other_side(side: str) -> str:
-    """The modality that ``side`` is not.
-
-    Example:
-        >>> other_side("images")
-        'captions'
-    """
-    return SIDES[1 - SIDES.index(side)]

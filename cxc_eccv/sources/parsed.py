@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources import readers
-from cxc_eccv.sources.content import fingerprint
 from cxc_eccv.sources.download import tables_folder
+from cxc_eccv.sources.reading import fingerprint
 
 __all__ = ["parse"]
 

@@ -2,12 +2,22 @@
 
 from cxc_eccv.types.embedded import Embeddings
 from cxc_eccv.types.ids import FloatArray, IntArray, check_whole, positions_of
-from cxc_eccv.types.judged import DIRECTIONS, Judgments, RatedPairs
-from cxc_eccv.types.ranked import PositiveRanks, TopK
+from cxc_eccv.types.judged import (
+    DIRECTIONS,
+    SIDES,
+    Judgments,
+    PositiveRanks,
+    RatedPairs,
+    TopK,
+    look_up_gains,
+    other_side,
+    sides_of,
+)
 from cxc_eccv.types.reported import Report, Result
 
 __all__ = [
     "DIRECTIONS",
+    "SIDES",
     "Embeddings",
     "FloatArray",
     "IntArray",
@@ -18,5 +28,8 @@ __all__ = [
     "Result",
     "TopK",
     "check_whole",
+    "look_up_gains",
+    "other_side",
     "positions_of",
+    "sides_of",
 ]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.judgments.merge import merge
-from cxc_eccv.judgments.qrels import coco_links, cxc_rated, merged_qrels, rated_pairs
+from cxc_eccv.judgments.qrels import coco_links, cxc_rated, merge, merged_qrels, rated_pairs
 
 # kind, split: rows per sampling method, mean score per method, positives at the paper's threshold
 TOTALS = {

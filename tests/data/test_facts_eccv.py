@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.judgments.merge import merge
-from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption
+from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items
 from cxc_eccv.types import positions_of
 

@@ -16,7 +16,7 @@ from cxc_eccv.comparison.scored_report import query_values
 from cxc_eccv.comparison.views import render_comparison
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.intervals import Draws
+from cxc_eccv.evaluation.score import Draws
 from cxc_eccv.types import Report, Result
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
-from cxc_eccv.sources import content
-from cxc_eccv.sources.content import Expected, fingerprint, read_bytes, sha256_of, verify
+from cxc_eccv.sources import reading
+from cxc_eccv.sources.reading import Expected, fingerprint, read_bytes, sha256_of, verify
 
 
 @given(st.binary(max_size=200))
@@ -44,9 +44,9 @@ def test_text_named_gz_is_malformed(tmp_path: Path) -> None:
 
 def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
-    blocks = content._blocks
-    monkeypatch.setattr(content, "UNSETTLED", -1)
-    monkeypatch.setattr(content, "_blocks", lambda path: reads.append(path) or blocks(path))
+    blocks = reading._blocks
+    monkeypatch.setattr(reading, "UNSETTLED", -1)
+    monkeypatch.setattr(reading, "_blocks", lambda path: reads.append(path) or blocks(path))
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
     assert [sha256_of(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
@@ -56,9 +56,9 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pyt
     assert len(reads) == 2
 
 
-@pytest.mark.parametrize("unsettled", [content.UNSETTLED, -1])
+@pytest.mark.parametrize("unsettled", [reading.UNSETTLED, -1])
 def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, unsettled):
-    monkeypatch.setattr(content, "UNSETTLED", unsettled)
+    monkeypatch.setattr(reading, "UNSETTLED", unsettled)
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
     times = path.stat()
@@ -73,7 +73,7 @@ def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, uns
 def test_verification_checks_the_size_before_it_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"12345")
-    monkeypatch.setattr(content, "_blocks", lambda path: pytest.fail("hashed"))
+    monkeypatch.setattr(reading, "_blocks", lambda path: pytest.fail("hashed"))
     with pytest.raises(HashMismatch, match=r"a\.csv is truncated: found 5 bytes, expected 1,000\. Do this\."):
         verify(path, Expected("0" * 64, 1000), "Do this.")
     with pytest.raises(HashMismatch, match=r"a\.csv is too long: found 5 bytes, expected 4\. Do this\."):

@@ -12,8 +12,8 @@ import pytest
 
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.content import read_bytes, sha256_of
 from cxc_eccv.sources.download.access import catalog_of, fetch, locate, state
+from cxc_eccv.sources.reading import read_bytes, sha256_of
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")
 VARIABLES = ("CXC_ECCV_DATA", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")

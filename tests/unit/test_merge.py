@@ -7,9 +7,8 @@ from tiny_world import TinyWorld, caption
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
 from cxc_eccv.judgments.evidence.coco import co_captions
-from cxc_eccv.judgments.merge import POLICIES, merge
 from cxc_eccv.judgments.plausible import category_distances
-from cxc_eccv.judgments.qrels import eccv_caption, merged_qrels
+from cxc_eccv.judgments.qrels import POLICIES, eccv_caption, merge, merged_qrels
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.needs import Ranks, TopItems, Variant
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.judgments.merge import merge
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
-from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs
+from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
@@ -26,8 +25,7 @@ from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, TopK
-from cxc_eccv.types.ranked import look_up_gains
+from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, TopK, look_up_gains
 
 SCORES = [0.9, 0.5, 0.5, 0.5, 0.1]
 """Of the captions 10, 20, 30, 40 and 50 for image 1; 30 and 50 are its captions."""

@@ -7,7 +7,7 @@ from datasets import Features, Value
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.judgments.evidence import label_sources
-from cxc_eccv.judgments.merge import merge
+from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
 

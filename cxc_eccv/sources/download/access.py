@@ -18,8 +18,7 @@ from platformdirs import user_cache_dir
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
-from cxc_eccv.sources.content import Expected, sha256_of, verify
-from cxc_eccv.sources.reading import shown
+from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
 
 __all__ = [
     "catalog_of",

@@ -24,8 +24,8 @@ from filelock import FileLock
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
-from cxc_eccv.sources.content import Expected, verify
 from cxc_eccv.sources.download.access import expected_of, open_own, pin, record_of
+from cxc_eccv.sources.reading import Expected, verify
 
 __all__ = ["LARGEST", "download", "receive", "refuse_larger"]
 
