@@ -63,9 +63,6 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
 def metric_labelled(label: str) -> tuple[Spec, dict[str, Any]]:
     """A metric and its parameters, from its label in report keys.
 
-    Raises:
-        UnknownName: no metric has this label; the message suggests the nearest.
-
     Example:
         >>> spec, parameters = metric_labelled("recall_at_20")
         >>> spec.name, parameters

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
+from cxc_eccv.ranking.readers.rows import PlausibleRows
 from cxc_eccv.types import Judgments
 
 

@@ -53,11 +53,7 @@ class QueryValues:
 
     @classmethod
     def of(cls, query_ids: object, values: object, clusters: object = None) -> QueryValues:
-        """Values in any order of the queries.
-
-        Raises:
-            ValueError: a query twice, or a value that is not finite.
-        """
+        """Values in any order of the queries."""
         ids = np.asarray(query_ids, dtype=np.int64)
         order = np.argsort(ids, kind="stable")
         images = None if clusters is None else np.asarray(clusters, dtype=np.int64)[order]
@@ -65,17 +61,7 @@ class QueryValues:
 
 
 def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
-    """``task/direction/metric`` to the values of its queries.
-
-    Args:
-        table: with the columns ``query_id`` (int64), ``task``, ``direction``, ``metric`` (string), ``value``
-            (float64), and optionally ``cluster`` (int64), the image behind each query. Others are ignored.
-        source: where the table is from, for messages.
-
-    Raises:
-        MalformedSource: a column is missing, of another type, or holds a null; a query has two values of one metric,
-            or one that is not finite.
-    """
+    """``task/direction/metric`` to the values of its queries."""
     checked = _check_columns(table, source)
     keys = pc.binary_join_element_wise(checked["task"], checked["direction"], checked["metric"], "/")
     encoded = keys.combine_chunks().dictionary_encode()

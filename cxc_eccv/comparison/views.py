@@ -30,14 +30,7 @@ def comparison_to_json(
     tables: Sequence[PublishedTable] = (),
     agreement: Agreement | None = None,
 ) -> str:
-    """The text of ``compare.json``; values are in the units of report.json.
-
-    Args:
-        comparison: of two reports or more, or None.
-        placements: of models among published ones.
-        tables: where the published figures are from.
-        agreement: rank correlations between metrics over the published models.
-    """
+    """The text of ``compare.json``; values are in the units of report.json."""
     content: dict[str, Any] = {"schema": SCHEMA}
     if comparison is not None:
         content |= _record(comparison)

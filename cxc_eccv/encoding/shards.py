@@ -198,13 +198,6 @@ def encode_side(
 
     Shard i is encoded by process i modulo their number. Finished ones wait beside the output, in a folder that all
     processes see, or in memory where there is no output.
-
-    Args:
-        side: what to encode.
-        output: the file that the vectors are for.
-        processes: that share the work.
-        key: fingerprint of model and settings.
-        progress: show a bar, on the first process.
     """
     store = MemoryStore() if output is None else FolderStore(_parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
@@ -271,15 +264,7 @@ def write_output(
     notes: Notes,
     **facts: Any,  # noqa: ANN401 - anything JSON can hold
 ) -> None:
-    """On the first process, warn of the notes, write an output with a record beside it, and remove its shards.
-
-    Args:
-        processes: wait for each other before and after.
-        output: the file of embeddings, scores or rankings; nothing is written where there is none.
-        write: writes it, as a whole or not at all.
-        notes: what happened on the way.
-        **facts: model and settings, for the record in ``<name>.encoding.json``.
-    """
+    """On the first process, warn of the notes, write an output with a record beside it, and remove its shards."""
     processes.wait()
     if processes.rank == 0:
         for remark in notes.remarks():

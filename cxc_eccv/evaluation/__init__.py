@@ -21,9 +21,9 @@
 - :mod:`~cxc_eccv.evaluation.measure` looks for faults before the long pass, so that a user waits for no error, and
   gathers what the needs ask for, so that one product of embeddings serves all.
 - :mod:`~cxc_eccv.evaluation.score` turns each part into :class:`~cxc_eccv.evaluation.needs.Scored` numbers. The value
-  of every query comes first: intervals, the per-query table and paired comparisons all start there. The draws of
-  :class:`~cxc_eccv.evaluation.score.Draws` depend on the seed and the number of images alone, so that samples of one metric
-  may be added to those of another (RSUM) and compared between models.
+  of every query comes first: intervals, the per-query table and paired comparisons all start there.
+  :class:`~cxc_eccv.evaluation.score.Draws` depend on the seed and the number of images alone, so that samples of one
+  metric may be added to those of another (RSUM) and compared between models.
 - :mod:`~cxc_eccv.evaluation.report` puts the numbers of a task together and records what they were computed from;
   :mod:`~cxc_eccv.evaluation.report_files` writes and reads report.json and per_query.parquet.
 

@@ -21,8 +21,8 @@ from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
+from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shallow
-from cxc_eccv.ranking.similarities import similarities_of_run
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK, look_up_gains

@@ -162,11 +162,7 @@ class ClusterBootstrap:
         self._totals = _sums(self._sizes, self._times)
 
     def means(self, values: FloatArray) -> FloatArray:
-        """(M, S) means of every sample.
-
-        Args:
-            values: (Q, M) per-query values of M metrics.
-        """
+        """(M, S) means of every sample."""
         sums = np.stack([np.bincount(self._members, weights=column) for column in values.T])
         return _sums(sums, self._times) / self._totals
 
@@ -175,9 +171,6 @@ class ClusterBootstrap:
 
         Only values near the middle can be a sample's median; the rest enters as a count. A sample whose median falls
         outside that window is computed over all values.
-
-        Args:
-            values: (Q,) per-query values.
         """
         order = np.argsort(values, kind="stable")
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
@@ -222,10 +215,6 @@ def _sums(values: NDArray[Any], times: NDArray[np.integer]) -> FloatArray:
 def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:
     """Percentile interval of bootstrap samples.
 
-    Args:
-        samples: (S,) resampled statistics.
-        confidence: for example 0.95.
-
     Example:
         >>> interval(np.arange(101.0), 0.5)
         (25.0, 75.0)
@@ -239,12 +228,6 @@ def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> 
     """Wilson's score interval of a proportion, without continuity correction, as SciPy computes it.
 
     It takes trials to be independent, which captions of one image are not: the bootstrap over images is wider there.
-
-    Args:
-        values: (Q,) zeros and ones.
-        confidence: for example 0.95.
-        trials: number that the proportion is of; None for Q. The number of images gives an interval for captions that
-            counts the captions of an image as one.
 
     References:
         Wilson, Probable Inference, the Law of Succession, and Statistical Inference, JASA 1927.

@@ -16,6 +16,7 @@ higher, by the tie rule: an item that ties with a positive counts as ranked abov
 
 - :mod:`~cxc_eccv.ranking.rank` is the front door: a run and what is asked of it, to results. It merges the judgments of
   a direction, chooses between the ways to count it, has the plain one, its queries as rows, and applies the tie rule.
+  Rated pairs need no blocks: they are multiplied one by one.
 - :mod:`~cxc_eccv.ranking.scan` is the only loop: fill a block, let it be read by the thread that filled it, go on.
 - :mod:`~cxc_eccv.ranking.scores` are the sources, each something that fills rows ``start`` to ``stop``: a product of
   embeddings, given scores; :mod:`~cxc_eccv.ranking.device` is the product on a torch device.
@@ -25,7 +26,6 @@ higher, by the tie rule: an item that ties with a positive counts as ranked abov
   orders within one modality by half a product. Where too many scores are alike for its brackets
   (:class:`~cxc_eccv.ranking.counts.ScoresTooAlike`), the direction is counted by row.
 - ``kernels`` count in C, or in NumPy with the same signatures and results.
-- :mod:`~cxc_eccv.ranking.similarities` are those of rated pairs, multiplied one by one.
 - :mod:`~cxc_eccv.ranking.lists` are given rankings, which have no scores: the same results from positions, as far as
   they reach.
 - :mod:`~cxc_eccv.ranking.large_gallery` ranks in a gallery that is not in memory, tile by tile and shard by shard.

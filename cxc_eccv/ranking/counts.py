@@ -88,9 +88,6 @@ class MergedJudgments:
     def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[RowReader] = ()) -> MergedJudgments:
         """Merge the judgments of one direction by task name; the queries and items of readers take part too.
 
-        Raises:
-            DataError: a query is its own positive, or only some judgments leave the query out.
-
         Example:
             >>> both = {"a": Judgments.from_pairs([1], [7, 8], [1], [7]), "b": Judgments.from_pairs([1], [7], [1], [7])}
             >>> merged = MergedJudgments.of(both)

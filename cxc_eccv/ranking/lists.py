@@ -70,9 +70,6 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     itself where the judgments say so; the depth that remains is what is known. Where scores come with the order, items
     that tie with a positive stand above it; such ties are known only among the items of the ranking.
 
-    Raises:
-        MissingIds: the run lacks the direction, or the rankings of some queries.
-
     Example:
         >>> run = RankingsRun.from_dicts(i2t={5: [30, 10, 20]})
         >>> given = ranks_from_rankings(run, "i2t", Judgments.from_pairs([5], [10, 20], [5], [20]))
@@ -100,11 +97,7 @@ def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> Give
 
 
 def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
-    """(Q,) place of each query among the ranked lists of a direction.
-
-    Raises:
-        MissingIds: the run lacks the direction, or the rankings of some queries.
-    """
+    """(Q,) place of each query among the ranked lists of a direction."""
     if direction not in run.lists:
         raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
     lists = run.lists[direction]
@@ -128,10 +121,6 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
 
     Items outside the gallery are left out, and so is the query where the reader says so. Scores that come with the
     rankings are read as they are; without them the order is trusted.
-
-    Raises:
-        MissingIds: the run lacks the direction, or the rankings of some queries.
-        RunTooShallow: a ranking ends before a reader has what it needs.
     """
     for reader in readers:
         rows = rows_of(run, direction, reader.query_ids)
@@ -260,9 +249,6 @@ def values_at_known_depth(
     A ranking that holds the whole gallery always suffices. A metric that looks at the top d alone, see
     :func:`needed_depth`, needs d items whether they hold positives or not. One without such a limit (median rank, MRR)
     needs that the positives which the ranking lacks could not change its value.
-
-    Raises:
-        RunTooShallow: a ranking ends too early; names the query, the depth it has and the depth it needs.
 
     Example:
         >>> from cxc_eccv.metrics.r_precision import r_precision

@@ -1,4 +1,4 @@
-"""Ranks of all positives, whichever form the run has: how each direction is counted, and the plain way to count it."""
+"""A run, whichever form it has, and what is asked of it: ranks of all positives, best items, similarities of pairs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
+from cxc_eccv.ranking.kernels import pair_products
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scan import Options, Scores, scan
@@ -24,13 +26,22 @@ from cxc_eccv.ranking.scores import (
     prepare_side,
     refuse_embedding_options,
     refuse_extremes,
+    refuse_zero_vectors,
     similarity_of,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, positions_of, sides_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, TopK, positions_of, sides_of
 
-__all__ = ["positive_ranks", "positive_ranks_many", "ranks_from_scores", "ranks_of_run", "top_k"]
+__all__ = [
+    "pair_similarities",
+    "positive_ranks",
+    "positive_ranks_many",
+    "ranks_from_scores",
+    "ranks_of_run",
+    "similarities_of_run",
+    "top_k",
+]
 
 CROSS_MODAL = ("i2t", "t2i")
 SCORED_AT_ONCE = 256
@@ -55,11 +66,6 @@ def ranks_of_run(
     """Ranks by name for several sets of judgments, of a rankings run as far as its rankings tell them.
 
     The options are those of :func:`positive_ranks_many`, of embeddings alone; scores and rankings refuse them.
-
-    Raises:
-        MissingIds: the run lacks queries or gallery items.
-        InvalidOption: an option of embeddings, and the run has scores or rankings.
-        MalformedRun: no run at all.
 
     Example:
         >>> import numpy as np
@@ -133,24 +139,7 @@ def positive_ranks_many(
     device: str | None = None,
     readers: Readers = NO_READERS,
 ) -> dict[str, PositiveRanks]:
-    """Ranks for several sets of judgments; those over the same modalities share one product.
-
-    Args:
-        run: vectors of the queries and the gallery; further items are ignored.
-        judgments: name to direction and judgments.
-        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
-        block_size: queries that one thread scores at once; None for about 100 MB of scores in all.
-        progress: show a bar when standard error is a terminal.
-        device: a torch device to score on, for example ``cuda``; None for NumPy on the processor.
-        readers: direction to what else reads the rows of its scores.
-
-    Returns:
-        Ranks by name, in the given order.
-
-    Raises:
-        MissingIds: the run lacks queries or gallery items.
-        InvalidOption: an option out of range.
-    """
+    """Ranks for several sets of judgments; those over the same modalities share one product."""
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size {block_size} is not at least 1")
     options = Options(similarity_of(run, similarity), block_size, progress, device)
@@ -262,10 +251,6 @@ def ranks_from_scores(
     ``score_rows`` takes positions in ``query_ids`` and gives their (rows, N) scores with the items of ``gallery_ids``,
     float32 or float64; equal items must get equal scores.
 
-    Raises:
-        MissingIds: the scorer lacks queries or gallery items of the judgments.
-        MalformedRun: a score is NaN or infinite.
-
     Example:
         >>> import numpy as np
         >>> scores = np.array([[0.9, 0.1, 0.9]], dtype=np.float32)
@@ -306,11 +291,6 @@ def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any
     ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
     At most the gallery is returned. The options are those of :func:`positive_ranks_many`.
 
-    Raises:
-        MissingIds: the run lacks queries or gallery items.
-        RunTooShallow: a given ranking holds fewer items.
-        InvalidOption: k is not a whole number of at least 1.
-
     Example:
         >>> from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
@@ -321,3 +301,64 @@ def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any
     reader = TopRows(judgments, k)
     ranks_of_run(run, {}, readers={direction: [reader]}, **options)
     return reader.result
+
+
+def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str | None = None) -> FloatArray:
+    """Similarity of each of P rated pairs; scores of images with captions are taken as they are.
+
+    The direction is ``t2t`` for STS, ``i2i`` for SIS, ``i2t`` for SITS (its queries are images).
+    """
+    if isinstance(run, EmbeddingsRun):
+        return pair_similarities(run, direction, rated, similarity=similarity)
+    refuse_embedding_options(run, similarity=similarity)
+    if not isinstance(run, ScoresRun) or direction != "i2t":
+        raise InvalidOption(f"{run.kind} do not say how similar rated pairs of {direction} are")
+    rows, columns = places_of(rated.query_ids, run, "images"), places_of(rated.item_ids, run, "captions")
+    return np.asarray(run.scores[rows, columns], dtype=np.float64)
+
+
+def pair_similarities(
+    run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str | None = None
+) -> FloatArray:
+    """Similarity of every rated pair, summed in float64.
+
+    Pairs of byte-identical vectors tie, in either order; a vector has cosine 1 with its copies, exactly.
+
+    Example:
+        >>> from cxc_eccv.types import Embeddings
+        >>> run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[1, 0], [3, 4], [0, 2]]))
+        >>> rated = RatedPairs(np.array([1, 3]), np.array([2, 2]), np.array([5.0, 4.0]))
+        >>> pair_similarities(run, "t2t", rated).round(6).tolist()
+        [0.6, 0.8]
+    """
+    similarity = similarity_of(run, similarity)
+    query_side, item_side = sides_of(direction)
+    if query_side == item_side:  # the smaller row first, so that both orders are one pair
+        both = np.split(_rows_of(run, query_side, np.concatenate([rated.query_ids, rated.item_ids])), 2)
+        queries, items = np.minimum(*both), np.maximum(*both)
+    else:
+        queries, items = _rows_of(run, query_side, rated.query_ids), _rows_of(run, item_side, rated.item_ids)
+    left, right = getattr(run, query_side).vectors, getattr(run, item_side).vectors
+    if similarity == "cosine":
+        for side, vectors, rows in ((query_side, left, queries), (item_side, right, items)):
+            distinct = np.unique(rows)
+            nowhere = distinct[~vectors[distinct].any(axis=1)]
+            refuse_zero_vectors(run.ids(side)[nowhere], distinct.size, side, run.path or "run")
+    pairs, occurrence = np.unique(queries * len(right) + items, return_inverse=True)
+    queries, items = np.divmod(pairs, len(right))
+    values = pair_products(left, right, queries, items)[0]
+    if similarity == "cosine":
+        # One root of the product, not a product of roots: identical vectors get exactly 1.
+        values /= np.sqrt(_squares(left, queries) * _squares(right, items))
+    return np.asarray(values[occurrence])
+
+
+def _rows_of(run: EmbeddingsRun, side: str, ids: IntArray) -> IntArray:
+    distinct, occurrence = np.unique(ids, return_inverse=True)
+    return places_of(distinct, run, side)[occurrence]
+
+
+def _squares(vectors: NDArray[np.float32], rows: IntArray) -> FloatArray:
+    """(P,) squared lengths of the chosen vectors."""
+    distinct, occurrence = np.unique(rows, return_inverse=True)
+    return np.asarray(pair_products(vectors, vectors, distinct, distinct)[0][occurrence])

@@ -34,7 +34,7 @@ def count_both(
     """Count both cross-modal directions with one product, or the first alone where scores are too much alike.
 
     The queries of the first direction of ``merged`` are rows, those of the other one columns, whose readers pass
-    :func:`cxc_eccv.ranking.readers.top_columns.can_read_columns`.
+    :func:`cxc_eccv.ranking.readers.columns.can_read_columns`.
     """
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)

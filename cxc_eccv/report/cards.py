@@ -203,10 +203,6 @@ def thumbnails(folder: str | Path, file_names: Collection[str]) -> dict[str, str
     """File name to data URI of a JPEG of at most 192 pixels; names that the folder lacks are not in it.
 
     The images may stand at any depth of the folder.
-
-    Raises:
-        InvalidOption: no such folder, or it holds none of the images.
-        MalformedSource: a file is not a complete image.
     """
     images = ImageFolder(folder)
     found = {

@@ -39,11 +39,6 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     Labels are those that the report's tasks have read. The order is exact; of items that tie, positives stand last.
     The table is empty, with the reason in its metadata, where no task ranked the whole galleries of the split, or
     where rankings are too short to show.
-
-    Args:
-        run: what the report was computed from.
-        report: with per-query values.
-        library: the raw sources it was computed from.
     """
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
     split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")

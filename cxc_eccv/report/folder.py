@@ -63,18 +63,6 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     """Write ``report.md`` and ``report.html`` anew from the other files of the folder.
 
-    Args:
-        folder: what :func:`write_folder` wrote.
-        images: folder with the images, for thumbnails in the HTML page.
-
-    Returns:
-        The two files.
-
-    Raises:
-        DataError: a file is missing or malformed, or is of another report.
-        InvalidOption: no such folder of images, or it holds none of those shown.
-        WriteFailed: the folder cannot be written; it is as it was.
-
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())

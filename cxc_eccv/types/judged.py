@@ -34,9 +34,6 @@ SIDES = tuple(MODALITIES.values())
 def sides_of(direction: str) -> tuple[str, str]:
     """Names of the query side and the gallery side.
 
-    Raises:
-        UnknownName: not one of ``i2t``, ``t2i``, ``t2t``, ``i2i``.
-
     Example:
         >>> sides_of("i2t")
         ('images', 'captions')
@@ -223,11 +220,6 @@ def look_up_gains(top: TopK, judgments: Judgments, k: int, metric: str) -> tuple
 
     The judgments are of the same queries in the same order, with gains; a gallery of fewer items has a shorter top.
     ``metric`` is named in messages.
-
-    Raises:
-        InvalidOption: k is not a whole number of at least 1.
-        RunTooShallow: the top is not deep enough.
-        DataError: the judgments have other queries, or no gains; or there is no query.
 
     Example:
         >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([1.0, 0.5]))

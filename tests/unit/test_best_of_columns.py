@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.readers.top_columns import BestOfColumns
+from cxc_eccv.ranking.readers.columns import BestOfColumns
 
 
 def sorted_lists(scores, depth):

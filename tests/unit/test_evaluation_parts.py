@@ -22,8 +22,7 @@ from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.metrics.spec import NEEDS as DECLARED_NEEDS
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.ranking.similarities import pair_similarities
+from cxc_eccv.ranking.rank import pair_similarities, top_k
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, positions_of

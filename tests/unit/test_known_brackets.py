@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.readers.column_pairs import ColumnPairs
+from cxc_eccv.ranking.readers.columns import ColumnPairs
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cxc_eccv.errors import MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import ranks_of_run
-from cxc_eccv.ranking.readers.reader import TopRows
+from cxc_eccv.ranking.readers.rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Judgments, PositiveRanks, positions_of

@@ -7,9 +7,9 @@ import pytest
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.readers.column_pairs import ColumnPairs, brackets
+from cxc_eccv.ranking.rank import pair_similarities
+from cxc_eccv.ranking.readers.columns import ColumnPairs, brackets
 from cxc_eccv.ranking.scores import first_twins
-from cxc_eccv.ranking.similarities import pair_similarities
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 

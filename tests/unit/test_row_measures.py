@@ -10,8 +10,7 @@ from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.kernels import scores_at_depths
 from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.ranking.readers.plausible_rows import PlausibleRows
-from cxc_eccv.ranking.readers.reader import TopRows
+from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -123,9 +122,9 @@ def test_plausible_matches_of_both_directions_in_one_product_are_those_of_two(ca
     if case == "constant":
         images[:], captions[:] = 1, 1
     if case == "too many":
-        monkeypatch.setattr("cxc_eccv.ranking.readers.top_columns.MOST_KEPT", 1000)
+        monkeypatch.setattr("cxc_eccv.ranking.readers.columns.MOST_KEPT", 1000)
     if case == "guessed too high":
-        monkeypatch.setattr("cxc_eccv.ranking.readers.top_columns.SLACK", -5)
+        monkeypatch.setattr("cxc_eccv.ranking.readers.columns.SLACK", -5)
     run = EmbeddingsRun(Embeddings(np.arange(700), images), Embeddings(np.arange(5000, 5900), captions))
     sets = random.random((700, 5)) < 0.4
     of_captions = random.integers(0, 700, 800)  # of 900, and 20 images take no part

@@ -7,8 +7,7 @@ import pytest
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, UnknownName
-from cxc_eccv.ranking.rank import ranks_of_run
-from cxc_eccv.ranking.similarities import similarities_of_run
+from cxc_eccv.ranking.rank import ranks_of_run, similarities_of_run
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs, Report

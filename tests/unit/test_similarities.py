@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import MalformedRun, MissingIds, UnknownName
-from cxc_eccv.ranking.similarities import pair_similarities
+from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings, RatedPairs
 

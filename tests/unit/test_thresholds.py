@@ -5,7 +5,7 @@ import pytest
 
 from cxc_eccv.ranking.kernels import scores_at_depths
 from cxc_eccv.ranking.kernels.numpy_kernels import SHORT
-from cxc_eccv.ranking.readers.reader import score_at_depth
+from cxc_eccv.ranking.readers.rows import score_at_depth
 
 
 def rows_of(seed, n_columns, levels):

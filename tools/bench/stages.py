@@ -22,17 +22,17 @@ WRAPPED = {
     ),
     "counting rows": (f"{RANKING}.readers.row_pairs:RowPairs.read",),
     "counting columns": (
-        f"{RANKING}.readers.column_pairs:ColumnPairs.read",
-        f"{RANKING}.readers.column_pairs:ColumnPairs.resolve",
-        f"{RANKING}.readers.column_pairs:pair_products",
+        f"{RANKING}.readers.columns:ColumnPairs.read",
+        f"{RANKING}.readers.columns:ColumnPairs.resolve",
+        f"{RANKING}.readers.columns:pair_products",
     ),
     "plausible matches": (
-        f"{RANKING}.readers.plausible_rows:PlausibleRows.read",
-        f"{RANKING}.readers.plausible_rows:PlausibleRows.take",
+        f"{RANKING}.readers.rows:PlausibleRows.read",
+        f"{RANKING}.readers.rows:PlausibleRows.take",
     ),
     "best of rows": (f"{RANKING}.readers.top_rows:TopRows.read", f"{RANKING}.readers.top_rows:TopRows.take"),
     "best of columns": tuple(
-        f"{RANKING}.readers.top_columns:{name}"
+        f"{RANKING}.readers.columns:{name}"
         for name in ("ColumnReaders.__init__", "ColumnReaders.read", "ColumnReaders.finish", "DeepColumns.lists")
     ),
     "counts to ranks": (f"{RANKING}.rank:rank_positives",),

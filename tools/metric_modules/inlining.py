@@ -75,7 +75,7 @@ class _Bundle:
 
     def _follow(self, source: Source, node: ast.stmt) -> None:
         """Want everything that a statement uses."""
-        for inner in ast.walk(node):
+        for inner in () if isinstance(node, ast.Try) else ast.walk(node):
             if any(_is_ours(module) for _, (module, _) in imported(inner)):
                 raise ImportError(f"{source.name}: an import of {PACKAGE} inside a definition cannot be followed")
         for name in source.uses(node):
@@ -97,6 +97,8 @@ class _Bundle:
                 return module, None
             if original is None:
                 raise ImportError(f"{source.name}: import {module} cannot be followed; import names from it")
+            if module == source.name:
+                raise ImportError(f"{module} imports {original} from itself; import what it has by name")
             source, name = self._source(module), original
             if name not in source.definitions and name not in source.imports:
                 raise ImportError(f"{module} defines no {name} at its top level")
@@ -132,7 +134,7 @@ class _Bundle:
     def _renamed(self, source: Source, node: ast.stmt) -> str:
         homes = {name: self._home(source, name) for name in [*source.uses(node), *_own_names(source, node)]}
         found = {name: (home, original) for name, (home, original) in homes.items() if original is not None}
-        return source.renamed(node, {name: self.names.get(one, name) for name, one in found.items()})
+        return source.renamed(node, {name: self.names.get(home, name) for name, home in found.items()})
 
     def _import_lines(self) -> list[str]:
         named: dict[str, list[str]] = {}

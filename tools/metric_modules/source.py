@@ -66,6 +66,8 @@ class Source:
         Raises:
             ImportError: a name to replace is the name of an argument too.
         """
+        if isinstance(node, ast.Try):
+            return _without_import(node, names)
         lines = self.text.splitlines()
         for one in ast.walk(node):
             if isinstance(one, ast.arg) and names.get(one.arg, one.arg) != one.arg:
@@ -102,7 +104,24 @@ def imported(node: ast.AST) -> Iterator[tuple[str, Import]]:
         yield from ((one.asname or one.name.split(".")[0], (one.name, None)) for one in node.names)
 
 
+def _without_import(node: ast.Try, names: Mapping[str, str]) -> str:
+    """What stands for an attempt to import, in a file that is alone: nothing was found."""
+    found = [names.get(name, name) for name in _names_attempted(node)]
+    fallback = [statement for handler in node.handlers for statement in handler.body]
+    for inner in (inner for statement in fallback for inner in ast.walk(statement)):
+        if isinstance(inner, ast.Name):
+            inner.id = names.get(inner.id, inner.id)
+    return "\n".join([" = ".join([*found, "None"]), *map(ast.unparse, fallback)])
+
+
+def _names_attempted(node: ast.Try) -> list[str]:
+    return [name for statement in node.body for name, _ in imported(statement)]
+
+
 def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Try):
+        fallback = [name for handler in node.handlers for statement in handler.body for name in _defined(statement)]
+        return [*_names_attempted(node), *fallback]
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

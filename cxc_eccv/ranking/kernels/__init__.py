@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.ranking.kernels import numpy_kernels
 from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, scores_at_depths
+from cxc_eccv.ranking.kernels.numpy_kernels import column_counts as numpy_column_counts
+from cxc_eccv.ranking.kernels.numpy_kernels import match_counts as numpy_match_counts
+from cxc_eccv.ranking.kernels.numpy_kernels import pair_products as numpy_pair_products
+from cxc_eccv.ranking.kernels.numpy_kernels import row_counts as numpy_row_counts
+from cxc_eccv.ranking.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -104,7 +108,7 @@ def row_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
-    return Reached(*numpy_kernels.row_counts(block, rows, low, high, bounds))
+    return Reached(*numpy_row_counts(block, rows, low, high, bounds))
 
 
 def column_counts(
@@ -127,7 +131,7 @@ def column_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
-    return Reached(*numpy_kernels.column_counts(block, columns, low, high, bounds))
+    return Reached(*numpy_column_counts(block, columns, low, high, bounds))
 
 
 def pair_products(
@@ -143,7 +147,7 @@ def pair_products(
         [[-5.0], [11.0]]
     """
     if not COMPILED:
-        return numpy_kernels.pair_products(queries, items, rows, columns)
+        return numpy_pair_products(queries, items, rows, columns)
     sums, magnitudes = np.empty((2, rows.size))
     multiply_pairs(
         np.ascontiguousarray(queries, np.float32),
@@ -177,7 +181,7 @@ def unit_vectors(
         ([5.0], [[0.6000000238418579, 0.800000011920929]])
     """
     if not COMPILED:
-        return numpy_kernels.unit_vectors(vectors, places, targets, out)
+        return numpy_unit_vectors(vectors, places, targets, out)
     lengths = np.empty(places.size)
     whole = np.ascontiguousarray(vectors, np.float32)
     scale_to_unit(
@@ -237,7 +241,7 @@ def match_counts(
     """
     arguments = scores, items, classes, distances, query_classes, np.asarray(zetas, np.int64), depths
     if not COMPILED or scores.dtype != np.float32 or distances.dtype != np.uint8 or len(zetas) > MOST_LOOKS:
-        return MatchCounts(*numpy_kernels.match_counts(*arguments))
+        return MatchCounts(*numpy_match_counts(*arguments))
     lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
     count_matches(
         scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
