@@ -26,7 +26,8 @@ __all__ = [
     "too_shallow",
 ]
 
-SCORES_AT_ONCE = 2**18
+SCORES_AT_ONCE = 2**19
+FEWEST_TOGETHER = 16
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
 
@@ -105,14 +106,17 @@ class OwnRows:
         queries = self._queries[start : start + len(block)]
         own = np.flatnonzero(queries >= 0)
         size = max(1, SCORES_AT_ONCE // block.shape[1])
-        for first in range(0, own.size, size):
-            rows = own[first : first + size]
-            in_sequence = rows[-1] - rows[0] == rows.size - 1
-            scores = block[rows[0] : rows[-1] + 1] if in_sequence else block[rows]
-            if blank and not self._all_items:
-                scores = scores.copy()
-                scores[:, self._foreign] = -np.inf
-            yield queries[rows], scores
+        gaps = np.flatnonzero(np.diff(own) > 1) + 1
+        # Rows that stand together are a view of the block; where they seldom do, a copy costs less than many strips.
+        for run in np.split(own, gaps if gaps.size * FEWEST_TOGETHER < own.size else []):
+            for first in range(0, run.size, size):
+                rows = run[first : first + size]
+                in_sequence = rows[-1] - rows[0] == rows.size - 1
+                scores = block[rows[0] : rows[-1] + 1] if in_sequence else block[rows]
+                if blank and not self._all_items:
+                    scores = scores.copy()
+                    scores[:, self._foreign] = -np.inf
+                yield queries[rows], scores
 
 
 def refuse_shallow(
