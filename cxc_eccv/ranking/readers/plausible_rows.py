@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
+from cxc_eccv.ranking import kernels
 from cxc_eccv.ranking.counts import count_pushed_out
-from cxc_eccv.ranking.kernels import match_counts
 from cxc_eccv.ranking.readers.reader import OwnRows, best_candidates, refuse_shallow
 from cxc_eccv.types import IntArray
 
@@ -54,7 +54,7 @@ class PlausibleRows:
         Raises:
             RunTooShallow: a row holds too few items.
         """
-        if self.deepest is None:
+        if self.deepest is None or (kernels.COMPILED and block.dtype == np.float32):
             for queries, scores in self._own.strips(block, start, blank=False):
                 self.take(queries, scores, self._own.items)
             return
@@ -70,7 +70,7 @@ class PlausibleRows:
         """
         matches, zetas = self._matches, [zeta for zeta, _ in self.looks]
         depths, classes = np.minimum(self._n_matches[queries], self._cuts), matches.query_classes[queries]
-        found = match_counts(scores, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
+        found = kernels.match_counts(scores, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
         worst = found.lowest.min(axis=1)
         refuse_shallow(self.query_ids[queries], scores, worst, depths.max(axis=1), self.reason)
         out, others = count_pushed_out(found.at_least - depths, found.tied, found.tied_matches)
