@@ -14,6 +14,7 @@ from cxc_eccv.evaluation.needs import AnyRanks, Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report
 from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
+from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
@@ -98,12 +99,13 @@ def evaluate(
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    parts, skipped, refused = select(run, tasks, library, split, metrics)
-    raise_all([*refused, *find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)])
     options = {"block_size": block_size, "progress": progress, "device": device}
-    measure(run, parts, scoring["similarity"], **options)
-    facts = describe_run(run, parts)
-    report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring)
+    with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
+        parts, skipped, refused = select(run, tasks, library, split, metrics)
+        raise_all([*refused, *find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)])
+        measure(run, parts, scoring["similarity"], **options)
+        facts = describe_run(run, parts)
+        report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring)
     _refuse_empty_tasks(report, tasks)
     return report
 

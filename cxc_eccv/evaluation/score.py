@@ -176,18 +176,24 @@ class ClusterBootstrap:
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
         window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
         ordered, members = values[order], self._members[order]
-        medians = self._windowed(ordered, members, window, self._times)
+        medians = self._windowed(ordered, members, window, self._times, self._totals)
         outside = np.flatnonzero(np.isnan(medians))
         if outside.size:
-            medians[outside] = self._windowed(ordered, members, (0, values.size), self._times[outside])
+            medians[outside] = self._windowed(
+                ordered, members, (0, values.size), self._times[outside], self._totals[outside]
+            )
         return medians
 
     def _windowed(
-        self, values: FloatArray, members: IntArray, window: tuple[int, int], times: NDArray[np.integer]
+        self,
+        values: FloatArray,
+        members: IntArray,
+        window: tuple[int, int],
+        times: NDArray[np.integer],
+        totals: FloatArray,
     ) -> FloatArray:
         """Weighted medians of sorted values, NaN where one lies outside the window."""
         start, stop = window
-        totals = _sums(self._sizes, times)
         below = _sums(np.bincount(members[:start], minlength=self._sizes.size), times)
         reached = np.cumsum(times.take(members[start:stop], axis=1), axis=1, dtype=np.int32)
         reached += below.astype(np.int32)[:, None]
@@ -205,6 +211,8 @@ def _sums(values: NDArray[Any], times: NDArray[np.integer]) -> FloatArray:
     """
     largest = np.abs(values).max(initial=0) * values.shape[-1]
     exact = largest < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
+    if exact and np.all(values == values.flat[0]):  # a sample draws as many clusters as there are
+        return np.full((*values.shape[:-1], len(times)), float(values.flat[0]) * values.shape[-1])
     kind = np.float32 if exact else np.float64
     parts = range(0, len(times), SAMPLES_AT_ONCE)
     factors: NDArray[Any] = values.astype(kind) if exact else values

@@ -136,7 +136,7 @@ def test_readers_share_passes_with_the_ranks_of_positives(data, block_size, by_c
     """Whatever else is read, in one direction or both, as rows or columns, it stays what it is alone."""
     with pytest.MonkeyPatch.context() as patch:
         if by_columns:  # as in a gallery of any size
-            patch.setattr("cxc_eccv.ranking.readers.rows.SHARE", 0)
+            patch.setattr("cxc_eccv.ranking.readers.columns.SHARE", 0)
             patch.setattr("cxc_eccv.ranking.readers.rows.FEW", 0)
         check_readers(data, block_size)
 

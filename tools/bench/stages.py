@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import resource
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,42 +13,38 @@ from typing import Any
 
 __all__ = ["Stages"]
 
-RANKING = "cxc_eccv.ranking"
 WRAPPED = {
-    "the product": (f"{RANKING}.scores.product:Product.fill", f"{RANKING}.scores.half_product:HalfProduct.fill"),
-    "vectors of unit length": (
-        f"{RANKING}.scores.vectors:prepare",
-        f"{RANKING}.scores.product:twins_of",
-        f"{RANKING}.scores.half_product:first_twins",
-    ),
-    "counting rows": (f"{RANKING}.readers.row_pairs:RowPairs.read",),
+    "the product": ("ranking.scores:Product.fill", "ranking.shared_product:HalfProduct.fill"),
+    "vectors of unit length": ("ranking.scores:prepare", "ranking.scores:first_twins"),
+    "counting rows": ("ranking.counts:RowPairs.read",),
     "counting columns": (
-        f"{RANKING}.readers.columns:ColumnPairs.read",
-        f"{RANKING}.readers.columns:ColumnPairs.resolve",
-        f"{RANKING}.readers.columns:pair_products",
+        "ranking.readers.columns:ColumnPairs.read",
+        "ranking.readers.columns:ColumnPairs.resolve",
+        "ranking.readers.columns:pair_products",
     ),
     "plausible matches": (
-        f"{RANKING}.readers.rows:PlausibleRows.read",
-        f"{RANKING}.readers.rows:PlausibleRows.take",
+        "ranking.readers.rows:PlausibleRows.read",
+        "ranking.readers.rows:PlausibleRows.take",
     ),
-    "best of rows": (f"{RANKING}.readers.top_rows:TopRows.read", f"{RANKING}.readers.top_rows:TopRows.take"),
-    "best of columns": tuple(
-        f"{RANKING}.readers.columns:{name}"
-        for name in ("ColumnReaders.__init__", "ColumnReaders.read", "ColumnReaders.finish", "DeepColumns.lists")
+    "best of rows": ("ranking.readers.rows:TopRows.read", "ranking.readers.reader:TopRows.take"),
+    "best of columns": (
+        "ranking.readers.columns:ColumnReaders.__init__",
+        "ranking.readers.columns:ColumnReaders.read",
+        "ranking.readers.columns:ColumnReaders.finish",
+        "ranking.readers.columns:DeepColumns.lists",
     ),
-    "counts to ranks": (f"{RANKING}.rank:rank_positives",),
-    "judgments": ("cxc_eccv.evaluation.calls:select", f"{RANKING}.merged_judgments:MergedJudgments.of"),
-    "bootstrap": tuple(
-        f"cxc_eccv.evaluation.{name}"
-        for name in (
-            "intervals:ClusterBootstrap.__init__",
-            "intervals:ClusterBootstrap.means",
-            "intervals:ClusterBootstrap.medians",
-            "score:interval",
-        )
+    "counts to ranks": ("ranking.rank:rank_positives",),
+    "judgments": ("evaluation.calls:select", "ranking.counts:MergedJudgments.of"),
+    "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
+    "bootstrap": (
+        "evaluation.score:ClusterBootstrap.__init__",
+        "evaluation.score:ClusterBootstrap.means",
+        "evaluation.score:ClusterBootstrap.medians",
+        "evaluation.score:interval",
     ),
+    "values of queries": ("evaluation.needs:Ranks.score", "evaluation.needs:TopItems.score"),
 }
-"""Stage to functions, each ``module:name`` as it is called; the time of a stage within another counts for it alone."""
+"""Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
 
 
 class Stages:
@@ -58,17 +55,18 @@ class Stages:
         self._inner, self._lock = threading.local(), threading.Lock()
 
     def watch(self) -> None:
-        """Wrap all functions; one that another version of the package lacks is left out."""
+        """Wrap all functions; what another version of the package lacks is said, and counts as the rest."""
         for stage, paths in WRAPPED.items():
             for path in paths:
                 module_name, name = path.split(":")
                 try:
-                    owner = importlib.import_module(module_name)
+                    owner = importlib.import_module(f"cxc_eccv.{module_name}")
                     *outer, last = name.split(".")
                     for part in outer:
                         owner = getattr(owner, part)
                     found = vars(owner)[last]
                 except (ImportError, AttributeError, KeyError):
+                    print(f"{stage}: no {path} here", file=sys.stderr)
                     continue
                 if isinstance(found, classmethod):
                     setattr(owner, last, classmethod(self._timed(stage, found.__func__)))

@@ -40,6 +40,7 @@ __all__ = [
     "KeptColumns",
     "MatchCounts",
     "column_counts",
+    "counts_matches",
     "match_counts",
     "pair_products",
     "row_counts",
@@ -210,6 +211,11 @@ def times_drawn(draws: NDArray[np.integer], dtype: type[np.integer]) -> NDArray[
         for sample in range(samples):
             times[sample] = np.bincount(draws[sample], minlength=count)
     return times
+
+
+def counts_matches(scores: NDArray[Any]) -> bool:
+    """Whether :func:`match_counts` is compiled for such scores, and quicker on whole rows than on the best of them."""
+    return COMPILED and scores.dtype == np.float32
 
 
 def match_counts(

@@ -715,13 +715,17 @@ keep_reached(const float *restrict scores, int64_t stride, const int32_t *restri
              const float *restrict bounds, int64_t width, int64_t start, int64_t *restrict starts, Kept *restrict kept,
              int64_t room, uint64_t *restrict masks)
 {
-    int32_t counts[KEPT_AT_ONCE] = {0};
-    int64_t ends[KEPT_AT_ONCE];
-    uint8_t flags[KEPT_AT_ONCE] = {0};
+    int64_t counts[KEPT_AT_ONCE] = {0}, ends[KEPT_AT_ONCE];
+    uint8_t flags[KEPT_AT_ONCE] = {0}, few[KEPT_AT_ONCE] = {0};
     for (int64_t row = 0; row < height; row++) {
+        uint8_t own = items[row] >= 0;
         for (int64_t column = 0; column < width; column++) {
-            flags[column] = items[row] >= 0 && scores[row * stride + column] >= bounds[column];
-            counts[column] += flags[column];
+            flags[column] = (scores[row * stride + column] >= bounds[column]) & own;
+            few[column] += flags[column];
+        }
+        for (int64_t column = 0; (row % 255 == 254 || row == height - 1) && column < width; column++) {
+            counts[column] += few[column];
+            few[column] = 0;
         }
         for (int mask = 0; mask < MASKS; mask++) {
             masks[row * MASKS + mask] = 0;

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
-from cxc_eccv.ranking.kernels import match_counts
+from cxc_eccv.ranking.kernels import counts_matches, match_counts
 from cxc_eccv.types import IntArray, Judgments, TopK, check_whole, positions_of
 
 __all__ = [
@@ -29,7 +29,8 @@ __all__ = [
     "too_shallow",
 ]
 
-SCORES_AT_ONCE = 2**18
+SCORES_AT_ONCE = 2**19
+FEWEST_TOGETHER = 16
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
 
@@ -108,14 +109,17 @@ class OwnRows:
         queries = self._queries[start : start + len(block)]
         own = np.flatnonzero(queries >= 0)
         size = max(1, SCORES_AT_ONCE // block.shape[1])
-        for first in range(0, own.size, size):
-            rows = own[first : first + size]
-            in_sequence = rows[-1] - rows[0] == rows.size - 1
-            scores = block[rows[0] : rows[-1] + 1] if in_sequence else block[rows]
-            if blank and not self._all_items:
-                scores = scores.copy()
-                scores[:, self._foreign] = -np.inf
-            yield queries[rows], scores
+        gaps = np.flatnonzero(np.diff(own) > 1) + 1
+        # Rows that stand together are a view of the block; where they seldom do, a copy costs less than many strips.
+        for run in np.split(own, gaps if gaps.size * FEWEST_TOGETHER < own.size else []):
+            for first in range(0, run.size, size):
+                rows = run[first : first + size]
+                in_sequence = rows[-1] - rows[0] == rows.size - 1
+                scores = block[rows[0] : rows[-1] + 1] if in_sequence else block[rows]
+                if blank and not self._all_items:
+                    scores = scores.copy()
+                    scores[:, self._foreign] = -np.inf
+                yield queries[rows], scores
 
 
 def refuse_shallow(
@@ -296,7 +300,7 @@ class PlausibleRows:
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first."""
-        if self.deepest is None:
+        if self.deepest is None or counts_matches(block):
             for queries, scores in self._own.strips(block, start, blank=False):
                 self.take(queries, scores, self._own.items)
             return
