@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
-__all__ = ["declared"]
+__all__ = ["find_declared"]
 
 
 class _Named(Protocol):
@@ -19,7 +19,7 @@ class _Named(Protocol):
 Declaration = TypeVar("Declaration", bound=_Named)
 
 
-def declared(package: ModuleType, constant: str, kind: type[Declaration]) -> Mapping[str, Declaration]:
+def find_declared(package: ModuleType, constant: str, kind: type[Declaration]) -> Mapping[str, Declaration]:
     """The constant of every module of a package that has one, by name, in alphabetical order.
 
     Modules are found by their place, on every folder of the package's ``__path__``; nothing lists them.
@@ -27,7 +27,7 @@ def declared(package: ModuleType, constant: str, kind: type[Declaration]) -> Map
     Example:
         >>> import cxc_eccv.metrics
         >>> from cxc_eccv.metrics.spec import Spec
-        >>> next(iter(declared(cxc_eccv.metrics, "SPEC", Spec)))
+        >>> next(iter(find_declared(cxc_eccv.metrics, "SPEC", Spec)))
         'bootstrap_spearman'
     """
     found = {}

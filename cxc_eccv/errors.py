@@ -70,15 +70,15 @@ class CxcEccvError(Exception):
     """
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(escaped(text, keep="\n") if isinstance(text, str) else text for text in args))
+        super().__init__(*(escape(text, keep="\n") if isinstance(text, str) else text for text in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an error that comes from another process is made again from its text alone, which the
         # constructors of some do not take.
-        return _made_again, (type(self), self.args, self.__dict__)
+        return _make_again, (type(self), self.args, self.__dict__)
 
 
-def escaped(text: str, keep: str = "") -> str:
+def escape(text: str, keep: str = "") -> str:
     r"""The text with every character that is not printable escaped: controls, line breaks, directions of writing.
 
     Args:
@@ -86,7 +86,7 @@ def escaped(text: str, keep: str = "") -> str:
         keep: characters left as they are.
 
     Example:
-        >>> print(escaped("a\x1b[31m\nb"))
+        >>> print(escape("a\x1b[31m\nb"))
         a\x1b[31m\nb
     """
     if text.isprintable():
@@ -94,7 +94,7 @@ def escaped(text: str, keep: str = "") -> str:
     return "".join(one if one.isprintable() or one in keep else repr(one)[1:-1] for one in text)
 
 
-def _made_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
+def _make_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
     return error
@@ -149,7 +149,7 @@ class MalformedRun(RunError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(escaped(message))
+        super().__init__(escape(message))
 
 
 class UnknownIds(RunError):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import cxc_eccv.metrics
 import cxc_eccv.tasks
-from cxc_eccv.discovery import declared
+from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
@@ -21,13 +21,13 @@ Entry = TypeVar("Entry")
 @cache
 def tasks() -> Mapping[str, Task]:
     """Every task by name, in alphabetical order."""
-    return declared(cxc_eccv.tasks, "TASK", Task)
+    return find_declared(cxc_eccv.tasks, "TASK", Task)
 
 
 @cache
 def metrics() -> Mapping[str, Spec]:
     """Every metric by name, in alphabetical order."""
-    return declared(cxc_eccv.metrics, "SPEC", Spec)
+    return find_declared(cxc_eccv.metrics, "SPEC", Spec)
 
 
 def task(name: str) -> Task:

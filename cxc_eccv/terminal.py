@@ -74,11 +74,11 @@ class Sheet:
         for groups in (plain, *self.stacked):
             table = self._table(groups)
             if _least(table, console, options) <= options.max_width:
-                yield _widened(table, options.max_width - _least(table, console, options))
+                yield _widen(table, options.max_width - _least(table, console, options))
                 return
-        yield from self._continued([tuple(group) for group in (self.stacked or [plain])[-1]], console, options)
+        yield from self._continue_below([tuple(group) for group in (self.stacked or [plain])[-1]], console, options)
 
-    def _continued(
+    def _continue_below(
         self, groups: Sequence[tuple[int, ...]], console: Console, options: ConsoleOptions
     ) -> Iterator[Table]:
         """Tables below each other, each with the names of the rows; at least one further column in each."""
@@ -91,7 +91,7 @@ class Sheet:
             least = _least(table, console, options)
             if least > options.max_width:
                 table.width = least  # beyond the edge, where a terminal wraps; never cut
-            yield _widened(table, max(0, options.max_width - least))
+            yield _widen(table, max(0, options.max_width - least))
             rest = rest[taken:]
 
     def _fits(self, groups: Sequence[Sequence[int]], console: Console, options: ConsoleOptions) -> bool:
@@ -132,7 +132,7 @@ def _stack(cells: Sequence[str], group: Sequence[int]) -> str:
     return "\n".join(text for place in group if (text := visible(cells[place])))
 
 
-def _widened(table: Table, spare: int) -> Table:
+def _widen(table: Table, spare: int) -> Table:
     """Give the columns what is left of the width, the least needy first."""
     wanting = sorted(table.columns, key=lambda column: (column.max_width or 0) - (column.min_width or 0))
     for place, column in enumerate(wanting):

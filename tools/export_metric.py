@@ -13,7 +13,7 @@ from pathlib import Path
 
 from metric_modules.card import metric_card
 from metric_modules.described import Description
-from metric_modules.inlining import inlined
+from metric_modules.inlining import inline
 from metric_modules.script import module_script
 from metric_modules.space import requirements, space_app
 
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder to write <metric>/ into")
     options = parser.parse_args()
     try:
-        files = exported_files(options.metric)
+        files = export_files(options.metric)
     except CxcEccvError as error:
         parser.exit(2, f"{error}\n")
     folder = options.output / options.metric
@@ -44,7 +44,7 @@ def main() -> None:
     print(f"{len(files)} files in {folder}")
 
 
-def exported_files(name: str) -> dict[str, str]:
+def export_files(name: str) -> dict[str, str]:
     """File name to text.
 
     Raises:
@@ -52,7 +52,7 @@ def exported_files(name: str) -> dict[str, str]:
     """
     described = Description(registry.metric(name))
     return {
-        f"{name}.py": inlined(module_script(described), HEADER),
+        f"{name}.py": inline(module_script(described), HEADER),
         "app.py": space_app(described),
         "README.md": metric_card(described, self_contained=True),
         "requirements.txt": requirements(self_contained=True),

@@ -57,7 +57,7 @@ class GradedRankingModule(MetricModule):
             values, judged = cls._values(inputs, run, depths, chosen)
             results |= results_of(cls.spec, name, values, per_query=per_query)
             results[f"{name}_coverage"] = float(judged.sum() / depths.sum())
-        return results | cls._stated(parameters)
+        return results | cls._state_options(parameters)
 
     @classmethod
     def _depths(cls, run: RankingsRun, sizes: IntArray | None, k: int) -> IntArray:
@@ -88,7 +88,7 @@ class GradedRankingModule(MetricModule):
         return values, judged
 
     @classmethod
-    def _stated(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def _state_options(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Options that no result's name carries."""
         others = {name: value for name, value in parameters.items() if name not in cls.spec.parameters}
         return {name: "classifier" if callable(value) else value for name, value in others.items()}

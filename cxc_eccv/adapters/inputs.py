@@ -14,19 +14,19 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.runs.checks import whole_ids
 
-__all__ = ["Column", "checked_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
+__all__ = ["Column", "check_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
 
 Column = Callable[[str, Any], list[Any]]
 """From a column's name and values to plain Python values; raises MalformedRun."""
 
 
-def checked_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
     """A batch as plain Python lists of equal length.
 
     Example:
-        >>> checked_batch({"predictions": id_lists, "item_ids": ids}, {"predictions": [(3, 1)], "item_ids": [1]})
+        >>> check_batch({"predictions": id_lists, "item_ids": ids}, {"predictions": [(3, 1)], "item_ids": [1]})
         {'predictions': [[3, 1]], 'item_ids': [1]}
-        >>> checked_batch({"predictions": id_lists}, {"predictions": [["a", "b"]]})
+        >>> check_batch({"predictions": id_lists}, {"predictions": [["a", "b"]]})
         Traceback (most recent call last):
         cxc_eccv.errors.MalformedRun: predictions, row 0 is ['a', 'b']; need a list of whole-number ids
     """

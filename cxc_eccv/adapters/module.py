@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from filelock import FileLock
 
-from cxc_eccv.adapters.inputs import Column, checked_batch
+from cxc_eccv.adapters.inputs import Column, check_batch
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["MetricModule", "aggregated", "label", "results_of", "variants"]
+__all__ = ["MetricModule", "label", "results_of", "variants"]
 
 
 class MetricModule:
@@ -69,7 +68,7 @@ class MetricModule:
         Raises:
             MalformedRun: a missing or empty column, unequal lengths, or values of the wrong type.
         """
-        batch = checked_batch(self.columns, {"predictions": predictions, "references": references, **columns})
+        batch = check_batch(self.columns, {"predictions": predictions, "references": references, **columns})
         super().add_batch(**batch)  # type: ignore[misc] # of evaluate.Metric
 
     def add(self, *, prediction: Any = None, reference: Any = None, **columns: Any) -> None:  # noqa: ANN401
@@ -140,14 +139,9 @@ def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
     return spec.label(**{name: value for name, value in parameters.items() if name in spec.parameters})
 
 
-def aggregated(spec: Spec, values: FloatArray) -> float:
-    """One number from the values of all queries."""
-    return float(np.median(values) if spec.aggregate == "median" else values.mean())
-
-
 def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
     """A result and, where asked for, the values behind it."""
-    return {name: aggregated(spec, values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
+    return {name: spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
 
 
 def _choices(name: str, value: Any) -> list[Any]:  # noqa: ANN401 - a parameter of any metric

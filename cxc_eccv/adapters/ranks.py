@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.inputs import Column, finite_numbers, id_lists, ids, names
-from cxc_eccv.adapters.module import MetricModule, aggregated, label, results_of, variants
+from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
 from cxc_eccv.adapters.rankings import find_positives
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
@@ -84,7 +84,7 @@ class BothDirectionsModule(MetricModule):
             raise MalformedRun(f"directions are {found}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
         given = find_positives(inputs, gallery_size)
         values = [
-            aggregated(spec, values_at_known_depth(spec.function, given, **chosen)[directions == direction])
+            spec.average(values_at_known_depth(spec.function, given, **chosen)[directions == direction])
             for direction in ("i2t", "t2i")
             for spec, chosen in cls.parts.values()
         ]

@@ -18,7 +18,7 @@ from datasets.splits import SplitDict, SplitInfo
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
-from cxc_eccv.builders.markdown import fenced, table
+from cxc_eccv.builders.markdown import fence, table
 from cxc_eccv.builders.statistics import fields_table, left_out_table, statistics_tables
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
@@ -205,7 +205,7 @@ def config_sections(
         blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
     load = f'from datasets import load_dataset\n\ndataset = load_dataset("{path}", "{config.name}", split="{split}")'
-    blocks += [f"{level} Example", fenced(f"{load}\n{textwrap.dedent(config.example)}", "python")]
+    blocks += [f"{level} Example", fence(f"{load}\n{textwrap.dedent(config.example)}", "python")]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -229,4 +229,4 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
 def citations(groups: Iterable[str], catalog: Catalog) -> str:
     """BibTeX of every paper the groups name, each once, as a code block."""
     keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
-    return fenced("\n\n".join(catalog.citations[key].strip() for key in keys), "bibtex")
+    return fence("\n\n".join(catalog.citations[key].strip() for key in keys), "bibtex")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import datasets
 import pyarrow as pa
 
-from cxc_eccv.discovery import declared
+from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.sources.library import Library
@@ -93,12 +93,8 @@ DEFAULT_CONFIG = "captions"
 
 @cache
 def dataset_configs() -> Mapping[str, DatasetConfig]:
-    """All declared configs by name, the default one first, then in alphabetical order.
-
-    Raises:
-        DataError: a config whose features and fields differ.
-    """
-    found = declared(importlib.import_module("cxc_eccv.builders.configs"), "CONFIG", DatasetConfig)
+    """All declared configs by name, the default one first, then in alphabetical order."""
+    found = find_declared(importlib.import_module("cxc_eccv.builders.configs"), "CONFIG", DatasetConfig)
     for name, config in found.items():
         undescribed = sorted(set(config.features) ^ set(config.fields))
         if undescribed:

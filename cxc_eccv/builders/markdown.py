@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cell", "fenced", "table"]
+__all__ = ["cell", "fence", "table"]
 
 
-def fenced(value: str, language: str) -> str:
+def fence(value: str, language: str) -> str:
     """A code block, whose fence is longer than any within."""
     longest = max(map(len, re.findall("`+", value)), default=0)
     fence = "`" * max(3, longest + 1)

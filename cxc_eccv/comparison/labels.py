@@ -10,7 +10,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_labelled, tasks
 
-__all__ = ["listed", "metric_name", "scale_of", "shown_value", "task_name"]
+__all__ = ["list_names", "metric_name", "scale_of", "show_value", "task_name"]
 
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
@@ -44,11 +44,11 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
     return (spec.long_title if in_full else spec.title).format(**parameters)
 
 
-def shown_value(label: str, value: float, form: str = ".1f") -> str:
+def show_value(label: str, value: float, form: str = ".1f") -> str:
     """The value in its metric's unit: fractions and correlations in percent, ranks and numbers as they are.
 
     Example:
-        >>> shown_value("recall_at_1", 0.4174), shown_value("median_rank", 2.5, "+.1f")
+        >>> show_value("recall_at_1", 0.4174), show_value("median_rank", 2.5, "+.1f")
         ('41.7', '+2.5')
     """
     return format(scale_of(label) * value, form)
@@ -60,11 +60,11 @@ def scale_of(label: str) -> int:
     return 100 if spec is None else spec.scale
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Names in a sentence.
 
     Example:
-        >>> listed(["COCO", "CxC", "ECCV"])
+        >>> list_names(["COCO", "CxC", "ECCV"])
         'COCO, CxC and ECCV'
     """
     *most, last = names if (names := list(names)) else [""]

@@ -82,11 +82,11 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
 
 def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
     names = [*COLUMNS, *([CLUSTER] if CLUSTER in table.column_names else [])]
-    wanted = {name: _decoded(PER_QUERY_SCHEMA.field(name).type) for name in names}
+    wanted = {name: _decode(PER_QUERY_SCHEMA.field(name).type) for name in names}
     for name, kind in wanted.items():
         if name not in table.column_names:
             raise MalformedSource(source, "", f"the columns {', '.join(table.column_names)}", f"{name} among them")
-        column, decoded = table[name], _decoded(table[name].type)
+        column, decoded = table[name], _decode(table[name].type)
         if decoded != kind and not (kind == pa.string() and pa.types.is_large_string(decoded)):
             raise MalformedSource(source, f"column {name}", column.type, str(kind))
         if column.null_count:
@@ -94,7 +94,7 @@ def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
     return table.select(names).cast(pa.schema(wanted))
 
 
-def _decoded(kind: pa.DataType) -> pa.DataType:
+def _decode(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

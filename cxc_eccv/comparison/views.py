@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, shown_value, task_name
+from cxc_eccv.comparison.labels import metric_name, show_value, task_name
 from cxc_eccv.comparison.paired import Comparison, Difference
 from cxc_eccv.comparison.published import Agreement, Placement, PublishedTable
 from cxc_eccv.shown import visible
@@ -161,10 +161,10 @@ def _differences(rows: Sequence[Difference], comparison: Comparison) -> Sheet:
 def _difference_cells(row: Difference, significant: bool) -> list[str]:
     return [
         _row_name(row.key),
-        shown_value(row.metric, row.baseline_value),
-        shown_value(row.metric, row.value),
-        shown_value(row.metric, row.difference, "+.1f"),
-        f"[{shown_value(row.metric, row.low, '+.1f')}, {shown_value(row.metric, row.high, '+.1f')}]",
+        show_value(row.metric, row.baseline_value),
+        show_value(row.metric, row.value),
+        show_value(row.metric, row.difference, "+.1f"),
+        f"[{show_value(row.metric, row.low, '+.1f')}, {show_value(row.metric, row.high, '+.1f')}]",
         _p(row.p_value),
         f"{_p(row.p_holm)} {'*' if significant else ' '}",
         f"{row.better:,}:{row.worse:,}" if row.direction else "",
@@ -175,7 +175,7 @@ def _placement_cells(place: Placement | None, decimals: int) -> list[str]:
     if place is None:
         return ["", ""]
     return [
-        shown_value(place.key.rpartition("/")[2], place.value, f".{decimals}f"),
+        show_value(place.key.rpartition("/")[2], place.value, f".{decimals}f"),
         f"{place.rank} of {place.n_models}",
     ]
 

@@ -177,7 +177,7 @@ class Need(Generic[Judged]):
             self.task.name,
             self.part,
             variant.label,
-            float(np.median(values) if variant.spec.aggregate == "median" else values.mean()),
+            variant.spec.average(values),
             values.size,
             ties=ties,
             coverage=coverage,

@@ -176,15 +176,15 @@ class ClusterBootstrap:
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
         window = max(0, int(values.size / 2 - margin)), min(values.size, int(np.ceil(values.size / 2 + margin)))
         ordered, members = values[order], self._members[order]
-        medians = self._windowed(ordered, members, window, self._times, self._totals)
+        medians = self._find_medians(ordered, members, window, self._times, self._totals)
         outside = np.flatnonzero(np.isnan(medians))
         if outside.size:
-            medians[outside] = self._windowed(
+            medians[outside] = self._find_medians(
                 ordered, members, (0, values.size), self._times[outside], self._totals[outside]
             )
         return medians
 
-    def _windowed(
+    def _find_medians(
         self,
         values: FloatArray,
         members: IntArray,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
+import numpy as np
+
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
@@ -126,6 +128,10 @@ class Spec:
         """
         for values in itertools.product(*self.parameters.values()):
             yield dict(zip(self.parameters, values, strict=True))
+
+    def average(self, values: FloatArray) -> float:
+        """One number from the (Q,) values of all queries: their mean, or their median where the metric is one."""
+        return float(np.median(values) if self.aggregate == "median" else values.mean())
 
     def accepted(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Those of several options that the function takes.

@@ -114,10 +114,6 @@ def positive_ranks(
 
     The options are those of :func:`positive_ranks_many`; the direction is ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
 
-    Raises:
-        MissingIds: the run lacks queries or gallery items.
-        InvalidOption: an option out of range.
-
     Example:
         >>> from cxc_eccv.types import Embeddings
         >>> run = EmbeddingsRun(Embeddings([1], [[1, 0]]), Embeddings([7, 8, 9], [[3, 4], [4, 3], [3, 4]]))

@@ -102,7 +102,7 @@ def scan(
         finally:
             spare.put(room)  # or the other threads would wait for it for ever
 
-    spans = list(itertools.pairwise(_staggered(scores.height, size, count)))
+    spans = list(itertools.pairwise(_stagger(scores.height, size, count)))
     if backwards:
         spans = [(scores.height - stop, scores.height - start) for start, stop in spans]
     with ExitStack() as stack:
@@ -116,7 +116,7 @@ def scan(
             bar.update()
 
 
-def _staggered(height: int, size: int, threads: int) -> list[int]:
+def _stagger(height: int, size: int, threads: int) -> list[int]:
     """Block edges; the first blocks of the threads differ in size.
 
     In step, all threads would multiply at the same time and then count at the same time, which the interpreter's lock

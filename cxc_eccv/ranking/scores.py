@@ -286,12 +286,7 @@ def row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
 
 
 def places_of(ids: IntArray, run: Run, side: str) -> IntArray:
-    """Position of every id among the run's ids of a ``side``.
-
-    Raises:
-        MissingIds: the run lacks the side or some of the ids; names the first ones, how many, and says so when
-            images and captions look swapped.
-    """
+    """Position of every id among the run's ids of a ``side``."""
     own = run.ids(side)
     if not own.size:
         raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
@@ -318,12 +313,7 @@ def _remedy(run: Run, side: str, ids: IntArray, missing: IntArray) -> str:
 def prepare_side(
     run: EmbeddingsRun, side: str, ids: IntArray, similarity: str, layout: Layout | None = None
 ) -> NDArray[np.float32]:
-    """Vectors of the ids to multiply: in their order, or laid out as columns, with zeros in the padding.
-
-    Raises:
-        MissingIds: the run lacks the side or some of the ids.
-        MalformedRun: a zero vector, which has no cosine.
-    """
+    """Vectors of the ids to multiply: in their order, or laid out as columns, with zeros in the padding."""
     places = places_of(ids, run, side)
     vectors: NDArray[np.float32] = getattr(run, side).vectors
     targets, height = (np.arange(ids.size), ids.size) if layout is None else (layout.column, layout.width)

@@ -120,7 +120,7 @@ def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntAr
 def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, options: Options) -> dict[str, Counts]:
     """Count text-text or image-image with half a product.
 
-    Nothing where a whole one is better, for few queries on a large gallery, or where scores are too much alike.
+    Empty where a whole one is better, for few queries on a large gallery, or where scores are too much alike.
     """
     ids, segments = _with_segments(merged.query_ids, merged)
     if WORTHWHILE * ids.size**2 > merged.query_ids.size * merged.gallery_ids.size:

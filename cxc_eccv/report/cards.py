@@ -13,7 +13,7 @@ import pyarrow as pa
 from PIL import Image, ImageOps
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.comparison.labels import listed
+from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.evidence import label_sources
 
@@ -23,9 +23,9 @@ __all__ = [
     "ItemCard",
     "QueryCard",
     "example_cards",
+    "find_shown_files",
     "no_examples",
     "reason_of",
-    "shown_files",
     "thumbnail",
     "thumbnails",
     "with_every_source",
@@ -163,7 +163,7 @@ def example_cards(table: pa.Table) -> list[QueryCard]:
     ]
 
 
-def shown_files(cards: Sequence[QueryCard]) -> list[str]:
+def find_shown_files(cards: Sequence[QueryCard]) -> list[str]:
     """File names of all images among the cards, each once."""
     files = {card.file for card in cards} | {item.file for card in cards for item in card.items}
     return sorted(file for file in files if file is not None)
@@ -179,7 +179,7 @@ def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["coco"]:
         return "linked", "right under COCO"
     if row["positive"]:
-        return "other", f"right under {listed(says_yes)}"
+        return "other", f"right under {list_names(says_yes)}"
     judged_against = any(row[name] is False for name, source in label_sources().items() if not source.lists_positives)
     return ("rejected", "judged, no match") if judged_against else ("unjudged", "no label")
 

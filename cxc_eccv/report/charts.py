@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.comparison.labels import listed, task_name
+from cxc_eccv.comparison.labels import list_names, task_name
 from cxc_eccv.report.ranks import BestRanks
 from cxc_eccv.report.wording import direction_name, share
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
@@ -193,7 +193,7 @@ def _describe(panel: CurvePanel) -> str:
     parts = []
     for curve in panel.curves:
         values = [f"{100 * value:.1f} % at {k}" for k in (1, 10, 100) if (value := curve.at(k)) is not None]
-        parts.append(f"{direction_name(curve.direction)}: {listed(values)}")
+        parts.append(f"{direction_name(curve.direction)}: {list_names(values)}")
     return f"Recall over k on {task_name(panel.task)}. {'; '.join(parts)}."
 
 

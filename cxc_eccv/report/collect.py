@@ -16,7 +16,7 @@ from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import SCHEMA, no_examples
-from cxc_eccv.report.ranks import COCO, BestRanks, aligned, best_ranks, directions_judged
+from cxc_eccv.report.ranks import COCO, BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
@@ -84,7 +84,7 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str) -> list[Chose
         >>> [(one.group, one.query_id, one.coco_rank, one.best_rank) for one in chosen_queries(ranks, "i2t")]
         [('label_dependent', 1, 70, 2), ('label_dependent', 2, 30, 3), ('worst', 3, 90, 90), ('plain', 0, 1, 1)]
     """
-    queries, by_task = aligned(ranks, direction)
+    queries, by_task = align(ranks, direction)
     best = np.fmin.reduce(list(by_task.values()))
     coco = by_task.get(COCO, np.full_like(best, np.nan))
     judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)

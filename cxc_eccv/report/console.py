@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, shown_value
+from cxc_eccv.comparison.labels import metric_name, show_value
 from cxc_eccv.report.page import Page, caveat_of
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet, print_shown
@@ -53,7 +53,7 @@ def _table(rows: Sequence[Sequence[Result]]) -> Sheet:
 
 
 def _cell(result: Result) -> str:
-    value = shown_value(result.metric, result.value)
+    value = show_value(result.metric, result.value)
     if result.low is None or result.high is None:
         return value
-    return f"{value} [{shown_value(result.metric, result.low)}, {shown_value(result.metric, result.high)}]"
+    return f"{value} [{show_value(result.metric, result.low)}, {show_value(result.metric, result.high)}]"

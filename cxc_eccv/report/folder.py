@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
-from cxc_eccv.report.cards import LEAST_SCHEMA, shown_files, thumbnails, with_every_source
+from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, thumbnails, with_every_source
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.types import Report
@@ -90,7 +90,7 @@ def _read_folder(folder: Path) -> Page:
 
 
 def _write_pages(folder: Path, page: Page, images: str | Path | None = None) -> None:
-    files, uris = shown_files(page.cards), None
+    files, uris = find_shown_files(page.cards), None
     if images is not None:
         uris = thumbnails(images, files)
         absent = [file for file in files if file not in uris]

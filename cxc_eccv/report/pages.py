@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from cxc_eccv.comparison.labels import task_name
 from cxc_eccv.report import wording
-from cxc_eccv.report.cards import shown_files
+from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import Segment, line_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
@@ -32,12 +32,7 @@ SECTIONS = {
 
 
 def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
-    """The page's text; everything out of data is escaped.
-
-    Args:
-        page: what to show.
-        images: file name to data URI of a thumbnail; None for none.
-    """
+    """The page's text; everything out of data is escaped."""
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
     css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return _template("report.html.jinja", keep_trailing_newline=True).render(
@@ -47,7 +42,7 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         directions=list(dict.fromkeys(curve.direction for panel in page.panels for curve in panel.curves)),
         depths=table_depths(page.panels),
         images=images or {},
-        missing=[] if images is None else [file for file in shown_files(page.cards) if file not in images],
+        missing=[] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
     )
 
 

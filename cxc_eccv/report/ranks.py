@@ -22,7 +22,7 @@ __all__ = [
     "LABELS",
     "BestRanks",
     "Verdicts",
-    "aligned",
+    "align",
     "best_ranks",
     "directions_judged",
     "finding",
@@ -169,7 +169,7 @@ def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
     """
     found = {}
     for direction in directions_judged(ranks):
-        queries, by_task = aligned(ranks, direction)
+        queries, by_task = align(ranks, direction)
         sources = {task: set(tasks()[task].label_sources) for task in by_task}
         names = list(by_task)
         for place, name in enumerate(names):
@@ -181,14 +181,14 @@ def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
     return {direction: rows for direction, rows in found.items() if rows}
 
 
-def aligned(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
+def align(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
     """All (Q,) queries of a direction, and each label task to its (Q,) best ranks for them.
 
     Queries come in the order of the first task that has them; a rank is NaN where a task does not judge the query.
 
     Example:
         >>> one, other = BestRanks(np.array([5, 6]), np.array([2, 3])), BestRanks(np.array([6]), np.array([1]))
-        >>> queries, by_task = aligned({"coco_5k/i2t": one, "eccv_caption/i2t": other}, "i2t")
+        >>> queries, by_task = align({"coco_5k/i2t": one, "eccv_caption/i2t": other}, "i2t")
         >>> queries.tolist(), by_task["eccv_caption"].tolist()
         ([5, 6], [nan, 1.0])
     """

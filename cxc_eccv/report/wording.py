@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.comparison.labels import metric_name, shown_value
+from cxc_eccv.comparison.labels import metric_name, show_value
 from cxc_eccv.types import Result
 
 __all__ = ["count", "direction_name", "interval_text", "rank_text", "row_name", "share", "upper_first", "value_text"]
@@ -45,14 +45,14 @@ def upper_first(text: str) -> str:
 
 def value_text(result: Result) -> str:
     """The value; fractions in percent."""
-    return shown_value(result.metric, result.value)
+    return show_value(result.metric, result.value)
 
 
 def interval_text(result: Result) -> str:
     """The interval in the units of the value; empty where there is none."""
     if result.low is None or result.high is None:
         return ""
-    return f"{shown_value(result.metric, result.low)} to {shown_value(result.metric, result.high)}"
+    return f"{show_value(result.metric, result.low)} to {show_value(result.metric, result.high)}"
 
 
 def rank_text(rank: int | None) -> str:

@@ -18,7 +18,7 @@ __all__ = [
     "hash_file",
     "parse_json",
     "refuse_unreadable",
-    "shortened",
+    "shorten",
     "to_array",
     "whole_ids",
 ]
@@ -70,11 +70,11 @@ def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
     truths = isinstance(values, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, values))
     beyond = array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max
     if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
-        raise MalformedRun(f"{owner} is {shortened(values)}; need a list of whole-number ids")
+        raise MalformedRun(f"{owner} is {shorten(values)}; need a list of whole-number ids")
     return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
 
 
-def shortened(value: object) -> str:
+def shorten(value: object) -> str:
     """A value as messages show it, long ones cut."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

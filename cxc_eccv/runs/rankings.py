@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.runs.checks import check_ids, shortened, whole_ids
+from cxc_eccv.runs.checks import check_ids, shorten, whole_ids
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
 from cxc_eccv.types.ids import measure_span
 
@@ -131,7 +131,7 @@ def _query_id(key: object, place: str) -> int:
         if abs(number) <= MOST:
             return number
     raise MalformedRun(
-        f"{place}: query id {shortened(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
+        f"{place}: query id {shorten(key)} is not a whole number of 64 bits; use the COCO ids of images and captions"
     )
 
 

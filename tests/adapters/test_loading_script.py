@@ -66,7 +66,7 @@ REQUIRED = ("pillow", "pooch", "pycocotools", "scipy")
 
 
 @pytest.fixture(scope="module")
-def declared(sample_library):
+def find_declared(sample_library):
     told = {}
     for name, config in dataset_configs().items():
         tables = {
@@ -78,22 +78,22 @@ def declared(sample_library):
     return told
 
 
-def test_the_class_is_importable(run_python, declared):
-    assert json.loads(run_python(IMPORT, SCRIPT, with_package=True)) == declared
+def test_the_class_is_importable(run_python, find_declared):
+    assert json.loads(run_python(IMPORT, SCRIPT, with_package=True)) == find_declared
 
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_class_is_importable_with_datasets_4_0(run_python, environment, declared):
+def test_the_class_is_importable_with_datasets_4_0(run_python, environment, find_declared):
     python = environment("datasets==4.0.0", *REQUIRED)
-    assert json.loads(run_python(IMPORT, SCRIPT, python=python, with_package=True)) == declared
+    assert json.loads(run_python(IMPORT, SCRIPT, python=python, with_package=True)) == find_declared
 
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_script_loads_with_datasets_3_6(run_python, environment, declared):
+def test_the_script_loads_with_datasets_3_6(run_python, environment, find_declared):
     python = environment("datasets==3.6.0", *REQUIRED)
-    assert json.loads(run_python(LOAD, SCRIPT, python=python, with_package=True)) == declared
+    assert json.loads(run_python(LOAD, SCRIPT, python=python, with_package=True)) == find_declared
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 from report_samples import sample_report
 
 from cxc_eccv.baselines.demo import sample_images
-from cxc_eccv.report.cards import SCHEMA, shown_files, thumbnails
+from cxc_eccv.report.cards import SCHEMA, find_shown_files, thumbnails
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html
@@ -25,7 +25,7 @@ def content(sample_library):
 def html(content):
     """The page with thumbnails."""
     page = Page(*content)
-    return render_html(page, thumbnails(sample_images(), shown_files(page.cards)))
+    return render_html(page, thumbnails(sample_images(), find_shown_files(page.cards)))
 
 
 def test_nothing_overflows_at_any_width(measure, html):

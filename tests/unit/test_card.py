@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 from cxc_eccv.builders.cards import config_card
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
-from cxc_eccv.builders.markdown import cell, fenced
+from cxc_eccv.builders.markdown import cell, fence
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import UnknownName
@@ -190,7 +190,7 @@ def test_a_bar_in_a_cell_is_escaped_once(value):
 
 
 def test_a_fence_is_longer_than_any_within():
-    assert fenced("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
+    assert fence("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
 
 
 def test_cards_need_statistics(tmp_path):

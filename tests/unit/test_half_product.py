@@ -32,7 +32,7 @@ def fives(vectors, **options):
     return EmbeddingsRun(None, Embeddings(ids, vectors)), qrels
 
 
-def listed(ranks):
+def list_names(ranks):
     return ranks.ranks.tolist(), ranks.ties.tolist(), ranks.n_gallery.tolist()
 
 
@@ -52,7 +52,7 @@ def by_sorting(run, judgments):
 def test_it_ranks_as_a_plain_sort_says(only_half, block_size):
     run, judgments = fives(np.random.default_rng(0).integers(-3, 4, (COUNT, 40)).astype(np.float32))
     ranks = positive_ranks(run, judgments, "t2t", similarity="dot", block_size=block_size)
-    assert listed(ranks) == by_sorting(run, judgments)
+    assert list_names(ranks) == by_sorting(run, judgments)
     assert sum(ranks.ties) > 100
 
 
@@ -61,7 +61,7 @@ def test_folds_stay_apart(only_half, block_size):
     vectors = np.random.default_rng(1).integers(-3, 4, (COUNT, 40)).astype(np.float32)
     run, judgments = fives(vectors, query_folds=np.arange(COUNT) % 2, gallery_folds=np.arange(COUNT) % 2)
     ranks = positive_ranks(run, judgments, "t2t", similarity="dot", block_size=block_size)
-    assert listed(ranks) == by_sorting(run, judgments)
+    assert list_names(ranks) == by_sorting(run, judgments)
 
 
 @pytest.mark.parametrize("width", [64, 513])
@@ -108,7 +108,7 @@ def test_a_gallery_item_that_never_asks_is_ranked_all_the_same(only_half):
         without_self=True,
     )
     ranks = positive_ranks(run, some, "t2t", similarity="dot", block_size=50)
-    assert listed(ranks) == by_sorting(run, some)
+    assert list_names(ranks) == by_sorting(run, some)
 
 
 @pytest.mark.parametrize("count", [40, 2_500])
@@ -123,7 +123,7 @@ def test_very_many_twins_get_a_whole_product(monkeypatch):
     run, judgments = fives(vectors)
     monkeypatch.setattr("cxc_eccv.ranking.shared_product.BLOCK_BYTES", 1_000)
     ranks = positive_ranks(run, judgments, "t2t", similarity="dot")
-    assert listed(ranks) == by_sorting(run, judgments)
+    assert list_names(ranks) == by_sorting(run, judgments)
 
 
 def test_blocks_are_symmetric_among_twins():

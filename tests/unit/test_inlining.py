@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def inlined(monkeypatch):
+def inline(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    from metric_modules.inlining import inlined
+    from metric_modules.inlining import inline
 
-    return lambda lines: inlined('"""Script."""\n' + "\n".join(lines), "# Header.")
+    return lambda lines: inline('"""Script."""\n' + "\n".join(lines), "# Header.")
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def run(tmp_path):
     return run
 
 
-def test_all_that_is_used_comes_along_and_nothing_else(inlined, run):
-    text = inlined(["from cxc_eccv.metrics.mrr_at_k import mrr_at_k as score", "", "answer = score"])
+def test_all_that_is_used_comes_along_and_nothing_else(inline, run):
+    text = inline(["from cxc_eccv.metrics.mrr_at_k import mrr_at_k as score", "", "answer = score"])
     names = run(text)
     ranks = names["PositiveRanks"].of([[2, 9], [11]])
     assert names["answer"](ranks, k=10).tolist() == [0.5, 0.0]
@@ -41,24 +41,24 @@ def test_all_that_is_used_comes_along_and_nothing_else(inlined, run):
     assert not [line for line in text.splitlines() if line.startswith(("import cxc_eccv", "from cxc_eccv"))]
 
 
-def test_names_that_clash_are_renamed(inlined, run):
+def test_names_that_clash_are_renamed(inline, run):
     lines = [
         "from cxc_eccv.metrics.mrr import SPEC as FIRST",
         "from cxc_eccv.metrics.map_at_r import SPEC",
         "",
         "names = [FIRST.name, SPEC.name]",
     ]
-    assert run(inlined(lines))["names"] == ["mrr", "map_at_r"]
+    assert run(inline(lines))["names"] == ["mrr", "map_at_r"]
 
 
-def test_a_clash_with_the_script_is_renamed(inlined, run):
+def test_a_clash_with_the_script_is_renamed(inline, run):
     lines = ["from cxc_eccv.metrics.mrr import mrr as other", "", "mrr = 5", "both = (mrr, other.__name__)"]
-    assert run(inlined(lines))["both"] == (5, "mrr_mrr")
+    assert run(inline(lines))["both"] == (5, "mrr_mrr")
 
 
-def test_names_that_are_defined_together_come_once_and_are_renamed_together(inlined, run):
+def test_names_that_are_defined_together_come_once_and_are_renamed_together(inline, run):
     lines = ["from cxc_eccv.runs.rankings import MOST as most", "", "MOST_DIGITS = 3", "both = (most, 3)"]
-    text = inlined(lines)
+    text = inline(lines)
     assert run(text)["both"] == (2**63 - 1, 3)
     assert text.count("np.iinfo(np.int64).max") == 1
 
@@ -71,17 +71,17 @@ def test_names_that_are_defined_together_come_once_and_are_renamed_together(inli
         (["def load():", "    from cxc_eccv.types import TopK", "    return TopK"], "inside a definition"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(inlined, lines, message):
+def test_what_cannot_be_followed_is_refused(inline, lines, message):
     with pytest.raises(ImportError, match=message):
-        inlined(lines)
+        inline(lines)
 
 
 @pytest.mark.parametrize("name", registry.metrics())
 def test_an_exported_module_is_whole_and_says_where_it_comes_from(monkeypatch, name):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    from export_metric import exported_files
+    from export_metric import export_files
 
-    files = exported_files(name)
+    files = export_files(name)
     assert sorted(files) == sorted([f"{name}.py", "app.py", "README.md", "requirements.txt"])
     undefined = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"]
     found = subprocess.run(undefined, input=files[f"{name}.py"], capture_output=True, text=True, check=False)

@@ -60,7 +60,7 @@ def by_sorting(run, judgments, direction):
     return found
 
 
-def listed(ranks):
+def list_names(ranks):
     rows = np.split(ranks.ranks, ranks.indptr[1:-1])
     return [
         (row.tolist(), int(tied), int(size)) for row, tied, size in zip(rows, ranks.ties, ranks.n_gallery, strict=True)
@@ -73,7 +73,7 @@ def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
     run = whole_number_run()
     judgments = random_judgments(run, direction)
     ranks = positive_ranks(run, judgments, direction, similarity="dot", block_size=block_size)
-    assert listed(ranks) == by_sorting(run, judgments, direction)
+    assert list_names(ranks) == by_sorting(run, judgments, direction)
     assert ranks.ties.sum() > 100
 
 
@@ -97,12 +97,12 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
     ranks = positive_ranks_many(run, requests, similarity="dot", block_size=block_size)
     for name, (direction, judgments) in requests.items():
         if "folds" not in name:
-            assert listed(ranks[name]) == by_sorting(run, judgments, direction)
+            assert list_names(ranks[name]) == by_sorting(run, judgments, direction)
         else:
             same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]
             assert np.diff(ranks[name].indptr).sum() == same.sum()
             assert ranks[name].n_positives.tolist() == judgments.n_positives.tolist()
-            assert listed(ranks[name]) == by_sorting(run, judgments, direction)
+            assert list_names(ranks[name]) == by_sorting(run, judgments, direction)
 
 
 def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
@@ -110,7 +110,7 @@ def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
     monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
     ranks = positive_ranks_many(run, requests, similarity="dot")
-    assert listed(ranks["t2i"]) == by_sorting(run, requests["t2i"][1], "t2i")
+    assert list_names(ranks["t2i"]) == by_sorting(run, requests["t2i"][1], "t2i")
 
 
 @pytest.mark.parametrize("width", [64, 513])
@@ -217,7 +217,7 @@ def test_items_beyond_the_task_compete_with_nobody():
         more = np.full((5, side.vectors.shape[1]), 100.0)
         sides[name] = Embeddings(np.append(side.ids, range(90_000, 90_005)), np.vstack([side.vectors, more]))
     ranks = positive_ranks(EmbeddingsRun(**sides), judgments, "i2t", similarity="dot")
-    assert listed(ranks) == by_sorting(run, judgments, "i2t")
+    assert list_names(ranks) == by_sorting(run, judgments, "i2t")
 
 
 def test_missing_items_are_counted_and_named():

@@ -130,7 +130,7 @@ def test_arrays_are_read_as_numpy_reads_them(kind, order):
         (lambda data: b"x" + data, "bytes stand before the archive"),
         (lambda data: data[:-2] + b"\1\0x", "bytes follow the archive's end"),
         (lambda data: data.replace(b"PK\1\2", b"xPK\1\2", 1), "damaged"),
-        (lambda data: _widened(data), "belong to no member"),
+        (lambda data: _widen(data), "belong to no member"),
         (
             lambda data: data[:14] + b"\0\0\0\0" + data[18:],
             "the record before caption_ids.npy and the directory differ",
@@ -146,7 +146,7 @@ def test_bytes_that_belong_to_nothing(damage, words, tmp_path):
         load_embeddings(path)
 
 
-def _widened(data):
+def _widen(data):
     """A byte between the last member and the directory, to which the last record points correctly."""
     start = data.index(b"PK\1\2")
     end = data.index(b"PK\5\6")

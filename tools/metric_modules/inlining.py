@@ -13,7 +13,7 @@ from pathlib import Path
 import cxc_eccv
 from metric_modules.source import Import, Source, imported
 
-__all__ = ["inlined"]
+__all__ = ["inline"]
 
 PACKAGE = cxc_eccv.__name__
 SCRIPT = "script"
@@ -21,7 +21,7 @@ Definition = tuple[str, str]
 """Module and name."""
 
 
-def inlined(script: str, header: str) -> str:
+def inline(script: str, header: str) -> str:
     r"""The script with all it uses of this package inside.
 
     Args:
@@ -33,7 +33,7 @@ def inlined(script: str, header: str) -> str:
 
     Example:
         >>> script = "'''Adds.'''\nfrom cxc_eccv.metrics.rsum import rsum as total\nprint(total([0.5] * 6))"
-        >>> text = inlined(script, "# An example.")
+        >>> text = inline(script, "# An example.")
         >>> "def rsum(" in text, "print(rsum([0.5] * 6))" in text, "from cxc_eccv" in text
         (True, True, False)
     """

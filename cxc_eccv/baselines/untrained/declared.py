@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import cxc_eccv.baselines.untrained
-from cxc_eccv.discovery import declared
+from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
@@ -70,7 +70,7 @@ def _option(name: str) -> str:
 @cache
 def baselines() -> Mapping[str, Baseline]:
     """Every declared baseline by name."""
-    return declared(cxc_eccv.baselines.untrained, "BASELINE", Baseline)
+    return find_declared(cxc_eccv.baselines.untrained, "BASELINE", Baseline)
 
 
 def baseline_named(name: str) -> Baseline:

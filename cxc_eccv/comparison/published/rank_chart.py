@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cxc_eccv.comparison.labels import listed, metric_name, task_name
+from cxc_eccv.comparison.labels import list_names, metric_name, task_name
 from cxc_eccv.comparison.published.placement import Standing, check_placeable, standings
 from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
 from cxc_eccv.errors import InvalidOption
@@ -61,7 +61,7 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
     if len(keys) < FEWEST_METRICS:
         raise InvalidOption(
             f"a chart needs at least {FEWEST_METRICS} metrics over both directions that all models have; "
-            f"{listed(reports)} and the published models share {listed(keys) or 'none'}"
+            f"{list_names(reports)} and the published models share {list_names(keys) or 'none'}"
         )
     if not 0 < len(reports) <= len(MARKS):
         raise InvalidOption(f"a chart shows 1 to {len(MARKS)} models among the published ones, not {len(reports)}")
@@ -79,8 +79,8 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
 
 
 def _draw_titles(axes: Any, table: PublishedTable, names: Iterable[str], n_models: int) -> None:  # noqa: ANN401 - matplotlib comes late
-    shown = [_shortened(name) for name in names]
-    subject = listed(shown) if len(shown) <= MOST_NAMES else f"{len(shown)} models"
+    shown = [_shorten(name) for name in names]
+    subject = list_names(shown) if len(shown) <= MOST_NAMES else f"{len(shown)} models"
     title = f"{subject} among {len(table.models)} published models"
     subtitle = "Rank under each metric, 1 is best; mean of image-to-text and text-to-image retrieval, COCO test split."
     source = f"Grey: {table.citation.split(', ')[0]}, {table.title} ({table.url}), {table.printed_in}."
@@ -121,7 +121,7 @@ def _draw_models(axes: Any, orders: Sequence[Sequence[Standing]], names: Sequenc
         style["weight"] = "normal" if published else "bold"
         for x, rank, side, away in ((0, ranks[0], "right", -1), (len(ranks) - 1, ranks[-1], "left", 1)):
             axes.text(x + away * RANK_GAP, rank, str(rank), ha="center", **style)
-            axes.text(x + away * NAME_GAP, rank, _shortened(name), ha=side, **style)
+            axes.text(x + away * NAME_GAP, rank, _shorten(name), ha=side, **style)
 
 
 def _draw_line(axes: Any, ranks: Sequence[int], **style: object) -> None:  # noqa: ANN401 - matplotlib comes late
@@ -143,13 +143,13 @@ def _draw_marks(axes: Any, ranks: Sequence[int], colour: str, shape: str, ink: s
         axes.text(x, rank, str(rank), color=ink, **style)
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def _metadata(path: Path, names: Iterable[str]) -> dict[str, str | None] | None:
     """No date in the file, so that equal inputs give equal files."""
-    return {"Date": None, "Title": f"Ranks of {listed(names)}"} if path.suffix == ".svg" else None
+    return {"Date": None, "Title": f"Ranks of {list_names(names)}"} if path.suffix == ".svg" else None
 
 
 def _matplotlib(module: str | None = None) -> ModuleType:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.discovery import declared
+from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
@@ -126,7 +126,7 @@ def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, In
 @cache
 def label_sources() -> Mapping[str, Source]:
     """Every source of labels by name, from the oldest and most general to the latest and most specific."""
-    found = declared(importlib.import_module(__package__), "SOURCE", Source)
+    found = find_declared(importlib.import_module(__package__), "SOURCE", Source)
     return MappingProxyType(dict(sorted(found.items(), key=lambda entry: entry[1].order)))
 
 

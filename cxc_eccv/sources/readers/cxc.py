@@ -30,12 +30,7 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def read_ratings(path: Path, kind: str) -> pa.Table:
-    """Ratings of one aggregated file (``sts_val.csv`` and its like) of ``sts``, ``sis`` or ``sits``.
-
-    Returns:
-        ``left_id``, ``right_id`` int64, ``rating`` float64 in [0, 5], ``sampling_method`` string; in file order, every
-        ordered pair once. SIS holds many pairs in both orders, each with its own rating.
-    """
+    """Ratings of one aggregated file (``sts_val.csv`` and its like) of ``sts``, ``sis`` or ``sits``."""
     table = _read_columns(path, kind, "agg_score", "sampling_method")
     left, right = _parse_pairs(path, kind, table)
     _check_pairs(path, left, right, same_modality=kind != "sits")
@@ -49,9 +44,6 @@ def read_annotators(path: Path, kind: str) -> pa.Table:
 
     As its authors describe it, the file has two columns of ids, one of scores under a name of its own, and
     ``sampling_method``.
-
-    Returns:
-        ``left_id``, ``right_id`` int64 and ``rating`` float64 in [0, 5].
     """
     table = _read_columns(path, kind, "sampling_method")
     known = (*dict(KINDS[kind]), "sampling_method")

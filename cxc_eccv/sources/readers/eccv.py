@@ -44,11 +44,7 @@ def _check_query(path: Path, query: str, items: object) -> None:
 
 
 def invalid_items() -> pa.Table:
-    """Captions and images that ECCV Caption removed from the Karpathy test split (its appendix C.1).
-
-    Returns:
-        ``kind`` (``caption`` or ``image``), ``id`` int64, ``reason`` string.
-    """
+    """Captions and images that ECCV Caption removed from the Karpathy test split (its appendix C.1)."""
     text = (resources.files("cxc_eccv.sources") / "invalid_items.toml").read_text(encoding="utf-8")
     groups = tomllib.loads(text)["group"]
     rows = [{"kind": group["kind"], "id": item, "reason": group["reason"]} for group in groups for item in group["ids"]]
