@@ -244,8 +244,9 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     rows, pairs = rows[order], share.pairs[order]
     scores = counts.scores[pairs]
     competes = share.competes[rows]
-    at_least = np.where(competes, counts.at_least[pairs], 0).sum(axis=1)
-    above = np.where(competes, counts.above[pairs], 0).sum(axis=1)
+    at_least, above = (
+        np.einsum("ps,ps->p", table.take(pairs, axis=0), competes) for table in (counts.at_least, counts.above)
+    )
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=judgments.query_ids.size))])
     within = np.arange(rows.size) - indptr[rows]
     first, last = _runs_of_equals(rows, scores)

@@ -90,6 +90,8 @@ def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np
     values = np.asarray(wanted, dtype=np.int64)
     if ids.size == 0:
         return np.zeros(values.shape, dtype=np.int64), np.zeros(values.shape, dtype=bool)
+    if values.shape == ids.shape and np.array_equal(values, ids):
+        return np.arange(ids.size), np.ones(ids.size, dtype=bool)
     low, span, is_dense = measure_span(ids)
     if is_dense:
         # Not cleared: whatever stands where no id is names an id that is another one.

@@ -26,7 +26,7 @@ WRAPPED = {
         "ranking.readers.rows:PlausibleRows.read",
         "ranking.readers.rows:PlausibleRows.take",
     ),
-    "best of rows": ("ranking.readers.rows:TopRows.read", "ranking.readers.reader:TopRows.take"),
+    "best of rows": ("ranking.readers.rows:TopRows.read", "ranking.readers.rows:TopRows.take"),
     "best of columns": (
         "ranking.readers.columns:ColumnReaders.__init__",
         "ranking.readers.columns:ColumnReaders.read",

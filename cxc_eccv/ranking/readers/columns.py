@@ -161,7 +161,7 @@ def _relative_error(n_terms: int, unit: float) -> float:
 GROWTH = 1.5
 MOST_PER_BEST = 8
 RADIX_SORTED = 2**16
-SAMPLE = 512
+SAMPLE = 1024
 SLACK = 5
 MOST_KEPT = 25_000_000
 SHARE = 64
