@@ -156,7 +156,7 @@ def read_pairs(path):
 
 def tabbed(left, right, score, skip=0):
     def plain(data):
-        rows = [line.split("\t") for line in lines_of(data)[skip:] if line]
+        rows = [line.split("\t") for line in lines_of(data) if line][skip:]
         return [(row[left], row[right], float(row[score])) for row in rows if row[score].strip()]
 
     return plain
