@@ -65,7 +65,7 @@ def evaluate(
         per_query: keep the value of every query in ``report.per_query``.
         similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
             it does not say; the provenance records which was taken, and from where.
-        block_size: queries that one thread scores at once; None for about 100 MB of scores in all; of embeddings.
+        block_size: queries that one thread scores at once; None for about 80 MB of scores in all; of embeddings.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
 

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 __all__ = ["BLOCK_BYTES", "Options", "Scores", "one_blas_thread", "scan", "workers"]
 
-BLOCK_BYTES = 100_000_000
+BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
 FEWEST_ROWS, MOST_ROWS = 64, 1024
 
@@ -29,7 +29,7 @@ class Options:
 
     Attributes:
         similarity: ``cosine`` or ``dot``.
-        block_size: rows that one thread scores at once, or None for about 100 MB of scores in all threads together.
+        block_size: rows that one thread scores at once, or None for about 80 MB of scores in all threads together.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score on, or None for NumPy.
     """
