@@ -1,6 +1,6 @@
 """Several reports together: paired tests between models, agreement between metrics, a place among published models."""
 
-from cxc_eccv.comparison.paired import Comparison, Difference, Settings, compare
+from cxc_eccv.comparison.paired import Comparison, ComparisonSettings, Difference, compare
 from cxc_eccv.comparison.published import (
     Agreement,
     Placement,
@@ -16,13 +16,13 @@ from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport, load_re
 __all__ = [
     "Agreement",
     "Comparison",
+    "ComparisonSettings",
     "Difference",
     "Placement",
     "PublishedScore",
     "PublishedTable",
     "QueryValues",
     "ScoredReport",
-    "Settings",
     "compare",
     "load_reports",
     "metric_agreement",

@@ -15,14 +15,14 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.score import interval
 from cxc_eccv.types import FloatArray, check_whole
 
-__all__ = ["Comparison", "Difference", "Settings", "compare"]
+__all__ = ["Comparison", "ComparisonSettings", "Difference", "compare"]
 
 FEWEST_SAMPLES = 100
 METRICS = ("main", "all")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ComparisonSettings:
     """How differences were tested.
 
     Attributes:
@@ -107,7 +107,7 @@ class Comparison:
 
     baseline: str
     models: tuple[str, ...]
-    settings: Settings
+    settings: ComparisonSettings
     differences: tuple[Difference, ...]
     not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ def compare(
         >>> one.difference, one.better, one.worse, found.significant(one), found.settings.samples
         (0.25, 9, 0, True, 10000)
     """
-    settings = Settings(seed, FEWEST_SAMPLES if samples is None else samples, confidence, metrics)
+    settings = ComparisonSettings(seed, FEWEST_SAMPLES if samples is None else samples, confidence, metrics)
     if not others:
         raise InvalidOption(f"only {baseline.name} is given: a comparison needs at least two reports")
     names = [report.name for report in (baseline, *others)]
@@ -262,7 +262,7 @@ def _difference(
     )
 
 
-def _too_few(settings: Settings, n_tests: int) -> list[str]:
+def _too_few(settings: ComparisonSettings, n_tests: int) -> list[str]:
     least = least_p_value(settings.samples) * n_tests
     if least < settings.level:
         return []
