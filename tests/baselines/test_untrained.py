@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cxc_eccv.baselines.untrained.find_declared import Baseline, Inputs, baseline_named, baselines
+from cxc_eccv.baselines.untrained.declared import Baseline, Inputs, baseline_named, baselines
 
 from cxc_eccv.baselines.bag_of_words import TfIdf
 from cxc_eccv.baselines.untrained import find_declared, image_features

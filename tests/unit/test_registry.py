@@ -61,9 +61,9 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "cxc_eccv.metrics.wrong", module)
     monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
     with pytest.raises(ImportError, match="its SPEC is named 'mrr', not as its file"):
-        discovery.declared(sys.modules["cxc_eccv.metrics"], "SPEC", Spec)
+        discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Spec)
     with pytest.raises(ImportError, match="its SPEC is no Task, but Spec"):
-        discovery.declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
+        discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
 
 
 def test_a_label_leads_back_to_its_metric():
