@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from cxc_eccv.baselines.untrained.declared import Baseline, Inputs, baseline_named, baselines
 
 from cxc_eccv.baselines.bag_of_words import TfIdf
-from cxc_eccv.baselines.untrained import find_declared, image_features
+from cxc_eccv.baselines.untrained import declared, image_features
 from cxc_eccv.baselines.untrained.bow import evaluate_bow
+from cxc_eccv.baselines.untrained.declared import Baseline, Inputs, baseline_named, baselines
 from cxc_eccv.baselines.untrained.random import random_run
 from cxc_eccv.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
 from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
@@ -90,7 +90,7 @@ def test_a_name_at_odds_with_its_file(monkeypatch):
     monkeypatch.setattr(image_features, "BASELINE", wrong)
     baselines.cache_clear()
     with pytest.raises(ImportError, match="named 'other'"):
-        find_declared.baselines()
+        declared.baselines()
     monkeypatch.undo()
     baselines.cache_clear()
 
