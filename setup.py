@@ -5,8 +5,8 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "cxc_eccv.ranking.kernels._kernels",
-            sources=["cxc_eccv/ranking/kernels/_kernels.c"],
+            "cxc_eccv.kernels._kernels",
+            sources=["cxc_eccv/kernels/_kernels.c"],
             extra_compile_args=["-O3"],
             py_limited_api=True,
             # Without a compiler NumPy counts, with the same results.

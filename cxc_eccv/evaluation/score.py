@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
-from cxc_eccv.ranking.kernels import times_drawn
+from cxc_eccv.kernels import times_drawn
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray, positions_of

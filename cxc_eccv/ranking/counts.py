@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.ranking.kernels import row_counts
+from cxc_eccv.kernels import row_counts
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 from cxc_eccv.types.ids import distinct_of
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
-from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.scan import Options, one_blas_thread, scan, workers
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.kernels import pair_products
 from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
-from cxc_eccv.ranking.kernels import pair_products
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scan import Options, Scores, scan

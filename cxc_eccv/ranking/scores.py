@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
-from cxc_eccv.ranking.kernels import unit_vectors
+from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
 from cxc_eccv.runs.run import Run

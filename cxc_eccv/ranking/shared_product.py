@@ -12,8 +12,8 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs, ScoresTooAlike
-from cxc_eccv.ranking.kernels import row_counts
 from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowReader, brackets
 from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
 from cxc_eccv.ranking.scores import ALIGNMENT, Layout, Product, first_twins, prepare_side, refuse_extremes

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from cxc_eccv.ranking import kernels
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR
+from cxc_eccv import kernels
+from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR
 from cxc_eccv.ranking.rank import positive_ranks_many
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments

@@ -111,7 +111,7 @@ def describe_machine() -> str:
     """The processor, for which one OpenBLAS works, and who counts."""
     import threadpoolctl
 
-    from cxc_eccv.ranking.kernels import COMPILED
+    from cxc_eccv.kernels import COMPILED
 
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []

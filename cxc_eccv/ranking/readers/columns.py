@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.ranking import kernels
+from cxc_eccv import kernels
+from cxc_eccv.kernels import column_counts, pair_products
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
-from cxc_eccv.ranking.kernels import column_counts, pair_products
 from cxc_eccv.ranking.readers.rows import GROUPS_PER_DEPTH, RowReader, score_at_depth
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.types import IntArray, positions_of

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
+from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
-from cxc_eccv.ranking.kernels import counts_matches, match_counts
 from cxc_eccv.types import IntArray, Judgments, TopK, check_whole, positions_of
 
 __all__ = [

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.ranking.kernels.numpy_kernels import NEAR_PER_PAIR, scores_at_depths
-from cxc_eccv.ranking.kernels.numpy_kernels import column_counts as numpy_column_counts
-from cxc_eccv.ranking.kernels.numpy_kernels import match_counts as numpy_match_counts
-from cxc_eccv.ranking.kernels.numpy_kernels import pair_products as numpy_pair_products
-from cxc_eccv.ranking.kernels.numpy_kernels import row_counts as numpy_row_counts
-from cxc_eccv.ranking.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
+from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR, scores_at_depths
+from cxc_eccv.kernels.numpy_kernels import column_counts as numpy_column_counts
+from cxc_eccv.kernels.numpy_kernels import match_counts as numpy_match_counts
+from cxc_eccv.kernels.numpy_kernels import pair_products as numpy_pair_products
+from cxc_eccv.kernels.numpy_kernels import row_counts as numpy_row_counts
+from cxc_eccv.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
-    from cxc_eccv.ranking.kernels._kernels import (
+    from cxc_eccv.kernels._kernels import (
         count_columns,
         count_drawn,
         count_matches,

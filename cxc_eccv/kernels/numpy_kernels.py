@@ -24,7 +24,7 @@ __all__ = [
 NEAR_PER_PAIR = 100
 
 Found = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]
-"""What :class:`cxc_eccv.ranking.kernels.Reached` is made of."""
+"""What :class:`cxc_eccv.kernels.Reached` is made of."""
 
 PAIRS_AT_ONCE = 64
 ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
@@ -35,7 +35,7 @@ DENSE = 4
 def row_counts(
     block: NDArray[Any], rows: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
 ) -> Found:
-    """See :func:`cxc_eccv.ranking.kernels.row_counts`."""
+    """See :func:`cxc_eccv.kernels.row_counts`."""
     at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
     flags, counter = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool), SegmentCounter(bounds)
     for start in range(0, rows.size, PAIRS_AT_ONCE):
@@ -51,7 +51,7 @@ def row_counts(
 def column_counts(
     block: NDArray[Any], columns: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
 ) -> Found:
-    """See :func:`cxc_eccv.ranking.kernels.column_counts`."""
+    """See :func:`cxc_eccv.kernels.column_counts`."""
     at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
     groups = _columns_apart(columns)
     for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
@@ -68,7 +68,7 @@ def column_counts(
 def pair_products(
     queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """See :func:`cxc_eccv.ranking.kernels.pair_products`.
+    """See :func:`cxc_eccv.kernels.pair_products`.
 
     A reduction that casts works through a buffer, whose ends would change the order of a pair's sum with the pair's
     position; hence the explicit float64 products.
@@ -85,7 +85,7 @@ def pair_products(
 def unit_vectors(
     vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> FloatArray:
-    """See :func:`cxc_eccv.ranking.kernels.unit_vectors`."""
+    """See :func:`cxc_eccv.kernels.unit_vectors`."""
     rows = vectors[places]
     wide = rows.astype(np.float64)
     lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
@@ -103,7 +103,7 @@ def match_counts(
     zetas: IntArray,
     depths: IntArray,
 ) -> tuple[NDArray[Any], IntArray, IntArray, IntArray, IntArray]:
-    """See :func:`cxc_eccv.ranking.kernels.match_counts`."""
+    """See :func:`cxc_eccv.kernels.match_counts`."""
     own = items >= 0
     # A further class, far from all others, stands for what is no item.
     apart = np.pad(distances, ((0, 0), (0, 1)), constant_values=np.iinfo(distances.dtype).max)
