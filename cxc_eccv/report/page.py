@@ -139,9 +139,8 @@ class Page:
 
     @property
     def name(self) -> str:
-        """What the report is about: the model's name, else the run file's, else nothing."""
-        run = self.report.provenance.get("run") or {}
-        return visible(self.report.provenance.get("model") or run.get("file") or "")
+        """What the report is about, to be shown."""
+        return visible(self.report.name)
 
     @property
     def split(self) -> str:

@@ -67,6 +67,17 @@ class Report:
     per_query: pa.Table | None = None
 
     @property
+    def name(self) -> str:
+        """What was scored: the model's name, else that of the run file, else nothing.
+
+        Example:
+            >>> Report((), {}, {"run": {"file": "clip.npz"}}).name
+            'clip.npz'
+        """
+        run = self.provenance.get("run") or {}
+        return str(self.provenance.get("model") or run.get("file") or "")
+
+    @property
     def scores(self) -> dict[str, float]:
         """Key to value, the ``scores`` table of report.json."""
         return {result.key: result.value for result in self.results}
