@@ -11,18 +11,22 @@ from numpy.typing import NDArray
 
 from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR, scores_at_depths
 from cxc_eccv.kernels.numpy_kernels import column_counts as numpy_column_counts
+from cxc_eccv.kernels.numpy_kernels import draw_rows as numpy_draw_rows
 from cxc_eccv.kernels.numpy_kernels import match_counts as numpy_match_counts
 from cxc_eccv.kernels.numpy_kernels import pair_products as numpy_pair_products
+from cxc_eccv.kernels.numpy_kernels import rank_products as numpy_rank_products
 from cxc_eccv.kernels.numpy_kernels import row_counts as numpy_row_counts
 from cxc_eccv.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
     from cxc_eccv.kernels._kernels import (
+        correlate_ranks,
         count_columns,
         count_drawn,
         count_matches,
         count_rows,
+        draw_rows,
         multiply_pairs,
         reach_bounds,
         scale_to_unit,
@@ -33,7 +37,7 @@ try:
 except ImportError:
     COMPILED = False
 
-FEWEST_NEAR, MOST_LOOKS = 1024, 16
+FEWEST_NEAR, MOST_LOOKS, MOST_RANKED = 1024, 16, 200_000
 
 __all__ = [
     "COMPILED",
@@ -41,8 +45,10 @@ __all__ = [
     "MatchCounts",
     "column_counts",
     "counts_matches",
+    "drawn_rows",
     "match_counts",
     "pair_products",
+    "rank_products",
     "row_counts",
     "scores_at_depths",
     "times_drawn",
@@ -211,6 +217,51 @@ def times_drawn(draws: NDArray[np.integer], dtype: type[np.integer]) -> NDArray[
         for sample in range(samples):
             times[sample] = np.bincount(draws[sample], minlength=count)
     return times
+
+
+def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samples: int) -> IntArray:
+    """(S, Q // 2) rows: for each sample half of Q queries without replacement, and one of each query's rows.
+
+    Drawn as ``random.choice(Q, Q // 2, replace=False, shuffle=False)`` and then ``random.random(Q // 2)`` draw.
+
+    Args:
+        random: the generator, which no other thread may use meanwhile.
+        rows: (P,) rows, those of one query side by side.
+        ends: (Q + 1,) where the rows of each query begin, and where the last one's end; none without rows.
+        samples: S.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> drawn_rows(random, np.arange(5), np.array([0, 2, 3, 4, 5]), 2).shape
+        (2, 2)
+    """
+    drawn = np.empty((samples, (ends.size - 1) // 2), np.int64)
+    if COMPILED:
+        draw_rows(random.bit_generator.capsule, rows, ends, drawn)
+    else:
+        numpy_draw_rows(random, rows, ends, drawn)
+    return drawn
+
+
+def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: IntArray) -> FloatArray:
+    """(S, 3) inner products of the ranks of chosen rows: the first's with itself, the second's, and of both.
+
+    Ranks are twice the average ones, less their mean: whole numbers, whose sums are exact up to 200,000 rows.
+
+    Args:
+        codes: (P, 2) values as codes from 0, equal for ties.
+        n_levels: how many codes there are in each column.
+        rows: (S, n) rows chosen for each sample.
+
+    Example:
+        >>> rank_products(np.array([[0, 0], [1, 2], [1, 1]], np.int32), (2, 3), np.array([[0, 1, 2]])).tolist()
+        [[6.0, 8.0, 6.0]]
+    """
+    if not COMPILED or rows.shape[1] > MOST_RANKED:
+        return numpy_rank_products(codes, n_levels, rows)
+    products = np.empty((len(rows), 3))
+    correlate_ranks(codes, *n_levels, rows, products)
+    return products
 
 
 def counts_matches(scores: NDArray[Any]) -> bool:

@@ -8,6 +8,7 @@
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Where that is possible the loops are compiled three times, and the processor's own version is chosen on loading. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
@@ -31,6 +32,8 @@
 #define MOST_LOOKS 16
 #define MASKS 4
 #define KEPT_AT_ONCE (64 * MASKS)
+#define SHUFFLED 10000 /* more than so many NumPy shuffles */
+#define MOST_RANKED 200000 /* whose products, being whole numbers, add up to less than 2 ** 53 */
 
 #define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
 
@@ -111,13 +114,13 @@ length(const Task *task, int array, size_t itemsize)
     return task->array[array].len / (Py_ssize_t)itemsize;
 }
 
-static int
+FOR_EVERY_PROCESSOR static int
 all_within(const int64_t *places, int64_t count, int64_t last)
 {
+    int64_t outside = 0;
     for (int64_t i = 0; i < count; i++)
-        if (places[i] < 0 || places[i] > last)
-            return 0;
-    return 1;
+        outside |= (places[i] < 0) | (places[i] > last);
+    return !outside;
 }
 
 static int
@@ -813,6 +816,165 @@ spread_kept(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* What NumPy's bit generators hand out in their capsules: numpy/random/bitgen.h. */
+typedef struct {
+    void *state;
+    uint64_t (*next_uint64)(void *);
+    uint32_t (*next_uint32)(void *);
+    double (*next_double)(void *);
+    uint64_t (*next_raw)(void *);
+} BitGenerator;
+
+/* A number from 0 to "last" as NumPy's Generator draws it: Lemire, Fast Random Integer Generation in an Interval. */
+static inline uint32_t
+draw_below(const BitGenerator *random, uint32_t last)
+{
+    uint32_t size = last + 1;
+    uint64_t product = (uint64_t)random->next_uint32(random->state) * size;
+    if ((uint32_t)product < size)
+        for (uint32_t unfair = (UINT32_MAX - last) % size; (uint32_t)product < unfair;)
+            product = (uint64_t)random->next_uint32(random->state) * size;
+    return (uint32_t)(product >> 32);
+}
+
+/*
+ * Half of "size" numbers without replacement, as Generator.choice(size, half, replace=False, shuffle=False) draws them:
+ * of few by Floyd's algorithm, of many by the end of a shuffle. "numbers" has room for all of them, the half comes last.
+ */
+static void
+draw_half(const BitGenerator *random, uint32_t size, uint32_t half, uint32_t *numbers)
+{
+    if (size > SHUFFLED) {
+        for (uint32_t i = 0; i < size; i++)
+            numbers[i] = i;
+        for (uint32_t i = size - 1; i >= size - half; i--) {
+            uint32_t place = draw_below(random, i), number = numbers[place];
+            numbers[place] = numbers[i];
+            numbers[i] = number;
+        }
+    } else {
+        uint8_t taken[SHUFFLED] = {0};
+        for (uint32_t i = size - half; i < size; i++) {
+            uint32_t number = draw_below(random, i);
+            number = taken[number] ? i : number;
+            taken[number] = 1;
+            numbers[i] = number;
+        }
+    }
+}
+
+static PyObject *
+draw_rows(PyObject *module, PyObject *arguments)
+{
+    PyObject *capsule;
+    Py_buffer rows, ends, drawn;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*w*", &capsule, &rows, &ends, &drawn))
+        return NULL;
+    PyObject *result = NULL;
+    const BitGenerator *random = PyCapsule_GetPointer(capsule, "BitGenerator");
+    const int64_t *row = rows.buf, *end = ends.buf;
+    int64_t n_rows = rows.len / (Py_ssize_t)sizeof(int64_t), n_queries = ends.len / (Py_ssize_t)sizeof(int64_t) - 1;
+    int64_t half = n_queries / 2, n_drawn = drawn.len / (Py_ssize_t)sizeof(int64_t);
+    int valid = half > 0 && n_queries < INT32_MAX && n_drawn % half == 0 && all_within(end, n_queries + 1, n_rows);
+    for (int64_t query = 0; valid && query < n_queries; query++)
+        valid = end[query] < end[query + 1];
+    uint32_t *numbers = NULL;
+    if (random == NULL)
+        ;
+    else if (!valid)
+        PyErr_SetString(PyExc_ValueError, MISFIT);
+    else if ((numbers = PyMem_Malloc(n_queries * sizeof(uint32_t))) == NULL)
+        PyErr_NoMemory();
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t *sample = drawn.buf; n_drawn > 0; sample += half, n_drawn -= half) {
+            draw_half(random, (uint32_t)n_queries, (uint32_t)half, numbers);
+            for (int64_t i = 0; i < half; i++) {
+                int64_t query = numbers[n_queries - half + i];
+                double size = (double)(end[query + 1] - end[query]);
+                sample[i] = row[end[query] + (int64_t)(random->next_double(random->state) * size)];
+            }
+        }
+        Py_END_ALLOW_THREADS
+        PyMem_Free(numbers);
+        result = Py_NewRef(Py_None);
+    }
+    Py_buffer *buffers[] = {&rows, &ends, &drawn};
+    for (int i = 0; i < 3; i++)
+        PyBuffer_Release(buffers[i]);
+    return result;
+}
+
+/* From how often each level occurs to twice its average rank, less the mean of that; "size" is the sum of all counts. */
+static void
+rank_levels(int32_t *counts, int64_t n_levels, int32_t size)
+{
+    int32_t below = 0;
+    for (int64_t level = 0; level < n_levels; level++) {
+        int32_t upto = below + counts[level];
+        counts[level] = below + upto - size;
+        below = upto;
+    }
+}
+
+/* Sums of squares and of products of the ranks of chosen rows, "codes" being two for each row. */
+FOR_EVERY_PROCESSOR static void
+multiply_ranks(const int32_t *restrict codes, const int64_t *restrict rows, int64_t size, int32_t *restrict first,
+               int64_t n_first, int32_t *restrict second, int64_t n_second, int32_t *restrict chosen,
+               double *restrict sums)
+{
+    memset(first, 0, n_first * sizeof(int32_t));
+    memset(second, 0, n_second * sizeof(int32_t));
+    for (int64_t i = 0; i < size; i++) {
+        first[chosen[2 * i] = codes[2 * rows[i]]]++;
+        second[chosen[2 * i + 1] = codes[2 * rows[i] + 1]]++;
+    }
+    rank_levels(first, n_first, (int32_t)size);
+    rank_levels(second, n_second, (int32_t)size);
+    int64_t first_squares = 0, second_squares = 0, products = 0;
+    for (int64_t i = 0; i < size; i++) {
+        int64_t one = first[chosen[2 * i]], other = second[chosen[2 * i + 1]];
+        first_squares += one * one, second_squares += other * other, products += one * other;
+    }
+    sums[0] = (double)first_squares, sums[1] = (double)second_squares, sums[2] = (double)products;
+}
+
+static PyObject *
+correlate_ranks(PyObject *module, PyObject *arguments)
+{
+    Py_buffer codes, rows, sums;
+    Py_ssize_t n_first, n_second;
+    if (!PyArg_ParseTuple(arguments, "y*nny*w*", &codes, &n_first, &n_second, &rows, &sums))
+        return NULL;
+    PyObject *result = NULL;
+    const int32_t *code = codes.buf;
+    int64_t n_codes = codes.len / (2 * (Py_ssize_t)sizeof(int32_t));
+    int64_t n_samples = sums.len / (3 * (Py_ssize_t)sizeof(double));
+    int64_t n_rows = rows.len / (Py_ssize_t)sizeof(int64_t), size = n_samples > 0 ? n_rows / n_samples : 0;
+    int valid = n_first > 0 && n_second > 0 && n_samples > 0 && size <= MOST_RANKED && size * n_samples == n_rows &&
+                all_within(rows.buf, n_rows, n_codes - 1);
+    for (int64_t i = 0; valid && i < n_codes; i++)
+        valid = code[2 * i] >= 0 && code[2 * i] < n_first && code[2 * i + 1] >= 0 && code[2 * i + 1] < n_second;
+    int32_t *room = NULL;
+    if (!valid)
+        PyErr_SetString(PyExc_ValueError, MISFIT);
+    else if ((room = PyMem_Malloc((n_first + n_second + 2 * size) * sizeof(int32_t))) == NULL)
+        PyErr_NoMemory();
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t sample = 0; sample < n_samples; sample++)
+            multiply_ranks(code, (const int64_t *)rows.buf + sample * size, size, room, n_first, room + n_first,
+                           n_second, room + n_first + n_second, (double *)sums.buf + 3 * sample);
+        Py_END_ALLOW_THREADS
+        PyMem_Free(room);
+        result = Py_NewRef(Py_None);
+    }
+    Py_buffer *buffers[] = {&codes, &rows, &sums};
+    for (int i = 0; i < 3; i++)
+        PyBuffer_Release(buffers[i]);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"count_rows", count_rows, METH_VARARGS, "See kernels.row_counts."},
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
@@ -822,6 +984,8 @@ static PyMethodDef methods[] = {
     {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
     {"scale_to_unit", scale_to_unit, METH_VARARGS, "See kernels.unit_vectors."},
     {"count_drawn", count_drawn, METH_VARARGS, "See kernels.times_drawn."},
+    {"draw_rows", draw_rows, METH_VARARGS, "See kernels.drawn_rows."},
+    {"correlate_ranks", correlate_ranks, METH_VARARGS, "See kernels.rank_products."},
     {NULL, NULL, 0, NULL},
 };
 

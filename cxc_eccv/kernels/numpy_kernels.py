@@ -13,9 +13,12 @@ from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = [
     "NEAR_PER_PAIR",
+    "centred_ranks",
     "column_counts",
+    "draw_rows",
     "match_counts",
     "pair_products",
+    "rank_products",
     "row_counts",
     "scores_at_depths",
     "unit_vectors",
@@ -213,3 +216,39 @@ def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
                 above = above[above.size - wanted[place] :]
             found[row, place] = above[0]
     return found
+
+
+def draw_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, drawn: IntArray) -> None:
+    """See :func:`cxc_eccv.kernels.drawn_rows`."""
+    sizes = np.diff(ends)
+    for sample in drawn:
+        queries = random.choice(sizes.size, sample.size, replace=False, shuffle=False)
+        items = (random.random(sample.size) * sizes.take(queries)).astype(np.int64)
+        rows.take(ends.take(queries) + items, out=sample)
+
+
+def centred_ranks(codes: IntArray, n_levels: int) -> FloatArray:
+    """Twice the average ranks, less their mean: whole numbers that sum to zero.
+
+    With ``below`` smaller and ``upto`` smaller or equal entries, the average rank of an entry among n is
+    (below + upto + 1) / 2; doubled, and less n + 1, that is below + upto - n. No sorting.
+
+    The (n,) codes go from 0 to ``n_levels - 1``, ordered as the values they stand for.
+
+    Example:
+        >>> centred_ranks(np.array([2, 0, 2]), 3).tolist()
+        [1.0, -2.0, 1.0]
+    """
+    following = codes + 1
+    below = np.bincount(following, minlength=n_levels + 1).cumsum()
+    doubled = below.take(codes) + below.take(following)
+    return np.asarray(doubled - codes.size, dtype=np.float64)
+
+
+def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: IntArray) -> FloatArray:
+    """See :func:`cxc_eccv.kernels.rank_products`; without BLAS, whose threads cost more than sums this short."""
+    products = np.empty((len(rows), 3))
+    for chosen, own in zip(rows, products, strict=True):
+        first, second = (centred_ranks(codes[chosen, side], n_levels[side]) for side in range(2))
+        own[:] = [np.einsum("i,i->", *pair) for pair in ((first, first), (second, second), (first, second))]
+    return products

@@ -5,14 +5,16 @@ That counts instead of sorting: values become integer codes once, for all pairs 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, MalformedRun
+from cxc_eccv.kernels import drawn_rows, rank_products
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 
@@ -21,6 +23,7 @@ __all__ = ["SPEC", "CodedPairs", "bootstrap_spearman", "query_draws"]
 SAME_ROWS = "one row per rated pair, in the same order"
 FEWEST_QUERIES = 4
 FEWEST_SAMPLES = 2
+SAMPLES_AT_ONCE = 16
 
 
 def bootstrap_spearman(pairs: RatedPairs, similarities: FloatArray, n_samples: int = 1000, seed: int = 0) -> FloatArray:
@@ -52,33 +55,7 @@ def bootstrap_spearman(pairs: RatedPairs, similarities: FloatArray, n_samples: i
         >>> bootstrap_spearman(pairs, np.arange(8.0) ** 3, n_samples=3).tolist()
         [1.0, 1.0, 1.0]
     """
-    coded = CodedPairs.of(pairs, similarities)
-    draws = query_draws(pairs, n_samples, seed)
-    correlations = np.empty(n_samples)
-    for sample, rows in enumerate(draws):
-        try:
-            correlations[sample] = coded.spearman(rows)
-        except (DataError, MalformedRun) as error:
-            raise type(error)(f"bootstrap_spearman, sample {sample}: {error}") from None
-    return correlations
-
-
-def centred_ranks(codes: IntArray, n_levels: int) -> FloatArray:
-    """Twice the average ranks, less their mean: whole numbers that sum to zero.
-
-    With ``below`` smaller and ``upto`` smaller or equal entries, the average rank of an entry among n is
-    (below + upto + 1) / 2; doubled, and less n + 1, that is below + upto - n. No sorting.
-
-    The (n,) codes go from 0 to ``n_levels - 1``, ordered as the values they stand for.
-
-    Example:
-        >>> centred_ranks(np.array([2, 0, 2]), 3).tolist()
-        [1.0, -2.0, 1.0]
-    """
-    following = codes + 1
-    below = np.bincount(following, minlength=n_levels + 1).cumsum()
-    doubled = below.take(codes) + below.take(following)
-    return np.asarray(doubled - codes.size, dtype=np.float64)
+    return CodedPairs.of(pairs, similarities).spearman(_draw_batches(pairs, n_samples, seed))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,14 +63,12 @@ class CodedPairs:
     """Ratings and similarities of P rated pairs as dense integer codes; equal codes are ties.
 
     Attributes:
-        rating_codes, similarity_codes: (P,) codes from 0.
-        n_ratings, n_similarities: number of distinct values, at least 2.
+        codes: (P, 2) codes from 0, of the rating and of the similarity.
+        n_levels: number of distinct ratings and similarities, at least 2.
     """
 
-    rating_codes: IntArray
-    similarity_codes: IntArray
-    n_ratings: int
-    n_similarities: int
+    codes: NDArray[np.int32]
+    n_levels: tuple[int, int]
 
     @classmethod
     def of(cls, pairs: RatedPairs, similarities: FloatArray) -> CodedPairs:
@@ -101,39 +76,38 @@ class CodedPairs:
 
         Example:
             >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 0.5]))
-            >>> CodedPairs.of(pairs, np.array([0.9, 0.1, 0.3])).similarity_codes.tolist()
-            [2, 0, 1]
+            >>> CodedPairs.of(pairs, np.array([0.9, 0.1, 0.3])).codes.tolist()
+            [[1, 2], [0, 0], [0, 1]]
         """
         shape = pairs.query_ids.shape
         if pairs.item_ids.shape != shape:
             raise DataError(f"query_ids {shape} and item_ids {pairs.item_ids.shape}: need {SAME_ROWS}")
         ratings, n_ratings = _codes(pairs.ratings, shape, "ratings", DataError)
         scores, n_scores = _codes(similarities, shape, "similarities", MalformedRun)
-        return cls(ratings, scores, n_ratings, n_scores)
+        return cls(np.stack([ratings, scores], axis=1, dtype=np.int32, casting="same_kind"), (n_ratings, n_scores))
 
-    def spearman(self, rows: IntArray) -> float:
-        """Spearman's rho of the chosen rows: Pearson's correlation of their average ranks.
+    def spearman(self, batches: Iterable[IntArray]) -> FloatArray:
+        """Spearman's rho of the chosen rows of each sample: Pearson's correlation of their average ranks.
 
-        The sums are exact up to 200,000 rows, being whole numbers under 2**53. Rows may occur more than once; values
-        that are all equal among them are a DataError for ratings, a MalformedRun for similarities.
+        Batches are (S, n) rows; while one is correlated the next is drawn. Rows may occur more than once; values that
+        are all equal in a sample are a DataError for ratings, a MalformedRun for similarities.
 
         Example:
             >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 0.5]))
-            >>> round(CodedPairs.of(pairs, np.array([0.9, 0.1, 0.3])).spearman(np.arange(3)), 3)
-            0.866
+            >>> CodedPairs.of(pairs, np.array([0.9, 0.1, 0.3])).spearman([np.array([[0, 1, 2]])]).round(3).tolist()
+            [0.866]
         """
-        ratings = centred_ranks(self.rating_codes.take(rows), self.n_ratings)
-        similarities = centred_ranks(self.similarity_codes.take(rows), self.n_similarities)
-        spread = _inner(ratings, ratings), _inner(similarities, similarities)
-        if not all(spread):
-            raise _constant(rows.size, ratings=not spread[0])
-        rho = _inner(ratings, similarities) / math.sqrt(spread[0] * spread[1])
-        return min(max(rho, -1.0), 1.0)
-
-
-def _inner(first: FloatArray, second: FloatArray) -> float:
-    """Inner product without BLAS, whose threads cost more than a sum this short and stall on a busy machine."""
-    return float(np.einsum("i,i->", first, second))
+        found: list[Future[FloatArray]] = []
+        with ThreadPoolExecutor(1) as other:
+            for rows in batches:
+                if found:
+                    found[-1].result()  # draws are not to pile up
+                found.append(other.submit(rank_products, self.codes, self.n_levels, rows))
+        ratings, similarities, both = np.concatenate([batch.result() for batch in found]).T
+        undefined = np.flatnonzero((ratings == 0) | (similarities == 0))
+        if undefined.size:
+            raise _constant(int(undefined[0]), rows.shape[1], ratings=ratings[undefined[0]] == 0)
+        return np.clip(both / np.sqrt(ratings * similarities), -1.0, 1.0)
 
 
 def _codes(
@@ -154,10 +128,10 @@ def _codes(
     return codes, distinct.size
 
 
-def _constant(n_rows: int, *, ratings: bool) -> CxcEccvError:
+def _constant(sample: int, n_rows: int, *, ratings: bool) -> CxcEccvError:
     name, error = ("ratings", DataError) if ratings else ("similarities", MalformedRun)
     return error(
-        f"the {name} of all {n_rows} chosen pairs are equal, so their rank correlation is undefined. "
+        f"bootstrap_spearman, sample {sample}: the {name} of all {n_rows} chosen pairs are equal, so their rank correlation is undefined. "
         "Use more rated pairs, or a model that tells them apart."
     )
 
@@ -179,23 +153,20 @@ def query_draws(pairs: RatedPairs, n_samples: int = 1000, seed: int = 0) -> Iter
         >>> [rows.size for rows in query_draws(pairs, n_samples=3)]
         [2, 2, 2]
     """
+    return itertools.chain.from_iterable(_draw_batches(pairs, n_samples, seed))
+
+
+def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntArray]:
+    """The same, some samples at once: checked now, drawn when asked for."""
     check_whole("n_samples", n_samples, FEWEST_SAMPLES)
     check_whole("seed", seed, 0)
-    n_queries = np.unique(pairs.query_ids).size
-    if n_queries < FEWEST_QUERIES:
-        raise DataError(f"rated pairs of {n_queries} queries: a bootstrap over half of them needs {FEWEST_QUERIES}")
-    return _draws(pairs, n_samples, np.random.Generator(np.random.PCG64(seed)))
-
-
-def _draws(pairs: RatedPairs, n_samples: int, random: np.random.Generator) -> Iterator[IntArray]:
-    by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
     sizes = np.unique(pairs.query_ids, return_counts=True)[1]
-    starts = np.cumsum(sizes) - sizes
-    half = sizes.size // 2
-    for _ in range(n_samples):
-        queries = random.choice(sizes.size, half, replace=False, shuffle=False)
-        items = (random.random(half) * sizes.take(queries)).astype(np.int64)
-        yield by_query.take(starts.take(queries) + items)
+    if sizes.size < FEWEST_QUERIES:
+        raise DataError(f"rated pairs of {sizes.size} queries: a bootstrap over half of them needs {FEWEST_QUERIES}")
+    by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
+    ends, random = np.append(0, np.cumsum(sizes)), np.random.Generator(np.random.PCG64(seed))
+    batches = range(0, n_samples, SAMPLES_AT_ONCE)
+    return (drawn_rows(random, by_query, ends, min(SAMPLES_AT_ONCE, n_samples - done)) for done in batches)
 
 
 SPEC = Spec(

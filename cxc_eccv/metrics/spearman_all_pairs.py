@@ -36,7 +36,8 @@ def spearman_all_pairs(pairs: RatedPairs, similarities: FloatArray) -> FloatArra
         >>> spearman_all_pairs(pairs, np.array([0.9, 0.1, 0.3])).item()
         1.0
     """
-    return np.asarray(CodedPairs.of(pairs, similarities).spearman(np.arange(pairs.ratings.size)))
+    everything = np.arange(pairs.ratings.size)[None]
+    return np.asarray(CodedPairs.of(pairs, similarities).spearman([everything])[0])
 
 
 SPEC = Spec(
