@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from scipy.special import ndtri
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
-from cxc_eccv.kernels import times_drawn
+from cxc_eccv.kernels import drawn_places, drawn_sums, times_drawn
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray, positions_of
@@ -26,10 +25,7 @@ from cxc_eccv.types import FloatArray, IntArray, positions_of
 __all__ = ["ClusterBootstrap", "Draws", "Scorer", "images_behind", "interval", "wilson"]
 
 SAMPLES = 1_000
-SAMPLES_AT_ONCE = 125
-FEW = 2**15
 WINDOW_DEVIATIONS = 5.0
-EXACT_IN_FLOAT32 = 2**24
 
 
 class Scorer:
@@ -128,13 +124,8 @@ class Draws:
         """(S, count) how often each of ``count`` clusters is drawn, with replacement, in each sample."""
         with self._lock:
             if count not in self._times:
-                self._times[count] = self._drawn(count)
+                self._times[count] = times_drawn(np.random.default_rng(self.seed), self.samples, count)
             return self._times[count]
-
-    def _drawn(self, count: int) -> NDArray[np.integer]:
-        kind, of_times = (np.uint16, np.int16) if count <= FEW else (np.int64, np.int32)
-        draws = np.random.default_rng(self.seed).integers(count, size=(self.samples, count), dtype=kind)
-        return times_drawn(draws, of_times)
 
 
 class ClusterBootstrap:
@@ -159,12 +150,12 @@ class ClusterBootstrap:
         self._members = np.unique(clusters, return_inverse=True)[1]
         self._sizes = np.bincount(self._members)
         self._times = draws.times(self._sizes.size)
-        self._totals = _sums(self._sizes, self._times)
+        self._totals = drawn_sums(self._times, self._sizes)
 
     def means(self, values: FloatArray) -> FloatArray:
         """(M, S) means of every sample."""
         sums = np.stack([np.bincount(self._members, weights=column) for column in values.T])
-        return _sums(sums, self._times) / self._totals
+        return drawn_sums(self._times, sums) / self._totals
 
     def medians(self, values: FloatArray) -> FloatArray:
         """(S,) medians of every sample.
@@ -194,30 +185,12 @@ class ClusterBootstrap:
     ) -> FloatArray:
         """Weighted medians of sorted values, NaN where one lies outside the window."""
         start, stop = window
-        below = _sums(np.bincount(members[:start], minlength=self._sizes.size), times)
-        reached = np.cumsum(times.take(members[start:stop], axis=1), axis=1, dtype=np.int32)
-        reached += below.astype(np.int32)[:, None]
-        ranks = (totals - 1) // 2, totals // 2
-        lower, upper = (np.count_nonzero(reached <= rank[:, None], axis=1) for rank in ranks)
-        inside = (below <= (totals - 1) // 2) & (upper < stop - start)
+        below = drawn_sums(times, np.bincount(members[:start], minlength=self._sizes.size))
+        ranks = np.stack([(totals - 1) // 2, totals // 2]).astype(np.int64)
+        lower, upper = drawn_places(times, members[start:stop], below.astype(np.int64), ranks)
+        inside = (below <= ranks[0]) & (upper < stop - start)
         lower, upper = (np.minimum(index, stop - start - 1) for index in (lower, upper))
         return np.where(inside, (values[start + lower] + values[start + upper]) / 2, np.nan)
-
-
-def _sums(values: NDArray[Any], times: NDArray[np.integer]) -> FloatArray:
-    """(..., S) sums over clusters. Products are quick in floats only, which few samples at a time are turned into.
-
-    Whole numbers are exact in float32 as long as no sum reaches 2 ** 24, and sums of float64 the same in any order.
-    """
-    largest = np.abs(values).max(initial=0) * values.shape[-1]
-    exact = largest < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
-    if exact and np.all(values == values.flat[0]):  # a sample draws as many clusters as there are
-        return np.full((*values.shape[:-1], len(times)), float(values.flat[0]) * values.shape[-1])
-    kind = np.float32 if exact else np.float64
-    parts = range(0, len(times), SAMPLES_AT_ONCE)
-    factors: NDArray[Any] = values.astype(kind) if exact else values
-    products = [np.matmul(factors, times[part : part + SAMPLES_AT_ONCE].astype(kind).T) for part in parts]
-    return np.concatenate(products, axis=-1, dtype=np.float64)
 
 
 def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:

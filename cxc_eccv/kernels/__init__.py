@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR, scores_at_depths
+from cxc_eccv.kernels.numpy_kernels import EXACT_IN_FLOAT32, FEW, NEAR_PER_PAIR, scores_at_depths
 from cxc_eccv.kernels.numpy_kernels import column_counts as numpy_column_counts
 from cxc_eccv.kernels.numpy_kernels import draw_rows as numpy_draw_rows
+from cxc_eccv.kernels.numpy_kernels import drawn_places as numpy_drawn_places
+from cxc_eccv.kernels.numpy_kernels import drawn_sums as numpy_drawn_sums
 from cxc_eccv.kernels.numpy_kernels import match_counts as numpy_match_counts
 from cxc_eccv.kernels.numpy_kernels import pair_products as numpy_pair_products
 from cxc_eccv.kernels.numpy_kernels import rank_products as numpy_rank_products
 from cxc_eccv.kernels.numpy_kernels import row_counts as numpy_row_counts
+from cxc_eccv.kernels.numpy_kernels import times_drawn as numpy_times_drawn
 from cxc_eccv.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
 from cxc_eccv.types import FloatArray, IntArray
 
@@ -23,14 +26,16 @@ try:
     from cxc_eccv.kernels._kernels import (
         correlate_ranks,
         count_columns,
-        count_drawn,
         count_matches,
         count_rows,
         draw_rows,
+        draw_times,
+        find_ranks,
         multiply_pairs,
         reach_bounds,
         scale_to_unit,
         spread_kept,
+        sum_drawn,
     )
 
     COMPILED = True
@@ -45,7 +50,9 @@ __all__ = [
     "MatchCounts",
     "column_counts",
     "counts_matches",
+    "drawn_places",
     "drawn_rows",
+    "drawn_sums",
     "match_counts",
     "pair_products",
     "rank_products",
@@ -202,21 +209,66 @@ def unit_vectors(
     return lengths
 
 
-def times_drawn(draws: NDArray[np.integer], dtype: type[np.integer]) -> NDArray[np.integer]:
-    """(S, n) how often each of n clusters is among the (S, n) draws of each sample.
+def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArray[np.integer]:
+    """(S, n) how often each of n clusters is drawn in each sample, of n draws with replacement.
+
+    Drawn as ``random.integers(n, size=(S, n), dtype=np.uint16)`` draws; more than 2 ** 15 clusters as int64.
 
     Example:
-        >>> times_drawn(np.array([[2, 0, 2]], dtype=np.uint16), np.int16).tolist()
-        [[1, 0, 2]]
+        >>> times_drawn(np.random.default_rng(0), 4, 3).sum(axis=1).tolist()
+        [3, 3, 3, 3]
     """
-    samples, count = draws.shape
-    times = np.zeros(draws.shape, dtype=dtype)
-    if COMPILED and draws.dtype == np.uint16 and times.dtype == np.int16:
-        count_drawn(np.ascontiguousarray(draws), count, times)
-    else:
-        for sample in range(samples):
-            times[sample] = np.bincount(draws[sample], minlength=count)
+    if not COMPILED or count > FEW:
+        return numpy_times_drawn(random, samples, count)
+    times = np.empty((samples, count), np.int16)
+    draw_times(random.bit_generator.capsule, count, times)
     return times
+
+
+def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
+    """(..., S) sums over clusters of (..., n) values, each taken as often as its cluster was drawn.
+
+    Whole numbers are added as such as long as no sum reaches 2 ** 24, else in double precision: sums of whole numbers
+    are the same in any order.
+
+    Args:
+        times: (S, n) as :func:`times_drawn` gives them.
+        values: (n,) or (M, n).
+
+    Example:
+        >>> drawn_sums(np.array([[2, 0, 1], [1, 1, 1]], np.int16), np.array([1.0, 10.0, 100.0])).tolist()
+        [102.0, 111.0]
+    """
+    largest, (samples, count) = np.abs(values).max(initial=0), times.shape
+    exact = largest * count < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
+    if exact and np.all(values == values.flat[0]):  # a sample draws as many clusters as there are
+        return np.full((*values.shape[:-1], samples), float(values.flat[0]) * count)
+    if not COMPILED or not exact or largest >= FEW or times.dtype != np.int16:
+        return numpy_drawn_sums(times, values, exact=exact)
+    sums = np.empty((*values.shape[:-1], samples))
+    sum_drawn(times, values.astype(np.int16, order="C"), count, sums)
+    return sums
+
+
+def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
+    """(2, S) how many of some clusters' counts, added one by one, stay at or under two ranks.
+
+    Args:
+        times: (S, n) as :func:`times_drawn` gives them.
+        members: (W,) clusters whose counts are added, in this order.
+        below: (S,) what they are added to.
+        ranks: (2, S) the ranks, the lower first.
+
+    Example:
+        >>> times, members = np.array([[2, 0, 1]], np.int16), np.array([2, 0, 1])
+        >>> drawn_places(times, members, np.array([5]), np.array([[5], [6]])).tolist()
+        [[0], [1]]
+    """
+    if not COMPILED or times.dtype != np.int16:
+        return numpy_drawn_places(times, members, below, ranks)
+    places = np.empty(ranks.shape, np.int64)
+    find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, places)
+    return places
 
 
 def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samples: int) -> IntArray:

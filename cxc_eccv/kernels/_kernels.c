@@ -33,6 +33,7 @@
 #define MASKS 4
 #define KEPT_AT_ONCE (64 * MASKS)
 #define SHUFFLED 10000 /* more than so many NumPy shuffles */
+#define MOST_CLUSTERS 32768
 #define MOST_RANKED 200000 /* whose products, being whole numbers, add up to less than 2 ** 53 */
 
 #define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
@@ -412,34 +413,6 @@ scale_to_unit(PyObject *module, PyObject *arguments)
     Py_buffer *buffers[] = {&vectors, &places, &targets, &out, &lengths};
     for (int i = 0; i < 5; i++)
         PyBuffer_Release(buffers[i]);
-    if (!valid)
-        return PyErr_Format(PyExc_ValueError, MISFIT);
-    Py_RETURN_NONE;
-}
-
-/* How often each of some clusters was drawn in each sample. */
-static PyObject *
-count_drawn(PyObject *module, PyObject *arguments)
-{
-    Py_buffer draws, times;
-    Py_ssize_t size;
-    if (!PyArg_ParseTuple(arguments, "y*nw*", &draws, &size, &times))
-        return NULL;
-    const uint16_t *drawn = draws.buf;
-    uint16_t *counts = times.buf;
-    int64_t count = draws.len / (Py_ssize_t)sizeof(uint16_t);
-    int valid = size > 0 && times.len == draws.len && count % size == 0;
-    for (int64_t i = 0; valid && i < count; i++)
-        valid = drawn[i] < size;
-    if (valid) {
-        Py_BEGIN_ALLOW_THREADS
-        for (int64_t sample = 0; sample < count; sample += size)
-            for (int64_t i = 0; i < size; i++)
-                counts[sample + drawn[sample + i]]++;
-        Py_END_ALLOW_THREADS
-    }
-    PyBuffer_Release(&draws);
-    PyBuffer_Release(&times);
     if (!valid)
         return PyErr_Format(PyExc_ValueError, MISFIT);
     Py_RETURN_NONE;
@@ -975,6 +948,123 @@ correlate_ranks(PyObject *module, PyObject *arguments)
     return result;
 }
 
+/*
+ * How often each of "size" clusters is drawn in each sample, as Generator.integers(size, dtype=uint16) draws them: two
+ * numbers of each 32 bits.
+ */
+static void
+count_draws(const BitGenerator *random, uint32_t size, int64_t n_samples, int16_t *times)
+{
+    uint32_t unfair = (65536 - size) % size, word = 0, spent = 1;
+    memset(times, 0, n_samples * size * sizeof(int16_t));
+    for (; n_samples > 0; n_samples--, times += size)
+        for (uint32_t i = 0; i < size;) {
+            word = spent ? random->next_uint32(random->state) : word >> 16;
+            spent = !spent;
+            uint32_t product = (word & 0xFFFF) * size;
+            if ((product & 0xFFFF) >= unfair) {
+                times[product >> 16]++;
+                i++;
+            }
+        }
+}
+
+static PyObject *
+draw_times(PyObject *module, PyObject *arguments)
+{
+    PyObject *capsule;
+    Py_buffer times;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "Onw*", &capsule, &size, &times))
+        return NULL;
+    const BitGenerator *random = PyCapsule_GetPointer(capsule, "BitGenerator");
+    int64_t count = times.len / (Py_ssize_t)sizeof(int16_t);
+    int valid = size > 0 && size <= MOST_CLUSTERS && count % size == 0;
+    if (random != NULL && valid) {
+        Py_BEGIN_ALLOW_THREADS
+        count_draws(random, (uint32_t)size, count / size, times.buf);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&times);
+    if (random == NULL)
+        return NULL;
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
+FOR_EVERY_PROCESSOR static int32_t
+multiply_times(const int16_t *restrict times, const int16_t *restrict values, int64_t size)
+{
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < size; i++)
+        sum += (uint32_t)((int32_t)times[i] * values[i]);
+    return (int32_t)sum;
+}
+
+static PyObject *
+sum_drawn(PyObject *module, PyObject *arguments)
+{
+    Py_buffer times, values, sums;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "y*y*nw*", &times, &values, &size, &sums))
+        return NULL;
+    int64_t row = size * (Py_ssize_t)sizeof(int16_t), n_samples = 0, n_sums = 0;
+    int valid = size > 0 && times.len % row == 0 && values.len % row == 0;
+    if (valid) {
+        n_samples = times.len / row, n_sums = values.len / row;
+        valid = sums.len == n_samples * n_sums * (Py_ssize_t)sizeof(double);
+    }
+    if (valid) {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t sample = 0; sample < n_samples; sample++)
+            for (int64_t i = 0; i < n_sums; i++)
+                ((double *)sums.buf)[i * n_samples + sample] = multiply_times(
+                    (const int16_t *)times.buf + sample * size, (const int16_t *)values.buf + i * size, size);
+        Py_END_ALLOW_THREADS
+    }
+    Py_buffer *buffers[] = {&times, &values, &sums};
+    for (int i = 0; i < 3; i++)
+        PyBuffer_Release(buffers[i]);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+find_ranks(PyObject *module, PyObject *arguments)
+{
+    Py_buffer times, members, below, ranks, places;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "y*ny*y*y*w*", &times, &size, &members, &below, &ranks, &places))
+        return NULL;
+    const int64_t *member = members.buf, *start = below.buf, *rank = ranks.buf;
+    int64_t n_members = members.len / (Py_ssize_t)sizeof(int64_t);
+    int64_t n_samples = below.len / (Py_ssize_t)sizeof(int64_t);
+    int valid = size > 0 && times.len == n_samples * size * (Py_ssize_t)sizeof(int16_t) &&
+                ranks.len == 2 * n_samples * (Py_ssize_t)sizeof(int64_t) && places.len == ranks.len &&
+                all_within(member, n_members, size - 1);
+    if (valid) {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t sample = 0; sample < n_samples; sample++) {
+            const int16_t *own = (const int16_t *)times.buf + sample * size;
+            int64_t place = 0, reached = start[sample];
+            for (int64_t i = sample; i < 2 * n_samples; i += n_samples) {
+                for (; place < n_members && reached + own[member[place]] <= rank[i]; place++)
+                    reached += own[member[place]];
+                ((int64_t *)places.buf)[i] = place;
+            }
+        }
+        Py_END_ALLOW_THREADS
+    }
+    Py_buffer *buffers[] = {&times, &members, &below, &ranks, &places};
+    for (int i = 0; i < 5; i++)
+        PyBuffer_Release(buffers[i]);
+    if (!valid)
+        return PyErr_Format(PyExc_ValueError, MISFIT);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"count_rows", count_rows, METH_VARARGS, "See kernels.row_counts."},
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
@@ -983,7 +1073,9 @@ static PyMethodDef methods[] = {
     {"reach_bounds", reach_bounds, METH_VARARGS, "See kernels.KeptColumns."},
     {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
     {"scale_to_unit", scale_to_unit, METH_VARARGS, "See kernels.unit_vectors."},
-    {"count_drawn", count_drawn, METH_VARARGS, "See kernels.times_drawn."},
+    {"draw_times", draw_times, METH_VARARGS, "See kernels.times_drawn."},
+    {"sum_drawn", sum_drawn, METH_VARARGS, "See kernels.drawn_sums."},
+    {"find_ranks", find_ranks, METH_VARARGS, "See kernels.drawn_places."},
     {"draw_rows", draw_rows, METH_VARARGS, "See kernels.drawn_rows."},
     {"correlate_ranks", correlate_ranks, METH_VARARGS, "See kernels.rank_products."},
     {NULL, NULL, 0, NULL},

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from cxc_eccv.types import FloatArray, IntArray
 
 _Scores = NDArray[np.float32]
+_Times = NDArray[np.integer]
 _Count = Callable[[_Scores, IntArray, _Scores, _Scores, IntArray, IntArray, IntArray, IntArray, IntArray, _Scores], int]
 """Scores, rows or columns, low, high, bounds; to be written: at_least, above, near pairs, near places, near scores."""
 
@@ -49,7 +50,11 @@ def spread_kept(
 def scale_to_unit(
     vectors: _Scores, places: IntArray, targets: IntArray, width: int, out: _Scores, lengths: FloatArray, /
 ) -> None: ...
-def count_drawn(draws: NDArray[np.uint16], size: int, times: NDArray[np.int16], /) -> None: ...
+def draw_times(random: object, size: int, times: _Times, /) -> None: ...
+def sum_drawn(times: _Times, values: NDArray[np.int16], size: int, sums: FloatArray, /) -> None: ...
+def find_ranks(
+    times: _Times, size: int, members: IntArray, below: IntArray, ranks: IntArray, places: IntArray, /
+) -> None: ...
 def draw_rows(random: object, rows: IntArray, ends: IntArray, drawn: IntArray, /) -> None: ...
 def correlate_ranks(
     codes: NDArray[np.int32], n_first: int, n_second: int, rows: IntArray, products: FloatArray, /

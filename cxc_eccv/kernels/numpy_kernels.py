@@ -16,11 +16,14 @@ __all__ = [
     "centred_ranks",
     "column_counts",
     "draw_rows",
+    "drawn_places",
+    "drawn_sums",
     "match_counts",
     "pair_products",
     "rank_products",
     "row_counts",
     "scores_at_depths",
+    "times_drawn",
     "unit_vectors",
 ]
 
@@ -252,3 +255,36 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
         first, second = (centred_ranks(codes[chosen, side], n_levels[side]) for side in range(2))
         own[:] = [np.einsum("i,i->", *pair) for pair in ((first, first), (second, second), (first, second))]
     return products
+
+
+FEW = 2**15
+
+
+def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArray[np.integer]:
+    """See :func:`cxc_eccv.kernels.times_drawn`."""
+    kind, of_times = (np.uint16, np.int16) if count <= FEW else (np.int64, np.int32)
+    draws = random.integers(count, size=(samples, count), dtype=kind)
+    times = np.empty(draws.shape, dtype=of_times)
+    for sample in range(samples):
+        times[sample] = np.bincount(draws[sample], minlength=count)
+    return times
+
+
+SAMPLES_AT_ONCE = 125
+EXACT_IN_FLOAT32 = 2**24
+
+
+def drawn_sums(times: NDArray[np.integer], values: NDArray[Any], *, exact: bool) -> FloatArray:
+    """See :func:`cxc_eccv.kernels.drawn_sums`. Products are quick in floats only: few samples at a time become some."""
+    kind = np.float32 if exact else np.float64
+    parts = range(0, len(times), SAMPLES_AT_ONCE)
+    factors: NDArray[Any] = values.astype(kind) if exact else values
+    products = [np.matmul(factors, times[part : part + SAMPLES_AT_ONCE].astype(kind).T) for part in parts]
+    return np.concatenate(products, axis=-1, dtype=np.float64)
+
+
+def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
+    """See :func:`cxc_eccv.kernels.drawn_places`."""
+    reached = np.cumsum(times.take(members, axis=1), axis=1, dtype=np.int32)
+    reached += below.astype(np.int32)[:, None]
+    return np.stack([np.count_nonzero(reached <= rank[:, None], axis=1) for rank in ranks])
