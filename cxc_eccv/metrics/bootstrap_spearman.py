@@ -131,7 +131,8 @@ def _codes(
 def _constant(sample: int, n_rows: int, *, ratings: bool) -> CxcEccvError:
     name, error = ("ratings", DataError) if ratings else ("similarities", MalformedRun)
     return error(
-        f"bootstrap_spearman, sample {sample}: the {name} of all {n_rows} chosen pairs are equal, so their rank correlation is undefined. "
+        f"bootstrap_spearman, sample {sample}: the {name} of all {n_rows} chosen pairs are equal, "
+        "so their rank correlation is undefined. "
         "Use more rated pairs, or a model that tells them apart."
     )
 

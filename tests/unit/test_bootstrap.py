@@ -13,6 +13,7 @@ def random_queries(seed, n_clusters=40, largest=6):
     return random, random.permutation(clusters)
 
 
+@pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("seed", range(3))
 def test_samples_equal_repeating_the_queries_of_drawn_images(seed):
     random, clusters = random_queries(seed)
@@ -26,6 +27,7 @@ def test_samples_equal_repeating_the_queries_of_drawn_images(seed):
     np.testing.assert_array_equal(bootstrap.medians(values), medians)
 
 
+@pytest.mark.usefixtures("counted_by")
 def test_medians_far_from_the_middle_are_found_too(monkeypatch):
     monkeypatch.setattr("cxc_eccv.evaluation.score.WINDOW_DEVIATIONS", 0.0)
     random, clusters = random_queries(seed=5)
@@ -71,7 +73,8 @@ def test_many_clusters_are_drawn_as_well():
     assert times[:, 66_000:].sum() > 0
 
 
-@pytest.mark.parametrize("largest", [1, 40, 10_000])
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("largest", [1, 40, 5_000, 10_000])
 def test_whole_numbers_are_summed_as_in_double_precision(largest):
     """Small ones in single precision, which is exact up to 2 ** 24."""
     random = np.random.default_rng(largest)

@@ -1,9 +1,11 @@
 """Counting in a block of scores, compiled and by NumPy, against plain loops."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from cxc_eccv import kernels
 from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR
@@ -127,18 +129,129 @@ def test_unit_vectors_are_the_same_to_the_last_bit(width, monkeypatch):
 
 
 @pytest.mark.usefixtures("counted_by")
-@pytest.mark.parametrize(("kind", "of_times"), [(np.uint16, np.int16), (np.int64, np.int32)])
-def test_draws_are_counted_as_by_a_loop(kind, of_times):
-    draws = np.random.default_rng(0).integers(0, 37, (9, 37), dtype=kind)
-    times = kernels.times_drawn(draws, of_times)
-    assert times.dtype == of_times
-    assert times.tolist() == [[row.count(place) for place in range(37)] for row in draws.tolist()]
+@pytest.mark.parametrize("count", [1, 2, 37, 1_001, 32_768, 32_769])
+def test_clusters_are_drawn_as_numpy_draws_them(count):
+    times = kernels.times_drawn(np.random.default_rng(3), 9, count)
+    kind = np.uint16 if count <= 2**15 else np.int64
+    draws = np.random.default_rng(3).integers(count, size=(9, count), dtype=kind)
+    counters = [Counter(row) for row in draws.tolist()]
+    assert times.tolist() == [[counter[place] for place in range(count)] for counter in counters]
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("largest", [0, 3, 40_000, 0.5])
+@pytest.mark.parametrize("count", [1, 31, 300])
+def test_drawn_values_are_added_as_by_a_loop(count, largest):
+    random = np.random.default_rng(count)
+    times = kernels.times_drawn(random, 150, count)
+    values = (random.integers(-3, 3, (2, count)) * largest).astype(float)
+    expected = [[sum(a * b for a, b in zip(row, of, strict=True)) for of in times.tolist()] for row in values.tolist()]
+    assert kernels.drawn_sums(times, values).tolist() == expected
+    assert kernels.drawn_sums(times, values[1]).tolist() == expected[1]
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("n_members", [0, 1, 90])
+def test_places_of_ranks_are_those_of_repeated_members(n_members):
+    random = np.random.default_rng(n_members)
+    times, members = kernels.times_drawn(random, 40, 30), random.integers(0, 30, n_members)
+    below = random.integers(0, 30, 40)
+    ranks = np.stack([low := random.integers(0, 130, 40), low + random.integers(0, 2, 40)])
+    repeated = [
+        [-1] * start + np.repeat(np.arange(n_members), own[members]).tolist()
+        for start, own in zip(below.tolist(), times, strict=True)
+    ]
+    expected = [
+        [row[rank] if rank < len(row) else n_members for row, rank in zip(repeated, side, strict=True)]
+        for side in ranks.tolist()
+    ]
+    places = kernels.drawn_places(times, members, below, ranks)
+    assert np.where(ranks < below, -1, places).tolist() == expected
+
+
+def rows_of_queries(sizes):
+    random, ends = np.random.default_rng(len(sizes)), np.append(0, np.cumsum(sizes))
+    return random.permutation(ends[-1]), ends
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("n_queries", [2, 4, 5, 257, 10_000, 10_001, 25_000])
+def test_rows_are_drawn_as_numpy_draws_them(n_queries):
+    """Half of the queries by Floyd's algorithm or by a shuffle, and the second call goes on where the first ended."""
+    rows, ends = rows_of_queries(np.random.default_rng(0).integers(1, 6, n_queries))
+    mine, random, half = np.random.default_rng(7), np.random.default_rng(7), n_queries // 2
+    for samples in (3, 2):
+        for drawn in kernels.drawn_rows(mine, rows, ends, samples):
+            queries = random.choice(n_queries, half, replace=False, shuffle=False).tolist()
+            parts = random.random(half).tolist()
+            own = [rows[ends[q] : ends[q + 1]] for q in queries]
+            assert drawn.tolist() == [of[int(part * of.size)] for of, part in zip(own, parts, strict=True)]
+    assert mine.bit_generator.state == random.bit_generator.state
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("n_levels", [(2, 2), (5, 40), (1, 300)])
+@pytest.mark.parametrize("size", [1, 2, 17, 300])
+def test_products_of_ranks_are_those_of_average_ranks(n_levels, size):
+    random = np.random.default_rng(size)
+    codes = np.stack([random.integers(0, n, 300) for n in n_levels], axis=1, dtype=np.int32)
+    rows = random.integers(0, 300, (4, size))
+    for own, chosen in zip(kernels.rank_products(codes, n_levels, rows).tolist(), rows, strict=True):
+        first, second = (2 * rankdata(codes[chosen, side]) - (size + 1) for side in range(2))
+        assert own == [(first**2).sum(), (second**2).sum(), (first * second).sum()]
 
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
-def test_compiled_functions_refuse_draws_and_vectors_that_are_not_there():
-    with pytest.raises(ValueError, match="do not fit"):
-        kernels.times_drawn(np.full((1, 3), 3, np.uint16), np.int16)
+def test_compiled_sums_of_rank_products_do_not_overflow():
+    """At the most rows that are counted in C; NumPy adds more in floating point."""
+    n = kernels.MOST_RANKED
+    codes = np.stack([np.arange(n), np.arange(n)[::-1]], axis=1, dtype=np.int32)
+    squares = (n**3 - n) / 3
+    assert kernels.rank_products(codes, (n, n), np.arange(n)[None]).tolist() == [[squares, squares, -squares]]
+    more = np.arange(n + 1)[None].clip(max=n - 1)
+    assert kernels.rank_products(codes, (n, n), more)[0, 0] == pytest.approx(squares, rel=1e-4)
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+def test_compiled_draws_refuse_what_does_not_fit():
+    random = np.random.default_rng(0)
+    times = np.zeros((2, 3), np.int16)
+    with pytest.raises(ValueError, match="Capsule"):
+        kernels.draw_times(None, 3, times)
+    with pytest.raises(ValueError, match="Capsule"):
+        kernels.draw_rows(None, np.arange(4), np.arange(5), np.empty((1, 2), np.int64))
+    sums, two = np.empty((1, 2)), np.zeros((2, 2), np.int64)
+    misfits = [
+        *((kernels.draw_times, random.bit_generator.capsule, size, times) for size in (0, -1, 4, 40_000)),
+        *(
+            (kernels.draw_rows, random.bit_generator.capsule, np.arange(4), np.array(ends), np.empty(n, np.int64))
+            for ends, n in (
+                ([0, 1, 2, 3, 5], 2), ([0, 1, 1, 3, 4], 2), ([-1, 1, 2, 3, 4], 2), ([0, 1], 2), ([0, 1, 2, 3, 4], 3),
+            )
+        ),
+        (kernels.sum_drawn, times, np.zeros((1, 4), np.int16), 3, sums),
+        (kernels.sum_drawn, times, np.zeros((1, 3), np.int16), 0, sums),
+        (kernels.sum_drawn, times, np.zeros((2, 3), np.int16), 3, sums),
+        *((kernels.find_ranks, times, 3, np.array([place]), two[0], two, two.copy()) for place in (-1, 3)),
+        (kernels.find_ranks, times, 2, np.array([0]), two[0], two, two.copy()),
+        (kernels.find_ranks, times, 3, np.array([0]), two[0], two[:1], two.copy()),
+        (kernels.find_ranks, times, 3, np.array([0]), two[0], two, two[0].copy()),
+        *(
+            (kernels.correlate_ranks, np.array(codes, np.int32), 2, 2, np.array(rows), np.empty((n, 3)))
+            for codes, rows, n in (
+                ([[0, 2]], [0], 1), ([[2, 0]], [0], 1), ([[-1, 0]], [0], 1), ([[0, 0]], [1], 1), ([[0, 0]], [-1], 1),
+                ([[0, 0]], [0, 0, 0], 2), ([[0, 0]], [0], 0),
+            )
+        ),
+        (kernels.correlate_ranks, np.zeros((1, 2), np.int32), 0, 1, np.array([0]), np.empty((1, 3))),
+    ]  # fmt: skip
+    for function, *arguments in misfits:
+        with pytest.raises(ValueError, match="do not fit"):
+            function(*arguments)
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+def test_compiled_functions_refuse_vectors_that_are_not_there():
     for place, target in ((2, 0), (0, 2), (-1, 0)):
         with pytest.raises(ValueError, match="do not fit"):
             kernels.unit_vectors(
