@@ -106,7 +106,7 @@ class CodedPairs:
         ratings, similarities, both = np.concatenate([batch.result() for batch in found]).T
         undefined = np.flatnonzero((ratings == 0) | (similarities == 0))
         if undefined.size:
-            raise _constant(int(undefined[0]), rows.shape[1], ratings=ratings[undefined[0]] == 0)
+            raise _constant(int(undefined[0]), rows.shape[1], ratings=bool(ratings[undefined[0]] == 0))
         return np.clip(both / np.sqrt(ratings * similarities), -1.0, 1.0)
 
 
