@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.features import image_features
 from cxc_eccv.encoding.models import LoadedModel
+from cxc_eccv.encoding.pixels import plain_steps
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
 
@@ -95,7 +96,7 @@ def _open(path: Path) -> Iterator[Image.Image]:
 
 def _to_rgb(image: Image.Image, where: str | Path) -> Image.Image:
     if image.mode == "RGB":
-        return image.copy()
+        return image
     _refuse_deep(image.mode, where)
     # A palette whose transparency is a table of bytes has to go through RGBA.
     return (image.convert("RGBA") if isinstance(image.info.get("transparency"), bytes) else image).convert("RGB")
@@ -172,13 +173,14 @@ def image_input(
     Their first dimension is 1, that of a batch, or the ten crops, which are neither scaled nor cut any further.
     """
     processor = loaded.processors.image_processor()
+    steps = plain_steps(processor)
 
     def prepare(image: Image.Image) -> Inputs:
         if ten_crops is not None:
             plain: dict[str, Any] = {"do_resize": False, "do_center_crop": False}
             return dict(processor(images=ten_crops(image), return_tensors="pt", **plain))
         whole = image if central_crop is None else crop_centre(image, central_crop)
-        return dict(processor(images=[whole], return_tensors="pt"))
+        return dict(processor(images=[whole], return_tensors="pt")) if steps is None else steps(whole)
 
     return prepare
 
@@ -255,7 +257,8 @@ def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:
 
 def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
     """The inputs of several images as one batch, on the model's device, floating ones in its type."""
-    joined = {name: torch.cat([inputs[name] for inputs in batch]) for name in batch[0]}
+    # By NumPy, in this thread alone: torch's threads would wait, spinning, for processors that prepare the next images.
+    joined = {name: torch.from_numpy(np.concatenate([inputs[name].numpy() for inputs in batch])) for name in batch[0]}
     return {
         name: tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
         for name, tensor in joined.items()

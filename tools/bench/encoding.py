@@ -3,7 +3,10 @@
 Two models that cost nothing, a BERT and a ViT whose forward returns zeros, show what is ours: tokens, batches,
 pictures, shards and the file. The bare model is MiniLM's forward over the same captions, tokenized beforehand, in
 batches of like length. Captions are those of the raw files that CXC_ECCV_DATA names; pictures are JPEG files of COCO's
-size, of which decoding and the model's own processor are measured alone, too: no encoder can do without them.
+size. What no encoder can do without is measured alone, too: reading the tokens once, decoding and resizing in Pillow;
+and beside it what the model's own processor takes for the pictures.
+
+Every round does all of it in turn, and the least of the rounds counts, in wall time and in processor time.
 
 Example:
     CXC_ECCV_DATA=mirror python tools/bench/encoding.py --model FOLDER_OF_MINILM
@@ -14,16 +17,28 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
-from transformers import AutoModel, AutoTokenizer, BertModel, ViTConfig, ViTImageProcessor, ViTModel
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BaseImageProcessor,
+    BatchEncoding,
+    BertModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    ViTConfig,
+    ViTImageProcessor,
+    ViTModel,
+)
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from cxc_eccv.encoding import encode
@@ -37,7 +52,7 @@ class FreeTexts(BertModel):
 
     def forward(self, input_ids: torch.Tensor, **_: Any) -> BaseModelOutputWithPooling:  # noqa: ANN401
         """Zeros."""
-        return BaseModelOutputWithPooling(last_hidden_state=torch.zeros(*input_ids.shape, WIDTH))
+        return BaseModelOutputWithPooling(last_hidden_state=torch.zeros(1).expand(*input_ids.shape, WIDTH))
 
 
 class FreeImages(ViTModel):
@@ -45,30 +60,51 @@ class FreeImages(ViTModel):
 
     def forward(self, pixel_values: torch.Tensor, **_: Any) -> BaseModelOutputWithPooling:  # noqa: ANN401
         """Zeros."""
-        zeros = torch.zeros(len(pixel_values), 1, WIDTH)
+        zeros = torch.zeros(1).expand(len(pixel_values), 1, WIDTH)
         return BaseModelOutputWithPooling(last_hidden_state=zeros, pooler_output=zeros[:, 0])
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Wall time of a call."""
-    start = time.perf_counter()
+class Cost(NamedTuple):
+    """Seconds of a piece of work: on the clock, and of all processors together."""
+
+    wall: float
+    processor: float
+
+    def share(self, whole: Cost) -> str:
+        """This as percent of another."""
+        return f"{self.wall / whole.wall:7.1%} {self.processor / whole.processor:7.1%}"
+
+
+def cost(work: Callable[[], object]) -> Cost:
+    """That of a call."""
+    start = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return Cost(time.perf_counter() - start[0], time.process_time() - start[1])
 
 
-def bare_model(folder: str, texts: list[str]) -> tuple[float, int]:
-    """Seconds of MiniLM's forward alone, and the tokens it read."""
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+def least(costs: Sequence[Cost]) -> Cost:
+    """The least of several rounds."""
+    return Cost(min(cost.wall for cost in costs), min(cost.processor for cost in costs))
+
+
+def sum_of(costs: Iterable[Cost]) -> Cost:
+    """One after the other."""
+    walls, processors = zip(*costs, strict=True)
+    return Cost(sum(walls), sum(processors))
+
+
+def batch_texts(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[BatchEncoding]:
+    """Captions of like length side by side."""
     texts = sorted(texts, key=lambda text: -len(tokenizer(text)["input_ids"]))
     parts = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-    batches = [tokenizer(part, padding=True, truncation=True, return_tensors="pt") for part in parts]
+    return [tokenizer(part, padding=True, truncation=True, return_tensors="pt") for part in parts]
+
+
+def forward_all(model: PreTrainedModel, batches: list[BatchEncoding]) -> None:
+    """The bare model."""
     with torch.inference_mode():
-        model(**batches[0])
-        start = time.perf_counter()
         for batch in batches:
             model(**batch)
-        took = time.perf_counter() - start
-    return took, sum(int(batch["attention_mask"].sum()) for batch in batches)
 
 
 def draw_pictures(folder: Path) -> list[Path]:
@@ -81,10 +117,21 @@ def draw_pictures(folder: Path) -> list[Path]:
     return paths
 
 
-def prepare(path: Path, processor: ViTImageProcessor) -> None:
-    """What no encoder of images can do without: decode the file, and let the model's processor resize and scale it."""
+def decode(path: Path) -> Image.Image:
+    """A picture's pixels."""
     with Image.open(path) as image:
-        processor(image.convert("RGB"), return_tensors="pt")
+        image.load()
+        return image
+
+
+def resize(path: Path, processor: BaseImageProcessor) -> None:
+    """What no encoder of images can do without: decode the file, and resize the picture in Pillow."""
+    decode(path).resize((processor.size["width"], processor.size["height"]), processor.resample)
+
+
+def process(path: Path, processor: BaseImageProcessor) -> None:
+    """Decode the file, and let the model's own processor do the rest."""
+    processor(images=[decode(path)], return_tensors="pt")
 
 
 def main() -> None:
@@ -93,33 +140,48 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="folder or Hub id of all-MiniLM-L6-v2")
     parser.add_argument("--captions", type=int, default=25_000, help="how many (25,000)")
     parser.add_argument("--images", type=int, default=5_000, help="how many (5,000)")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds, of which the least counts (1)")
     options = parser.parse_args()
     captions = Library().captions("test").slice(0, options.captions)
-    tokenizer = AutoTokenizer.from_pretrained(options.model)
-    model = AutoModel.from_pretrained(options.model)
+    texts = captions["text"].to_pylist()
+    tokenizer, model = AutoTokenizer.from_pretrained(options.model), AutoModel.from_pretrained(options.model).eval()
+    vit = ViTConfig(hidden_size=12, num_hidden_layers=1, num_attention_heads=1, intermediate_size=12)
+    free_texts, free_images, processor = FreeTexts(model.config), FreeImages(vit), ViTImageProcessor()
+    batches = batch_texts(tokenizer, texts)
+    tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(torch.get_num_threads()) as pool:
         files = draw_pictures(Path(folder))
         images = [(number, files[number % PICTURES]) for number in range(options.images)]
-        bare, tokens = bare_model(options.model, captions["text"].to_pylist())
 
-        def run(model: object, processor: object, name: str, **items: Any) -> float:  # noqa: ANN401 - encode's
-            output = Path(folder) / f"{name}.npz"
-            return seconds(
-                lambda: encode(model, processor=processor, device="cpu", output=output, progress=False, **items)
-            )
+        def run(model: PreTrainedModel, processor: object, **items: Any) -> None:  # noqa: ANN401 - encode's
+            output = Path(folder) / "vectors.npz"
+            encode(model, processor=processor, device="cpu", output=output, progress=False, **items)
 
-        free_texts = run(FreeTexts(model.config), tokenizer, "texts", captions=captions)
-        whole = run(model, tokenizer, "whole", captions=captions)
-        vit = ViTConfig(hidden_size=12, num_hidden_layers=1, num_attention_heads=1, intermediate_size=12)
-        processor = ViTImageProcessor()
-        free_images = run(FreeImages(vit), processor, "images", images=images)
-        needed = seconds(lambda: list(pool.map(partial(prepare, processor=processor), [path for _, path in images])))
-    print(f"MiniLM alone     {bare:7.2f} s  {tokens / bare:10,.0f} tokens/s")
-    print(f"encode, MiniLM   {whole:7.2f} s  {tokens / whole:10,.0f} tokens/s  {whole / bare - 1:+.1%}")
-    print(f"free, captions   {free_texts:7.2f} s  {free_texts / bare:6.1%} of MiniLM alone")
+        def over_files(work: Callable[[Path], object]) -> None:
+            deque(pool.map(work, [path for _, path in images]), maxlen=0)
+
+        work: dict[str, Callable[[], object]] = {
+            "MiniLM alone": partial(forward_all, model, batches),
+            "encode, MiniLM": partial(run, model, tokenizer, captions=captions),
+            "free, captions": partial(run, free_texts, tokenizer, captions=captions),
+            "free, images": partial(run, free_images, processor, images=images),
+            "tokens": partial(tokenizer, texts, truncation=True),
+            "decode": partial(over_files, decode),
+            "and resize": partial(over_files, partial(resize, processor=processor)),
+            "and processor": partial(over_files, partial(process, processor=processor)),
+        }
+        forward_all(model, batches[:1])
+        rounds = [{name: cost(each) for name, each in work.items()} for _ in range(options.repeat)]
+    found = {name: least([costs[name] for costs in rounds]) for name in work}
+    found["free, both"] = sum_of([found["free, captions"], found["free, images"]])
+    bare = found["MiniLM alone"]
     print(
-        f"free, images     {free_images:7.2f} s  {free_images / bare:6.1%} of it; decoding and resizing {needed:.2f} s"
+        f"{len(texts):,} captions, {len(images):,} images; least of {options.repeat}; seconds and share of MiniLM alone"
     )
+    print(f"{'':16}{'wall':>8}{'proc.':>8}{'wall':>8}{'proc.':>8}")
+    for name, spent in found.items():
+        speed = f"  {tokens / spent.wall:,.0f} tokens/s" if "MiniLM" in name else ""
+        print(f"{name:16}{spent.wall:8.2f}{spent.processor:8.2f} {spent.share(bare)}{speed}")
 
 
 if __name__ == "__main__":
