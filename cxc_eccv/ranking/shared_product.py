@@ -202,8 +202,7 @@ class MutualPairs:
         self._columns.record(own[known], scores[known])
         if not found.complete:
             raise ScoresTooAlike
-        self._rows.above[pairs, first:] = found.above
-        self._rows.at_least[pairs, first:] = np.where(known[:, None], found.at_least, found.above)
+        self._rows.at_least[pairs, first:], self._rows.above[pairs, first:] = found.at_least, found.above
         self._columns.keep(self._segments[left + found.places], own[found.pairs], found.scores)
 
 

@@ -37,9 +37,9 @@ class ColumnPairs:
     """Positive pairs whose query is a column of the score matrix.
 
     A column is complete only after the last block, but the scores of its positives are spread over all blocks. So
-    each pair brings a bracket that its score is sure to lie in: items above the bracket are counted at once, the few
-    items inside are kept with their scores, and they are compared when the pair's own score from the same product is
-    known. From then on the bracket is the score itself. The result is exact, and needs no second product.
+    each pair brings a bracket that its score is sure to lie in: items above the bracket and items that reach it are
+    counted at once, the few items inside are kept with their scores, and they are compared when the pair's own score
+    from the same product is known. From then on the bracket is the score itself. The result is exact, and needs no second product.
 
     ``rows`` are those of the P pairs' items, ``columns`` those of their queries, ``low`` and ``high`` the brackets of
     their scores, and ``n_segments`` that of the rows.
@@ -81,11 +81,11 @@ class ColumnPairs:
         found = column_counts(block, self._columns[pairs] - left, low, high, edges)
         if not found.complete:
             raise ScoresTooAlike
-        spans = np.flatnonzero(segments[edges[:-1]] >= 0)
-        counted = segments[edges[spans]]
         with self._lock:
-            self._at_least[counted, pairs] += np.where(low == high, found.at_least, found.above)[spans]
-            self._above[counted, pairs] += found.above[spans]
+            for segment, at_least, above in zip(segments[edges[:-1]], found.at_least, found.above, strict=True):
+                if segment >= 0:
+                    self._at_least[segment, pairs] += at_least
+                    self._above[segment, pairs] += above
             self._keep(segments[found.places], pairs.start + found.pairs, found.scores)
 
     def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
@@ -95,19 +95,20 @@ class ColumnPairs:
     def keep(self, segments: IntArray, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Keep (E,) scores within the brackets of pairs until the pairs' own scores are known.
 
-        ``segments`` are those of the scores' items; one of a negative segment is in nobody's gallery.
+        They have to be counted already as reaching the brackets, and not as above. ``segments`` are those of the scores' items; one of a negative segment is in nobody's gallery.
         """
         self._keep(segments, self._place[pairs], scores)
 
     def resolve(self) -> Counts:
-        """Exact counts, after the last block."""
+        """Exact counts, after the last block: of what reached a bracket, what was kept may not reach the score."""
         places = np.concatenate([places for places, _ in self._near] or [np.zeros(0, np.int64)])
         values = np.concatenate([values for _, values in self._near] or [np.zeros(0, np.float32)])
         own = self._scores[places % self._rows.size]
-        at_least, above = (
-            counts + np.bincount(places[reached], minlength=counts.size).reshape(counts.shape)
-            for counts, reached in ((self._at_least, values >= own), (self._above, values > own))
+        below, beyond = (
+            np.bincount(places[chosen], minlength=self._above.size).reshape(self._above.shape)
+            for chosen in (values < own, values > own)
         )
+        at_least, above = self._at_least - below, self._above + beyond
         return Counts(self._scores[self._place], at_least[:, self._place].T, above[:, self._place].T)
 
     def _record(self, own: IntArray, scores: NDArray[np.float32]) -> None:
