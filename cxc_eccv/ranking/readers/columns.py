@@ -39,7 +39,8 @@ class ColumnPairs:
     A column is complete only after the last block, but the scores of its positives are spread over all blocks. So
     each pair brings a bracket that its score is sure to lie in: items above the bracket and items that reach it are
     counted at once, the few items inside are kept with their scores, and they are compared when the pair's own score
-    from the same product is known. From then on the bracket is the score itself. The result is exact, and needs no second product.
+    from the same product is known. From then on the bracket is the score itself. The result is exact, and needs no
+    second product.
 
     ``rows`` are those of the P pairs' items, ``columns`` those of their queries, ``low`` and ``high`` the brackets of
     their scores, and ``n_segments`` that of the rows.
@@ -95,7 +96,8 @@ class ColumnPairs:
     def keep(self, segments: IntArray, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Keep (E,) scores within the brackets of pairs until the pairs' own scores are known.
 
-        They have to be counted already as reaching the brackets, and not as above. ``segments`` are those of the scores' items; one of a negative segment is in nobody's gallery.
+        They are counted already, as reaching the brackets and not as above them. ``segments`` are those of the scores'
+        items; one of a negative segment is in nobody's gallery.
         """
         self._keep(segments, self._place[pairs], scores)
 
