@@ -39,15 +39,19 @@ class CategoryMatches:
         cls, query_ids: IntArray, query_sets: NDArray[np.bool_], gallery_ids: IntArray, gallery_sets: NDArray[np.bool_]
     ) -> CategoryMatches:
         """From the (Q, C) and (N, C) bool category presence of every query's and every item's image."""
-        sets = np.concatenate([query_sets, gallery_sets])
-        packed = np.packbits(sets, axis=1)
-        wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
-        order = np.lexsort(wide.T)
-        new = np.append(True, (wide[order[1:]] != wide[order[:-1]]).any(axis=1))
-        classes = np.empty(len(sets), dtype=np.int64)
-        classes[order] = np.cumsum(new) - 1
-        of_queries, of_gallery = np.split(classes, [len(query_sets)])
-        return cls(query_ids, gallery_ids, of_queries, of_gallery, category_distances(sets[order[new]]))
+        classes, distances = _classes_of(np.concatenate([query_sets, gallery_sets]))
+        return cls(query_ids, gallery_ids, *np.split(classes, [len(query_sets)]), distances)
+
+
+def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
+    """(N,) class of each of N category sets, equal for equal ones, and the distances of classes."""
+    packed = np.packbits(sets, axis=1)
+    wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
+    order = np.lexsort(wide.T)
+    new = np.append(True, (wide[order[1:]] != wide[order[:-1]]).any(axis=1))
+    classes = np.empty(len(sets), dtype=np.int64)
+    classes[order] = np.cumsum(new) - 1
+    return classes, category_distances(sets[order[new]])
 
 
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
@@ -75,11 +79,15 @@ def category_matches(library: Library, split: str, direction: str) -> CategoryMa
     if direction not in ("i2t", "t2i"):
         raise UnknownName("direction of plausible matches", direction, ("i2t", "t2i"))
     image_ids, present = with_categories(library, split)
+    # The same for both directions, and slow to compute: a product of all classes with each other.
+    classes, distances = library.once(("classes of categories", split), lambda: _classes_of(present))
     content = library.karpathy(split)
     places, taking_part = positions_of(content.caption_image_ids, image_ids)
-    captions = content.caption_ids[taking_part], present[places[taking_part]]
-    queries, gallery = ((image_ids, present), captions)[:: 1 if direction == "i2t" else -1]
-    return CategoryMatches.of(*queries, *gallery)
+    captions = content.caption_ids[taking_part], classes[places[taking_part]]
+    (query_ids, of_queries), (gallery_ids, of_gallery) = ((image_ids, classes), captions)[
+        :: 1 if direction == "i2t" else -1
+    ]
+    return CategoryMatches(query_ids, gallery_ids, of_queries, of_gallery, distances)
 
 
 Look = tuple[int, int | None]

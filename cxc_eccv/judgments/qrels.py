@@ -117,14 +117,15 @@ def merge_evidence(
         raise UnknownName("policy", policy, POLICIES)
     places = [(positions_of(said.queries, query_ids)[0], positions_of(said.items, gallery_ids)[0]) for said in found]
     keys = [rows * gallery_ids.size + columns for rows, columns in places]
-    pairs = distinct_of(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
+    pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
+    places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
     names = tuple(dict.fromkeys(evidence.source for evidence in found))
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
     left_out: Counter[str] = Counter()
-    for evidence, key in zip(found, keys, strict=True):
+    for evidence, rows in zip(found, places_of_pairs, strict=False):
         left_out.update(evidence.left_out)
-        rows, column = np.searchsorted(pairs, key), names.index(evidence.source)
+        column = names.index(evidence.source)
         judged[rows, column] = True
         said_positive[rows, column] |= evidence.positive
         if evidence.source == "cxc":  # the columns are CxC's: another source's scale would not be theirs
@@ -243,7 +244,7 @@ def eccv_caption(library: Library, direction: str) -> Judgments:
     table = library.eccv("eccv", direction)
     queries = np.asarray(table["query_id"])
     all_queries, gallery_ids = item_ids(library, "test", direction)
-    asked = all_queries[positions_of(all_queries, np.unique(queries))[1]]
+    asked = all_queries[positions_of(all_queries, distinct_of(queries))[1]]
     return Judgments.from_pairs(asked, gallery_ids, queries, np.asarray(table["item_id"]))
 
 
@@ -272,9 +273,11 @@ def entailment_labels(library: Library, split: str) -> Judgments:
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
     size = pairs.gallery_ids.size
     judged, linked = pairs.queries * size + pairs.items, truth.rows * size + truth.indices
-    every = distinct_of(np.concatenate([judged, linked]))
-    labels = np.isin(every, np.concatenate([judged[pairs.positive], linked]))
-    return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels.astype(np.float64))
+    every, occurrence = np.unique(np.concatenate([judged, linked]), return_inverse=True)
+    labels = np.zeros(every.size)
+    labels[occurrence[: judged.size]] = pairs.positive
+    labels[occurrence[judged.size :]] = 1
+    return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels)
 
 
 def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
@@ -282,6 +285,8 @@ def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
 
     Where CxC or ECCV Caption says otherwise, the label decides; original links labelled 0 stay 1.
     """
+    if gather(library, split, "i2t", "entailment", Thresholds()) is None:
+        return {}
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
     annotated, says = _own_labels(pairs)
     if not annotated.any():

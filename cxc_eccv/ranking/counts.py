@@ -143,7 +143,9 @@ def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
         if judgments.gallery_folds is not None:
             folds = np.unique(judgments.gallery_folds, return_inverse=True)[1]
         labels = np.where(known, folds[places] + 1, 0)
-        segments = np.unique(segments * (labels.max() + 1) + labels, return_inverse=True)[1]
+        segments = segments * (labels.max() + 1) + labels
+        # Numbered anew, in order: few numbers occur, and none is large.
+        segments = (np.cumsum(np.bincount(segments) > 0) - 1)[segments]
     return segments
 
 
@@ -289,8 +291,8 @@ def gallery_sizes(judgments: Judgments) -> IntArray:
     sizes = np.full(judgments.query_ids.size, judgments.gallery_ids.size)
     places, own = positions_of(judgments.query_ids, judgments.gallery_ids)
     if judgments.query_folds is not None and judgments.gallery_folds is not None:
-        folds = judgments.query_folds[:, None] == np.unique(judgments.gallery_folds)
-        sizes = folds @ np.unique(judgments.gallery_folds, return_counts=True)[1]
+        folds, counts = np.unique(judgments.gallery_folds, return_counts=True)
+        sizes = (judgments.query_folds[:, None] == folds) @ counts
         own &= judgments.gallery_folds[places] == judgments.query_folds
     return sizes - own if judgments.without_self else sizes
 

@@ -19,6 +19,7 @@ from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
 from cxc_eccv.ranking.scores import ALIGNMENT, Layout, Product, first_twins, prepare_side, refuse_extremes
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import IntArray, positions_of, sides_of
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["HalfProduct", "count_both", "count_within"]
 
@@ -106,7 +107,7 @@ def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntA
     """All ids of a modality, its queries and the gallery of ``opposite``, with their segments in that gallery or -1."""
     ids = opposite.gallery_ids
     if not np.array_equal(query_ids, ids):
-        ids = np.union1d(query_ids, ids)
+        ids = distinct_of(np.concatenate([query_ids, ids]))
     places, known = positions_of(ids, opposite.gallery_ids)
     return ids, np.where(known, opposite.segments[places], -1)
 

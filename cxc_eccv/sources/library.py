@@ -130,7 +130,7 @@ class Library:
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
-        return self._once("flickr8k", lambda: parse(read_flickr8k, self._path("flickr8k_tokens")))
+        return self.once("flickr8k", lambda: parse(read_flickr8k, self._path("flickr8k_tokens")))
 
     @property
     def has_flickr8k(self) -> bool:
@@ -143,7 +143,7 @@ class Library:
         Raises:
             DataError: there is no such split.
         """
-        splits = self._once(
+        splits = self.once(
             "flickr8k splits",
             lambda: split_flickr8k(self.flickr8k(), {part: self._path(name) for part, name in FLICKR8K_LISTS.items()}),
         )
@@ -157,7 +157,7 @@ class Library:
         Raises:
             MalformedSource: among others, an id outside the split.
         """
-        return self._once(("cxc", kind, split), lambda: self._read_ratings(kind, split))
+        return self.once(("cxc", kind, split), lambda: self._read_ratings(kind, split))
 
     def annotators(self, kind: str, split: str) -> pa.Table | None:
         """CxC's single ratings, where the user has the ``_raw.csv`` file, else None; it is never downloaded.
@@ -175,15 +175,15 @@ class Library:
             labels: ``eccv``, ``cxc`` or ``original``.
             direction: ``i2t`` or ``t2i``.
         """
-        return self._once(("eccv", labels, direction), lambda: self._read_positives(labels, direction))
+        return self.once(("eccv", labels, direction), lambda: self._read_positives(labels, direction))
 
     def fold_order(self) -> IntArray:
         """(25,000,) caption ids in the order that COCO 1K's five folds are cut from."""
-        return self._once("fold_order", lambda: read_ids(self._path("coco_test_ids")))
+        return self.once("fold_order", lambda: read_ids(self._path("coco_test_ids")))
 
     def categories(self, split: str) -> CategorySets:
         """Category presence of a split's images, in Karpathy order."""
-        return self._once(("categories", split), lambda: self._read_categories(split))
+        return self.once(("categories", split), lambda: self._read_categories(split))
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
@@ -192,7 +192,7 @@ class Library:
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
-        table = self._once("invalid", invalid_items)
+        table = self.once("invalid", invalid_items)
         return np.array([row["id"] for row in table.to_pylist() if row["kind"] == kind], dtype=np.int64)
 
     def read(self, name: str, reader: Callable[[Path], Content]) -> Content:
@@ -210,7 +210,7 @@ class Library:
             >>> Library("sample").read("eccv_image_to_caption", read_positives).column_names
             ['query_id', 'item_id']
         """
-        return self._once((name, reader), lambda: parse(reader, self._path(name)))
+        return self.once((name, reader), lambda: parse(reader, self._path(name)))
 
     def files_used(self) -> dict[str, str]:
         """Catalog name to sha256 of every raw file read so far."""
@@ -234,7 +234,14 @@ class Library:
         """Hex sha256 over names and hashes of the raw files read so far."""
         return fingerprint_files(self._files)
 
-    def _once(self, key: object, read: Callable[[], Content]) -> Content:
+    def once(self, key: object, read: Callable[[], Content]) -> Content:
+        """What ``read`` gives, which is called once for each key: a file's content, or what follows from files alone.
+
+        Example:
+            >>> library = Library("sample")
+            >>> library.once("answer", lambda: 42), library.once("answer", lambda: 43)
+            (42, 42)
+        """
         if key not in self._contents:
             self._contents[key] = read()
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
@@ -242,7 +249,7 @@ class Library:
     def _users_own(self, name: str, read: Callable[[Path], Content]) -> Content | None:
         if name not in self.catalog or self._locate(name) is None:
             return None
-        return self._once(name, lambda: read(self._path(name)))
+        return self.once(name, lambda: read(self._path(name)))
 
     def _locate(self, name: str) -> Path | None:
         return locate(name, self.data_dir, allow_modified=self._allow_modified)
@@ -282,11 +289,11 @@ class Library:
         )
 
     def _karpathy(self) -> dict[str, KarpathySplit]:
-        splits = self._once("karpathy", lambda: parse(read_karpathy, self._split_files("karpathy_coco", "karpathy")))
-        return self._once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
+        splits = self.once("karpathy", lambda: parse(read_karpathy, self._split_files("karpathy_coco", "karpathy")))
+        return self.once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
 
     def _flickr30k(self) -> dict[str, KarpathySplit]:
-        return self._once("flickr30k", lambda: parse(read_karpathy, self._split_files("flickr30k", "karpathy_f30k")))
+        return self.once("flickr30k", lambda: parse(read_karpathy, self._split_files("flickr30k", "karpathy_f30k")))
 
     def _ids(self, modality: str, split: str) -> IntArray:
         content = self.karpathy(split)

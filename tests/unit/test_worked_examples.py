@@ -236,3 +236,18 @@ def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library
     images, captions = pairs.query_ids[pairs.queries[eccv]], pairs.gallery_ids[pairs.items[eccv]]
     known = set(pairs.gallery_ids.tolist())
     assert set(zip(images.tolist(), captions.tolist(), strict=True)) == {one for one in verified if one[1] in known}
+
+
+def test_both_directions_share_the_distances_of_category_sets(sample_library):
+    to_captions, to_images = (category_matches(sample_library, "test", direction) for direction in ("i2t", "t2i"))
+    assert to_captions.distances is to_images.distances
+    content, sets = sample_library.karpathy("test"), sample_library.categories("test")
+    present = dict(zip(sets.image_ids.tolist(), sets.present, strict=True))
+    owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    for matches, image_of in ((to_captions, (int, owner.get)), (to_images, (owner.get, int))):
+        queries, items = (
+            np.array([present[image(one)] for one in ids.tolist()])
+            for image, ids in zip(image_of, (matches.query_ids, matches.gallery_ids), strict=True)
+        )
+        apart = (queries[:, None] != items[None]).sum(axis=2)
+        assert (matches.distances[matches.query_classes][:, matches.gallery_classes] == apart).all()

@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.judgments.evidence.source import KIND, Evidence, Source, Thresholds
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["SOURCE"]
@@ -29,12 +29,12 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
 def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
     """An unordered pair judges both of its orders; positive if either rating reaches the threshold."""
     ids = distinct_of(np.concatenate([left, right]))
-    forward_key = np.searchsorted(ids, left) * ids.size + np.searchsorted(ids, right)
-    reverse_key = np.searchsorted(ids, right) * ids.size + np.searchsorted(ids, left)
-    keys = distinct_of(np.concatenate([forward_key, reverse_key]))
+    first, second = positions_of(left, ids)[0], positions_of(right, ids)[0]
+    both = np.concatenate([first * ids.size + second, second * ids.size + first])
+    keys, occurrence = np.unique(both, return_inverse=True)
     forward, reverse = np.full(keys.size, np.nan), np.full(keys.size, np.nan)
-    forward[np.searchsorted(keys, forward_key)] = ratings
-    reverse[np.searchsorted(keys, reverse_key)] = ratings
+    forward[occurrence[: left.size]] = ratings
+    reverse[occurrence[left.size :]] = ratings
     positive = np.fmax(forward, reverse) >= threshold
     return Evidence.of(ids[keys // ids.size], ids[keys % ids.size], positive, forward, reverse)
 
