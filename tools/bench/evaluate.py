@@ -6,7 +6,9 @@ package eccv_caption scores full rankings of the same embeddings (about a minute
 
 ``beyond`` is processor time, in all threads together, beyond that of the products: the product itself is quick on one
 processor and slow on another, what is added to it is much the same on all. ``--stages`` says where it goes, and
-``--against COMMIT`` measures another commit in turn, so that no figure has to be believed from another day.
+``--against COMMIT`` measures another commit in turn, so that no figure has to be believed from another day. A line
+below each work says what a user waits for: from the start of the process to the last number, imports and reading
+included.
 
 Example:
     CXC_ECCV_DATA=mirror python tools/bench/evaluate.py --repeat 3
@@ -74,9 +76,10 @@ def main() -> None:
     parser.add_argument("--against", metavar="COMMIT", help="compare with another commit, in processes that alternate")
     parser.add_argument("--peer", action="store_true", help="also time the eccv_caption package")
     parser.add_argument("--child", choices=WORKS, help=argparse.SUPPRESS)
+    parser.add_argument("--since", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(measure(options.child, stages=options.stages, peer=options.peer)))
+        print(json.dumps(measure(options.child, options.since, stages=options.stages, peer=options.peer)))
         return
     print(describe_machine())
     with built_tree(options.against) if options.against else nullcontext() as other:
@@ -103,6 +106,9 @@ def show(work: str, runs: list[dict[str, Any]]) -> None:
     for stage, (taken, system) in sorted(middle.get("stages", {}).items(), key=lambda item: -item[1][0]):
         share = taken / middle["processor"]
         print(f"{stage:>30}{taken:8.3f} s {share:6.1%}   of which the system {system:.3f} s")
+    parts = ", ".join(f"{name} {wall:.2f} ({processor:.2f})" for name, (wall, processor) in middle["first"].items())
+    wall, processor = (sum(part[i] for part in middle["first"].values()) for i in range(2))
+    print(f"process start to last number: {wall:.2f} s ({processor:.2f} s of processor time): {parts}")
     if "peer" in middle:
         print(f"eccv_caption, full rankings: {middle['peer']:.1f} s, {middle['peer'] / middle['time']:.0f} x ours")
 
@@ -137,28 +143,34 @@ def built_tree(commit: str) -> Iterator[Path]:
 
 def in_fresh_process(work: str, flags: Sequence[str], tree: Path | None = None) -> dict[str, Any]:
     """What :func:`measure` gives in a process of its own, of this package or of the one in another folder."""
-    command = [sys.executable, __file__, "--child", work, *flags]
+    command = [sys.executable, __file__, "--child", work, "--since", str(time.time()), *flags]
     environment = os.environ | {"PYTHONPATH": str(tree or ROOT)}
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
     figures: dict[str, Any] = json.loads(output.splitlines()[-1])
     return figures
 
 
-def measure(work: str, *, stages: bool, peer: bool) -> dict[str, Any]:
-    """Seconds, ratios and megabytes of one work; ``beyond`` is processor time beyond that of the products."""
+def measure(work: str, since: float, *, stages: bool, peer: bool) -> dict[str, Any]:
+    """Seconds, ratios and megabytes of one work; ``beyond`` is processor time beyond that of the products.
+
+    ``since`` is the time at which this process was started.
+    """
     from cxc_eccv.evaluation import evaluate
     from cxc_eccv.sources.library import Library
 
+    first = {"imports": [time.time() - since, time.process_time()]}
     tasks, metrics = WORKS[work]
     library = Library()
     before = peak_megabytes()
+    read = spend(lambda: read_raw_files(library))
     run = random_run(library)
-    read_raw_files(library)
     watched = Stages()
     if stages:
         watched.watch()
     took = spend(lambda: evaluate(run, tasks, metrics=metrics, data_dir=library, progress=False))
     figures: dict[str, Any] = {"time": took.wall, "processor": took.processor, "peak_mb": peak_megabytes() - before}
+    first |= {"reading": [read.wall, read.processor], "evaluation": [took.wall, took.processor]}
+    figures["first"] = first
     if stages:
         figures["stages"] = watched.shares((took.processor, took.system))
     images, captions = run.images.vectors, run.captions.vectors  # type: ignore[union-attr] # both are there
@@ -191,7 +203,9 @@ def random_run(library: Library) -> EmbeddingsRun:
 
 def read_raw_files(library: Library) -> None:
     """Read what the tasks need, so that only the work itself is timed."""
+    library.karpathy("test")
     library.fold_order()
+    library.flickr8k_split("test")
     library.flickr30k("test")
     for kind in ("sts", "sis", "sits"):
         library.cxc(kind, "test")

@@ -16,9 +16,16 @@ __all__ = ["Stages"]
 WRAPPED = {
     "the product": ("ranking.scores:Product.fill", "ranking.shared_product:HalfProduct.fill"),
     "vectors of unit length": ("ranking.scores:prepare", "ranking.scores:first_twins"),
-    "counting rows": ("ranking.counts:RowPairs.read",),
+    "counting rows": ("ranking.counts:RowPairs.read", "ranking.shared_product:MutualPairs._count"),
+    "pairs laid out": (
+        "ranking.rank:count_both",
+        "ranking.rank:count_within",
+        "ranking.shared_product:MutualPairs.__init__",
+        "ranking.shared_product:MutualPairs.resolve",
+    ),
     "counting columns": (
         "ranking.readers.columns:ColumnPairs.read",
+        "ranking.readers.columns:ColumnPairs.record",
         "ranking.readers.columns:ColumnPairs.resolve",
         "ranking.readers.columns:pair_products",
     ),
@@ -42,6 +49,11 @@ WRAPPED = {
         "evaluation.score:ClusterBootstrap.medians",
         "evaluation.score:interval",
     ),
+    "correlations": (
+        "evaluation.needs:similarities_of_run",
+        "evaluation.needs:PairSimilarities.score",
+    ),
+    "report": ("evaluation.calls:make_report",),
     "values of queries": ("evaluation.needs:Ranks.score", "evaluation.needs:TopItems.score"),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
