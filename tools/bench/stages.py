@@ -54,6 +54,8 @@ WRAPPED = {
         "evaluation.needs:PairSimilarities.score",
     ),
     "report": ("evaluation.calls:make_report",),
+    "imports of tasks and metrics": ("evaluation.select:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
+    "libraries of threads found": ("ranking.scan:_libraries",),
     "values of queries": ("evaluation.needs:Ranks.score", "evaluation.needs:TopItems.score"),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
