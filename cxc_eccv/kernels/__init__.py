@@ -34,6 +34,7 @@ try:
         multiply_pairs,
         reach_bounds,
         scale_to_unit,
+        select_in_columns,
         spread_kept,
         sum_drawn,
     )
@@ -58,6 +59,7 @@ __all__ = [
     "rank_products",
     "row_counts",
     "scores_at_depths",
+    "scores_of_columns",
     "times_drawn",
     "unit_vectors",
 ]
@@ -364,6 +366,21 @@ def match_counts(
         counts,
     )
     return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
+
+
+def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntArray) -> NDArray[np.float32]:
+    """(width,) scores of the items at (width,) depths of columns, among R ``rows`` of (B, width) scores; compiled only.
+
+    Infinity at depth 0, minus infinity where there are too few rows.
+
+    Example:
+        >>> scores, rows = np.array([[0.5, 0.125], [1, 0.5], [0.75, 0.25]], dtype=np.float32), np.array([0, 2])
+        >>> scores_of_columns(scores, rows, np.array([1, 2])).tolist() if COMPILED else [0.75, 0.125]
+        [0.75, 0.125]
+    """
+    selected = np.empty(depths.size, np.float32)
+    select_in_columns(scores, np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(depths, np.int64), selected)
+    return selected
 
 
 class KeptColumns:

@@ -655,6 +655,52 @@ count_matches(PyObject *module, PyObject *arguments)
     return result;
 }
 
+/* The score at a depth of each column, of some rows; every column is gone through where its scores stand side by side. */
+static PyObject *
+select_in_columns(PyObject *module, PyObject *arguments)
+{
+    PyObject *block;
+    Py_buffer scores, rows, depths, selected;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*w*", &block, &rows, &depths, &selected))
+        return NULL;
+    PyObject *result = NULL;
+    if (open_scores(block, &scores)) {
+        int64_t width = scores.shape[1], stride = scores.strides[0] / (int64_t)sizeof(float);
+        int64_t count = rows.len / (int64_t)sizeof(int64_t), room = count + LANES;
+        const int64_t *row = rows.buf, *depth = depths.buf;
+        float *lines = NULL;
+        int valid = depths.len == width * (int64_t)sizeof(int64_t) && selected.len == width * (int64_t)sizeof(float) &&
+                    all_within(row, count, scores.shape[0] - 1);
+        if (!valid)
+            PyErr_SetString(PyExc_ValueError, MISFIT);
+        else if ((lines = PyMem_Malloc((LANES + 2) * room * sizeof(float))) == NULL)
+            PyErr_NoMemory();
+        else {
+            Py_BEGIN_ALLOW_THREADS
+            for (int64_t first = 0; first < width; first += LANES) {
+                int64_t own = width - first < LANES ? width - first : LANES;
+                for (int64_t i = 0; i < count; i++)
+                    for (int64_t lane = 0; lane < own; lane++)
+                        lines[lane * room + i] = ((const float *)scores.buf)[row[i] * stride + first + lane];
+                for (int64_t lane = 0; lane < own; lane++) {
+                    float *score = (float *)selected.buf + first + lane;
+                    *score = depth[first + lane] < 1 ? INFINITY : -INFINITY;
+                    if (depth[first + lane] >= 1 && depth[first + lane] <= count)
+                        *score = select_score(lines + lane * room, count, depth[first + lane], lines + LANES * room);
+                }
+            }
+            Py_END_ALLOW_THREADS
+            PyMem_Free(lines);
+            result = Py_NewRef(Py_None);
+        }
+        PyBuffer_Release(&scores);
+    }
+    Py_buffer *buffers[] = {&rows, &depths, &selected};
+    for (int i = 0; i < 3; i++)
+        PyBuffer_Release(buffers[i]);
+    return result;
+}
+
 /* A score that is kept, with its item. */
 typedef struct {
     float score;
@@ -1096,6 +1142,7 @@ static PyMethodDef methods[] = {
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
     {"multiply_pairs", multiply_pairs, METH_VARARGS, "See kernels.pair_products."},
     {"count_matches", count_matches, METH_VARARGS, "See kernels.match_counts."},
+    {"select_in_columns", select_in_columns, METH_VARARGS, "See kernels.guess_bounds."},
     {"reach_bounds", reach_bounds, METH_VARARGS, "See kernels.KeptColumns."},
     {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
     {"scale_to_unit", scale_to_unit, METH_VARARGS, "See kernels.unit_vectors."},

@@ -327,6 +327,20 @@ def test_scores_that_reach_bounds_are_kept_by_column(width):
         halves[0].spread(columns, filled, scores[:, :0].copy(), places[:, :0].copy())
 
 
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("width", [2, 30])
+def test_scores_at_depths_of_columns_equal_a_sort(width):
+    block, random = scores_with_ties(60, width), np.random.default_rng(0)
+    rows, depths = random.permutation(60)[:50], random.integers(0, 60, width)
+    depths[:2] = 0, 51
+    ordered = np.pad(-np.sort(-block[rows], axis=0), ((1, 10), (0, 0)), constant_values=-np.inf)
+    ordered[0] = np.inf
+    assert kernels.scores_of_columns(block, rows, depths).tolist() == ordered[depths, np.arange(width)].tolist()
+    for wrong in ((rows + 20, depths), (rows - 1, depths), (rows, depths[1:])):
+        with pytest.raises(ValueError, match="do not fit"):
+            kernels.scores_of_columns(block, *wrong)
+
+
 @pytest.mark.usefixtures("counted_by")
 def test_products_are_those_of_exact_arithmetic():
     random = np.random.default_rng(0)
