@@ -528,18 +528,18 @@ typedef struct {
 } Best;
 
 enum { AT_LEAST, MATCHES, TIED, TIED_MATCHES, COUNTS };
-enum { ITEMS, CLASSES, DISTANCES, QUERY_CLASSES, ZETAS, DEPTHS, LOWEST, COUNTED, MATCH_ARRAYS };
+enum { ROWS, ITEMS, CLASSES, DISTANCES, QUERY_CLASSES, ZETAS, DEPTHS, LOWEST, COUNTED, MATCH_ARRAYS };
 
 typedef struct {
     Py_buffer scores, array[MATCH_ARRAYS];
-    int64_t height, width, stride, n_looks, n_items, n_classes;
+    int64_t n_rows, height, width, stride, n_looks, n_items, n_classes;
 } Matching;
 
 /* Looks at one row, from the deepest look to the one that is least deep: each narrows what the next has to look at. */
 FOR_EVERY_PROCESSOR static void
 match_row(const Matching *task, int64_t row, const int32_t *items, Best *best)
 {
-    const float *scores = (const float *)task->scores.buf + row * task->stride;
+    const float *scores = (const float *)task->scores.buf + ((const int64_t *)task->array[ROWS].buf)[row] * task->stride;
     const int64_t *depths = (const int64_t *)task->array[DEPTHS].buf + row * task->n_looks;
     const int32_t *classes = task->array[CLASSES].buf;
     const uint8_t *distances = (const uint8_t *)task->array[DISTANCES].buf +
@@ -603,21 +603,23 @@ matching_fits(Matching *task)
     const Py_buffer *array = task->array;
     task->height = task->scores.shape[0], task->width = task->scores.shape[1];
     task->stride = task->scores.strides[0] / (Py_ssize_t)sizeof(float);
+    task->n_rows = array[ROWS].len / (Py_ssize_t)sizeof(int64_t);
     task->n_looks = array[ZETAS].len / (Py_ssize_t)sizeof(int64_t);
     task->n_items = array[CLASSES].len / (Py_ssize_t)sizeof(int32_t);
-    int64_t row = task->width * (Py_ssize_t)sizeof(int32_t), looks = task->height * task->n_looks;
+    int64_t row = task->width * (Py_ssize_t)sizeof(int32_t), looks = task->n_rows * task->n_looks;
     for (task->n_classes = 0; task->n_classes * task->n_classes < array[DISTANCES].len;)
         task->n_classes++;
     return task->width > 0 && task->n_looks > 0 && task->n_looks <= MOST_LOOKS &&
            array[DISTANCES].len == task->n_classes * task->n_classes &&
            (array[ITEMS].len == row || array[ITEMS].len == task->height * row) &&
-           array[QUERY_CLASSES].len == task->height * (Py_ssize_t)sizeof(int64_t) &&
+           array[QUERY_CLASSES].len == array[ROWS].len &&
            array[DEPTHS].len == looks * (Py_ssize_t)sizeof(int64_t) &&
            array[LOWEST].len == looks * (Py_ssize_t)sizeof(float) &&
            array[COUNTED].len == looks * COUNTS * (Py_ssize_t)sizeof(int64_t) &&
            none_beyond(array[ITEMS].buf, array[ITEMS].len / (Py_ssize_t)sizeof(int32_t), task->n_items - 1) &&
            none_beyond(array[CLASSES].buf, task->n_items, task->n_classes - 1) &&
-           all_within(array[QUERY_CLASSES].buf, task->height, task->n_classes - 1);
+           all_within(array[ROWS].buf, task->n_rows, task->height - 1) &&
+           all_within(array[QUERY_CLASSES].buf, task->n_rows, task->n_classes - 1);
 }
 
 static PyObject *
@@ -626,8 +628,9 @@ count_matches(PyObject *module, PyObject *arguments)
     Matching task;
     PyObject *block;
     Py_buffer *array = task.array;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*y*y*w*w*", &block, &array[ITEMS], &array[CLASSES], &array[DISTANCES],
-                          &array[QUERY_CLASSES], &array[ZETAS], &array[DEPTHS], &array[LOWEST], &array[COUNTED]))
+    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*y*y*y*w*w*", &block, &array[ROWS], &array[ITEMS], &array[CLASSES],
+                          &array[DISTANCES], &array[QUERY_CLASSES], &array[ZETAS], &array[DEPTHS], &array[LOWEST],
+                          &array[COUNTED]))
         return NULL;
     PyObject *result = NULL;
     if (open_scores(block, &task.scores)) {
@@ -641,9 +644,10 @@ count_matches(PyObject *module, PyObject *arguments)
             float *scores = (float *)room;
             int64_t size = task.width + LANES;
             Best best = {scores, scores + size, (int32_t *)(scores + 3 * size)};
+            const int64_t *rows = array[ROWS].buf;
             int64_t own = array[ITEMS].len > task.width * (Py_ssize_t)sizeof(int32_t) ? task.width : 0;
-            for (int64_t row = 0; row < task.height; row++)
-                match_row(&task, row, (const int32_t *)array[ITEMS].buf + row * own, &best);
+            for (int64_t row = 0; row < task.n_rows; row++)
+                match_row(&task, row, (const int32_t *)array[ITEMS].buf + rows[row] * own, &best);
             Py_END_ALLOW_THREADS
             PyMem_Free(room);
             result = Py_NewRef(Py_None);

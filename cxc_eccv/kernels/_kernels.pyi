@@ -25,6 +25,7 @@ def multiply_pairs(
 ) -> None: ...
 def count_matches(
     scores: _Scores,
+    rows: IntArray,
     items: NDArray[np.int32],
     classes: NDArray[np.int32],
     distances: NDArray[np.uint8],
