@@ -314,10 +314,11 @@ def test_rows_with_too_few_items_have_no_lowest_score():
 
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
-@pytest.mark.parametrize("width", [2, 30])
-def test_scores_that_reach_bounds_are_kept_by_column(width):
-    block, random = scores_with_ties(60, width), np.random.default_rng(0)
-    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, 60)
+@pytest.mark.parametrize("width", [2, 30, 16, 300])
+@pytest.mark.parametrize("height", [60, 600])
+def test_scores_that_reach_bounds_are_kept_by_column(width, height):
+    block, random = scores_with_ties(height, width), np.random.default_rng(0)
+    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, height)
     bounds[0] = np.inf
     # Of the second half more reach the bounds than were expected.
     halves = [
