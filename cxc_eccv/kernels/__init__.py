@@ -318,9 +318,9 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
     return products
 
 
-def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], zetas: Sequence[int]) -> bool:
+def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], n_looks: int) -> bool:
     """Whether :func:`match_counts` is compiled for these: it copies nothing, and is quicker on whole rows."""
-    return COMPILED and scores.dtype == np.float32 and distances.dtype == np.uint8 and len(zetas) <= MOST_LOOKS
+    return COMPILED and scores.dtype == np.float32 and distances.dtype == np.uint8 and n_looks <= MOST_LOOKS
 
 
 def match_counts(
@@ -353,7 +353,7 @@ def match_counts(
         >>> found.lowest.tolist(), found.at_least.tolist(), found.matches.tolist(), found.tied.tolist()
         ([[0.5]], [[3]], [[1]], [[2]])
     """
-    if not counts_matches(scores, distances, zetas):
+    if not counts_matches(scores, distances, len(zetas)):
         of_rows = items if items.ndim == 1 else items[rows]
         looks = np.asarray(zetas, np.int64), depths
         return MatchCounts(*numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks))

@@ -305,7 +305,7 @@ class PlausibleRows:
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first."""
-        if counts_matches(block, self._matches.distances, self.looks):
+        if counts_matches(block, self._matches.distances, len(self.looks)):
             queries, rows = self._own.rows(block, start)
             self._count(queries, block, rows, self._own.items)
         elif self.deepest is None:
