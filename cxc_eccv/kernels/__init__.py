@@ -34,6 +34,7 @@ try:
         multiply_pairs,
         reach_bounds,
         scale_to_unit,
+        select_in_columns,
         spread_kept,
         sum_drawn,
     )
@@ -58,6 +59,7 @@ __all__ = [
     "rank_products",
     "row_counts",
     "scores_at_depths",
+    "scores_of_columns",
     "times_drawn",
     "unit_vectors",
 ]
@@ -85,7 +87,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchCounts:
-    """Matches among the best items of rows, for each look (B, L).
+    """Matches among the best items of rows, for each look (R, L).
 
     Attributes:
         lowest: the score of the last item looked at; minus infinity where a row holds too few.
@@ -316,13 +318,14 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
     return products
 
 
-def counts_matches(scores: NDArray[Any]) -> bool:
-    """Whether :func:`match_counts` is compiled for such scores, and quicker on whole rows than on the best of them."""
-    return COMPILED and scores.dtype == np.float32
+def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], n_looks: int) -> bool:
+    """Whether :func:`match_counts` is compiled for these: it copies nothing, and is quicker on whole rows."""
+    return COMPILED and scores.dtype == np.float32 and distances.dtype == np.uint8 and n_looks <= MOST_LOOKS
 
 
 def match_counts(
     scores: NDArray[Any],
+    rows: IntArray,
     items: IntArray,
     classes: IntArray,
     distances: NDArray[np.unsignedinteger],
@@ -334,26 +337,30 @@ def match_counts(
 
     Args:
         scores: (B, C) scores.
-        items: (C,) or (B, C) item of each; negative where there is none, or none that counts.
+        rows: (R,) rows to look at.
+        items: (C,) or (B, C) item of each score; negative where there is none, or none that counts.
         classes: (N,) class of each item.
         distances: (classes, classes) distances.
-        query_classes: (B,) class of each row.
+        query_classes: (R,) class of each row that is looked at.
         zetas: for each look the largest distance of a match.
-        depths: (B, L) for each look the number of best items, at least 1.
+        depths: (R, L) for each look the number of best items, at least 1.
 
     Example:
         >>> scores = np.array([[0.5, 0.1, 0.9, 0.5]], dtype=np.float32)
         >>> classes, apart = np.array([0, 0, 1, 1]), np.array([[0, 3], [3, 0]], dtype=np.uint8)
-        >>> found = match_counts(scores, np.arange(4), classes, apart, np.array([0]), [0], np.array([[2]]))
+        >>> items, query_classes, depths = np.arange(4), np.array([0]), np.array([[2]])
+        >>> found = match_counts(scores, np.array([0]), items, classes, apart, query_classes, [0], depths)
         >>> found.lowest.tolist(), found.at_least.tolist(), found.matches.tolist(), found.tied.tolist()
         ([[0.5]], [[3]], [[1]], [[2]])
     """
-    arguments = scores, items, classes, distances, query_classes, np.asarray(zetas, np.int64), depths
-    if not COMPILED or scores.dtype != np.float32 or distances.dtype != np.uint8 or len(zetas) > MOST_LOOKS:
-        return MatchCounts(*numpy_match_counts(*arguments))
+    if not counts_matches(scores, distances, len(zetas)):
+        of_rows = items if items.ndim == 1 else items[rows]
+        looks = np.asarray(zetas, np.int64), depths
+        return MatchCounts(*numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks))
     lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
     count_matches(
         scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
+        np.ascontiguousarray(rows, np.int64),
         np.ascontiguousarray(items, np.int32),
         np.ascontiguousarray(classes, np.int32),
         np.ascontiguousarray(distances),
@@ -364,6 +371,21 @@ def match_counts(
         counts,
     )
     return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
+
+
+def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntArray) -> NDArray[np.float32]:
+    """(width,) scores of the items at (width,) depths of columns, among R ``rows`` of (B, width) scores; compiled only.
+
+    Infinity at depth 0, minus infinity where there are too few rows.
+
+    Example:
+        >>> scores, rows = np.array([[0.5, 0.125], [1, 0.5], [0.75, 0.25]], dtype=np.float32), np.array([0, 2])
+        >>> scores_of_columns(scores, rows, np.array([1, 2])).tolist() if COMPILED else [0.75, 0.125]
+        [0.75, 0.125]
+    """
+    selected = np.empty(depths.size, np.float32)
+    select_in_columns(scores, np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(depths, np.int64), selected)
+    return selected
 
 
 class KeptColumns:

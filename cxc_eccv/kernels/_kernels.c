@@ -471,9 +471,9 @@ scale_to_unit(PyObject *module, PyObject *arguments)
 }
 
 /*
- * Scores beyond a pivot, above or below, and the places of scores that reach a bound, one behind the other: without a
+ * Scores beyond a pivot, above or below, and scores that reach a bound with their items, one behind the other: without a
  * branch that a processor could guess wrong, and sixteen at once where a processor can close the gaps itself. What is
- * written to has room for LANES more.
+ * written to has room for LANES more. Items are left out where they are negative; scores may be kept in their own place.
  */
 static int64_t
 keep_above(const float *restrict scores, int64_t size, float pivot, float sign, float *restrict kept)
@@ -487,14 +487,16 @@ keep_above(const float *restrict scores, int64_t size, float pivot, float sign, 
 }
 
 static int64_t
-places_reaching(const float *restrict scores, int64_t size, float bound, int32_t *restrict places)
+keep_items(const float *scores, const int32_t *items, int64_t size, float bound, float *kept, int32_t *kept_items)
 {
-    int64_t n_reached = 0;
+    int64_t n_kept = 0;
     for (int64_t i = 0; i < size; i++) {
-        places[n_reached] = (int32_t)i;
-        n_reached += scores[i] >= bound;
+        float score = scores[i];
+        int32_t item = items[i];
+        kept[n_kept] = score, kept_items[n_kept] = item;
+        n_kept += (score >= bound) & (item >= 0);
     }
-    return n_reached;
+    return n_kept;
 }
 
 #ifdef HAS_WIDE
@@ -514,19 +516,21 @@ keep_above_wide(const float *restrict scores, int64_t size, float pivot, float s
 }
 
 __attribute__((target("avx512f"))) static int64_t
-places_reaching_wide(const float *restrict scores, int64_t size, float bound, int32_t *restrict places)
+keep_items_wide(const float *scores, const int32_t *items, int64_t size, float bound, float *kept, int32_t *kept_items)
 {
     const __m512 least = _mm512_set1_ps(bound);
-    __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    int64_t n_reached = 0;
+    int64_t n_kept = 0;
     for (int64_t i = 0; i < size; i += LANES) {
         __mmask16 there = size - i < LANES ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
-        __mmask16 chosen = _mm512_mask_cmp_ps_mask(there, _mm512_maskz_loadu_ps(there, scores + i), least, _CMP_GE_OQ);
-        _mm512_storeu_si512(places + n_reached, _mm512_maskz_compress_epi32(chosen, place));
-        n_reached += __builtin_popcount(chosen);
-        place = _mm512_add_epi32(place, _mm512_set1_epi32(LANES));
+        __m512 some = _mm512_maskz_loadu_ps(there, scores + i);
+        __mmask16 chosen = _mm512_mask_cmp_ps_mask(there, some, least, _CMP_GE_OQ);
+        __m512i own = _mm512_maskz_loadu_epi32(there, items + i);
+        chosen = _mm512_mask_cmpge_epi32_mask(chosen, own, _mm512_setzero_si512());
+        _mm512_storeu_ps(kept + n_kept, _mm512_maskz_compress_ps(chosen, some));
+        _mm512_storeu_si512(kept_items + n_kept, _mm512_maskz_compress_epi32(chosen, own));
+        n_kept += __builtin_popcount(chosen);
     }
-    return n_reached;
+    return n_kept;
 }
 #endif
 
@@ -568,35 +572,22 @@ guess_bound(const float *scores, int64_t size, int64_t depth, float *spare)
 /* The scores of a row that are looked at, each with its item; room for as many as the row is wide. */
 typedef struct {
     float *scores, *spare;
-    int32_t *items, *places;
-    int64_t size;
+    int32_t *items;
 } Best;
 
-static void
-keep_best(Best *best, const float *scores, const int32_t *items, int64_t size, float bound)
-{
-    int64_t n_reached = WIDEST(places_reaching, scores, size, bound, best->places);
-    best->size = 0;
-    for (int64_t i = 0; i < n_reached; i++) {
-        int32_t place = best->places[i];
-        best->scores[best->size] = scores[place], best->items[best->size] = items[place];
-        best->size += items[place] >= 0;
-    }
-}
-
 enum { AT_LEAST, MATCHES, TIED, TIED_MATCHES, COUNTS };
-enum { ITEMS, CLASSES, DISTANCES, QUERY_CLASSES, ZETAS, DEPTHS, LOWEST, COUNTED, MATCH_ARRAYS };
+enum { ROWS, ITEMS, CLASSES, DISTANCES, QUERY_CLASSES, ZETAS, DEPTHS, LOWEST, COUNTED, MATCH_ARRAYS };
 
 typedef struct {
     Py_buffer scores, array[MATCH_ARRAYS];
-    int64_t height, width, stride, n_looks, n_items, n_classes;
+    int64_t n_rows, height, width, stride, n_looks, n_items, n_classes;
 } Matching;
 
 /* Looks at one row, from the deepest look to the one that is least deep: each narrows what the next has to look at. */
 FOR_EVERY_PROCESSOR static void
 match_row(const Matching *task, int64_t row, const int32_t *items, Best *best)
 {
-    const float *scores = (const float *)task->scores.buf + row * task->stride;
+    const float *scores = (const float *)task->scores.buf + ((const int64_t *)task->array[ROWS].buf)[row] * task->stride;
     const int64_t *depths = (const int64_t *)task->array[DEPTHS].buf + row * task->n_looks;
     const int32_t *classes = task->array[CLASSES].buf;
     const uint8_t *distances = (const uint8_t *)task->array[DISTANCES].buf +
@@ -609,31 +600,30 @@ match_row(const Matching *task, int64_t row, const int32_t *items, Best *best)
         order[place] = look;
     }
     float bound = guess_bound(scores, task->width, depths[order[0]], best->spare);
-    keep_best(best, scores, items, task->width, bound);
-    if (best->size < depths[order[0]])
-        keep_best(best, scores, items, task->width, -INFINITY);
+    int64_t size = WIDEST(keep_items, scores, items, task->width, bound, best->scores, best->items);
+    if (size < depths[order[0]])
+        size = WIDEST(keep_items, scores, items, task->width, -INFINITY, best->scores, best->items);
     for (int64_t i = 0; i < task->n_looks; i++) {
-        int64_t look = order[i], zeta = ((const int64_t *)task->array[ZETAS].buf)[look], kept = 0;
+        int64_t look = order[i], zeta = ((const int64_t *)task->array[ZETAS].buf)[look];
         float *lowest = (float *)task->array[LOWEST].buf + row * task->n_looks + look;
         int64_t *counts = (int64_t *)task->array[COUNTED].buf + (row * task->n_looks + look) * COUNTS;
         *lowest = -INFINITY;
-        if (depths[look] < 1 || depths[look] > best->size)
+        if (depths[look] < 1 || depths[look] > size)
             continue;
-        *lowest = select_score(best->scores, best->size, depths[look], best->spare);
-        for (int64_t j = 0; j < best->size; j++) {
-            float score = best->scores[j];
-            best->scores[kept] = score, best->items[kept] = best->items[j];
-            kept += score >= *lowest;
+        float last = *lowest = select_score(best->scores, size, depths[look], best->spare);
+        size = WIDEST(keep_items, best->scores, best->items, size, last, best->scores, best->items);
+        int64_t matches = 0, tied = 0, tied_matches = 0;
+        for (int64_t j = 0; j < size; j++) {
+            int64_t is_match = distances[classes[best->items[j]]] <= zeta;
+            matches += is_match;
+            if (best->scores[j] == last) /* seldom more than once */
+                tied++, tied_matches += is_match;
         }
-        counts[AT_LEAST] = best->size = kept;
-        for (int64_t j = 0; j < kept; j++) {
-            int64_t matches = distances[classes[best->items[j]]] <= zeta, tied = best->scores[j] == *lowest;
-            counts[MATCHES] += matches, counts[TIED] += tied, counts[TIED_MATCHES] += matches & tied;
-        }
+        counts[AT_LEAST] = size, counts[MATCHES] = matches, counts[TIED] = tied, counts[TIED_MATCHES] = tied_matches;
     }
 }
 
-static int
+FOR_EVERY_PROCESSOR static int
 none_beyond(const int32_t *places, int64_t count, int64_t last)
 {
     int32_t most = -1;
@@ -661,21 +651,23 @@ matching_fits(Matching *task)
     const Py_buffer *array = task->array;
     task->height = task->scores.shape[0], task->width = task->scores.shape[1];
     task->stride = task->scores.strides[0] / (Py_ssize_t)sizeof(float);
+    task->n_rows = array[ROWS].len / (Py_ssize_t)sizeof(int64_t);
     task->n_looks = array[ZETAS].len / (Py_ssize_t)sizeof(int64_t);
     task->n_items = array[CLASSES].len / (Py_ssize_t)sizeof(int32_t);
-    int64_t row = task->width * (Py_ssize_t)sizeof(int32_t), looks = task->height * task->n_looks;
+    int64_t row = task->width * (Py_ssize_t)sizeof(int32_t), looks = task->n_rows * task->n_looks;
     for (task->n_classes = 0; task->n_classes * task->n_classes < array[DISTANCES].len;)
         task->n_classes++;
     return task->width > 0 && task->n_looks > 0 && task->n_looks <= MOST_LOOKS &&
            array[DISTANCES].len == task->n_classes * task->n_classes &&
            (array[ITEMS].len == row || array[ITEMS].len == task->height * row) &&
-           array[QUERY_CLASSES].len == task->height * (Py_ssize_t)sizeof(int64_t) &&
+           array[QUERY_CLASSES].len == array[ROWS].len &&
            array[DEPTHS].len == looks * (Py_ssize_t)sizeof(int64_t) &&
            array[LOWEST].len == looks * (Py_ssize_t)sizeof(float) &&
            array[COUNTED].len == looks * COUNTS * (Py_ssize_t)sizeof(int64_t) &&
            none_beyond(array[ITEMS].buf, array[ITEMS].len / (Py_ssize_t)sizeof(int32_t), task->n_items - 1) &&
            none_beyond(array[CLASSES].buf, task->n_items, task->n_classes - 1) &&
-           all_within(array[QUERY_CLASSES].buf, task->height, task->n_classes - 1);
+           all_within(array[ROWS].buf, task->n_rows, task->height - 1) &&
+           all_within(array[QUERY_CLASSES].buf, task->n_rows, task->n_classes - 1);
 }
 
 static PyObject *
@@ -684,25 +676,26 @@ count_matches(PyObject *module, PyObject *arguments)
     Matching task;
     PyObject *block;
     Py_buffer *array = task.array;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*y*y*w*w*", &block, &array[ITEMS], &array[CLASSES], &array[DISTANCES],
-                          &array[QUERY_CLASSES], &array[ZETAS], &array[DEPTHS], &array[LOWEST], &array[COUNTED]))
+    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*y*y*y*w*w*", &block, &array[ROWS], &array[ITEMS], &array[CLASSES],
+                          &array[DISTANCES], &array[QUERY_CLASSES], &array[ZETAS], &array[DEPTHS], &array[LOWEST],
+                          &array[COUNTED]))
         return NULL;
     PyObject *result = NULL;
     if (open_scores(block, &task.scores)) {
         int64_t *room = NULL;
         if (!matching_fits(&task))
             PyErr_SetString(PyExc_ValueError, MISFIT);
-        else if ((room = PyMem_Malloc((task.width + LANES) * (3 * sizeof(float) + 2 * sizeof(int32_t)))) == NULL)
+        else if ((room = PyMem_Malloc((task.width + LANES) * (3 * sizeof(float) + sizeof(int32_t)))) == NULL)
             PyErr_NoMemory();
         else {
             Py_BEGIN_ALLOW_THREADS
             float *scores = (float *)room;
             int64_t size = task.width + LANES;
-            int32_t *items = (int32_t *)(scores + 3 * size);
-            Best best = {scores, scores + size, items, items + size, 0};
+            Best best = {scores, scores + size, (int32_t *)(scores + 3 * size)};
+            const int64_t *rows = array[ROWS].buf;
             int64_t own = array[ITEMS].len > task.width * (Py_ssize_t)sizeof(int32_t) ? task.width : 0;
-            for (int64_t row = 0; row < task.height; row++)
-                match_row(&task, row, (const int32_t *)array[ITEMS].buf + row * own, &best);
+            for (int64_t row = 0; row < task.n_rows; row++)
+                match_row(&task, row, (const int32_t *)array[ITEMS].buf + rows[row] * own, &best);
             Py_END_ALLOW_THREADS
             PyMem_Free(room);
             result = Py_NewRef(Py_None);
@@ -711,6 +704,52 @@ count_matches(PyObject *module, PyObject *arguments)
     }
     for (int i = 0; i < MATCH_ARRAYS; i++)
         PyBuffer_Release(&array[i]);
+    return result;
+}
+
+/* The score at a depth of each column, of some rows; every column is gone through where its scores stand side by side. */
+static PyObject *
+select_in_columns(PyObject *module, PyObject *arguments)
+{
+    PyObject *block;
+    Py_buffer scores, rows, depths, selected;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*w*", &block, &rows, &depths, &selected))
+        return NULL;
+    PyObject *result = NULL;
+    if (open_scores(block, &scores)) {
+        int64_t width = scores.shape[1], stride = scores.strides[0] / (int64_t)sizeof(float);
+        int64_t count = rows.len / (int64_t)sizeof(int64_t), room = count + LANES;
+        const int64_t *row = rows.buf, *depth = depths.buf;
+        float *lines = NULL;
+        int valid = depths.len == width * (int64_t)sizeof(int64_t) && selected.len == width * (int64_t)sizeof(float) &&
+                    all_within(row, count, scores.shape[0] - 1);
+        if (!valid)
+            PyErr_SetString(PyExc_ValueError, MISFIT);
+        else if ((lines = PyMem_Malloc((LANES + 2) * room * sizeof(float))) == NULL)
+            PyErr_NoMemory();
+        else {
+            Py_BEGIN_ALLOW_THREADS
+            for (int64_t first = 0; first < width; first += LANES) {
+                int64_t own = width - first < LANES ? width - first : LANES;
+                for (int64_t i = 0; i < count; i++)
+                    for (int64_t lane = 0; lane < own; lane++)
+                        lines[lane * room + i] = ((const float *)scores.buf)[row[i] * stride + first + lane];
+                for (int64_t lane = 0; lane < own; lane++) {
+                    float *score = (float *)selected.buf + first + lane;
+                    *score = depth[first + lane] < 1 ? INFINITY : -INFINITY;
+                    if (depth[first + lane] >= 1 && depth[first + lane] <= count)
+                        *score = select_score(lines + lane * room, count, depth[first + lane], lines + LANES * room);
+                }
+            }
+            Py_END_ALLOW_THREADS
+            PyMem_Free(lines);
+            result = Py_NewRef(Py_None);
+        }
+        PyBuffer_Release(&scores);
+    }
+    Py_buffer *buffers[] = {&rows, &depths, &selected};
+    for (int i = 0; i < 3; i++)
+        PyBuffer_Release(buffers[i]);
     return result;
 }
 
@@ -731,15 +770,13 @@ pack_flags(const uint8_t *flags)
 }
 
 /*
- * Keeps the scores of a few columns that reach the columns' bounds, from "start" on; returns where they end. Nothing is
- * kept beyond the room. "masks" takes MASKS words for each row: they are gone through bit by bit, since few bits are set.
+ * Marks the scores of a few columns that reach the columns' bounds, MASKS words of bits for each row, and counts them by
+ * column. Rows of a negative item are left out.
  */
-FOR_EVERY_PROCESSOR static int64_t
-keep_reached(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
-             const float *restrict bounds, int64_t width, int64_t start, int64_t *restrict starts, Kept *restrict kept,
-             int64_t room, uint64_t *restrict masks)
+FOR_EVERY_PROCESSOR static void
+mark_reached(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
+             const float *restrict bounds, int64_t width, int32_t *restrict counts, uint64_t *restrict masks)
 {
-    int64_t counts[KEPT_AT_ONCE] = {0}, ends[KEPT_AT_ONCE];
     uint8_t flags[KEPT_AT_ONCE] = {0}, few[KEPT_AT_ONCE] = {0};
     for (int64_t row = 0; row < height; row++) {
         uint8_t own = items[row] >= 0;
@@ -757,6 +794,45 @@ keep_reached(const float *restrict scores, int64_t stride, const int32_t *restri
                 masks[row * MASKS + mask] |= pack_flags(flags + 64 * mask + 8 * part) << (8 * part);
         }
     }
+}
+
+#ifdef HAS_WIDE
+__attribute__((target("avx512f"))) static void
+mark_reached_wide(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
+                  const float *restrict bounds, int64_t width, int32_t *restrict counts, uint64_t *restrict masks)
+{
+    const __m512i none_less = _mm512_set1_epi32(-1);
+    for (int64_t row = 0; row < height; row++, scores += stride, masks += MASKS)
+        for (int mask = 0; mask < MASKS; mask++) {
+            masks[mask] = 0;
+            for (int64_t first = 64 * mask; items[row] >= 0 && first < 64 * mask + 64 && first < width; first += LANES) {
+                __builtin_prefetch(scores + first + 2 * stride); /* no processor foresees so short a part of a row */
+                int64_t left = width - first;
+                __mmask16 there = left < LANES ? (__mmask16)((1u << left) - 1) : (__mmask16)-1;
+                __m512 some = _mm512_maskz_loadu_ps(there, scores + first);
+                __m512 least = _mm512_maskz_loadu_ps(there, bounds + first);
+                __mmask16 reached = _mm512_mask_cmp_ps_mask(there, some, least, _CMP_GE_OQ);
+                __m512i count = _mm512_maskz_loadu_epi32(there, counts + first);
+                count = _mm512_mask_sub_epi32(count, reached, count, none_less);
+                _mm512_mask_storeu_epi32(counts + first, there, count);
+                masks[mask] |= (uint64_t)reached << (first - 64 * mask);
+            }
+        }
+}
+#endif
+
+/*
+ * Keeps the scores of a few columns that reach the columns' bounds, from "start" on; returns where they end. Nothing is
+ * kept beyond the room. "masks" takes MASKS words for each row: they are gone through bit by bit, since few bits are set.
+ */
+FOR_EVERY_PROCESSOR static int64_t
+keep_reached(const float *restrict scores, int64_t stride, const int32_t *restrict items, int64_t height,
+             const float *restrict bounds, int64_t width, int64_t start, int64_t *restrict starts, Kept *restrict kept,
+             int64_t room, uint64_t *restrict masks)
+{
+    int32_t counts[KEPT_AT_ONCE] = {0};
+    int64_t ends[KEPT_AT_ONCE];
+    WIDEST(mark_reached, scores, stride, items, height, bounds, width, counts, masks);
     for (int64_t column = 0; column < width; column++) {
         starts[column] = ends[column] = start;
         start += counts[column];
@@ -1118,6 +1194,7 @@ static PyMethodDef methods[] = {
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
     {"multiply_pairs", multiply_pairs, METH_VARARGS, "See kernels.pair_products."},
     {"count_matches", count_matches, METH_VARARGS, "See kernels.match_counts."},
+    {"select_in_columns", select_in_columns, METH_VARARGS, "See kernels.guess_bounds."},
     {"reach_bounds", reach_bounds, METH_VARARGS, "See kernels.KeptColumns."},
     {"spread_kept", spread_kept, METH_VARARGS, "See kernels.KeptColumns."},
     {"scale_to_unit", scale_to_unit, METH_VARARGS, "See kernels.unit_vectors."},

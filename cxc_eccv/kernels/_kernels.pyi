@@ -25,6 +25,7 @@ def multiply_pairs(
 ) -> None: ...
 def count_matches(
     scores: _Scores,
+    rows: IntArray,
     items: NDArray[np.int32],
     classes: NDArray[np.int32],
     distances: NDArray[np.uint8],
@@ -35,6 +36,7 @@ def count_matches(
     counts: IntArray,
     /,
 ) -> None: ...
+def select_in_columns(scores: _Scores, rows: IntArray, depths: IntArray, selected: _Scores, /) -> None: ...
 def reach_bounds(
     scores: _Scores, items: NDArray[np.int32], bounds: _Scores, starts: IntArray, kept: IntArray, /
 ) -> int: ...

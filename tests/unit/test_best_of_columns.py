@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from cxc_eccv import kernels
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.readers.columns import BestOfColumns
+from cxc_eccv.ranking.readers.columns import BestOfColumns, DeepColumns
 
 
 def sorted_lists(scores, depth):
@@ -45,3 +46,12 @@ def test_too_many_ties_are_not_kept():
     best.read(np.zeros((10, 3), np.float32), np.arange(10))
     with pytest.raises(ScoresTooAlike):
         best.read(np.zeros((10, 3), np.float32), np.arange(10, 20))
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason="no compiler was at hand when the package was installed")
+def test_a_gallery_without_a_row_in_the_sample_is_kept_whole():
+    best = DeepColumns(np.array([2, 0]), np.zeros((3, 2), np.float32), np.zeros(0, np.int64), 3)
+    best.read(np.arange(8, dtype=np.float32).reshape(4, 2), np.array([5, -1, 6, 7]))
+    assert best.complete
+    assert best.sizes(np.array([0, 1])).tolist() == [3, 0]
+    assert [table.tolist() for table in best.lists(np.array([0]))] == [[[0, 4, 6]], [[5, 6, 7]]]

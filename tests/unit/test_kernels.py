@@ -282,31 +282,43 @@ def test_matches_are_counted_as_by_sorting(n_levels, width, listed, dtype):
     items = np.where(random.random(items.shape) < 0.1, -1, items)
     items[..., :2] = [0, 1]  # some are left
     classes, distances = random.integers(0, n_classes, width), random.integers(0, 9, (n_classes, n_classes), np.uint8)
-    of_queries, of_rows = random.integers(0, n_classes, height), np.broadcast_to(items, scores.shape)
+    rows = random.permutation(height)[:5]
+    of_queries, of_rows = random.integers(0, n_classes, rows.size), np.broadcast_to(items, scores.shape)[rows]
     most = (of_rows >= 0).sum(axis=1)
-    depths = 1 + (random.random((height, 4)) ** 2 * most[:, None]).astype(int)
+    depths = 1 + (random.random((rows.size, 4)) ** 2 * most[:, None]).astype(int)
     depths[0] = most[0]
-    found = kernels.match_counts(scores, items, classes, distances, of_queries, zetas, depths)
-    for row in range(height):
+    found = kernels.match_counts(scores, rows, items, classes, distances, of_queries, zetas, depths)
+    for row, place in enumerate(rows):
         near = distances[of_queries[row], classes]
-        for look, expected in enumerate(matches_of_a_row(scores[row], of_rows[row], near, zetas, depths[row])):
+        for look, expected in enumerate(matches_of_a_row(scores[place], of_rows[row], near, zetas, depths[row])):
             fields = found.lowest, found.at_least, found.matches, found.tied, found.tied_matches
             assert tuple(field[row, look] for field in fields) == expected
+
+
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("row", [-2, 1])
+def test_matches_of_rows_outside_the_scores_are_refused(row):
+    scores, items, zero = np.zeros((1, 3), np.float32), np.arange(3), np.zeros(1, int)
+    with pytest.raises((ValueError, IndexError)):
+        kernels.match_counts(
+            scores, np.array([row]), items, np.zeros(3, int), np.zeros((1, 1), np.uint8), zero, [0], np.array([[1]])
+        )
 
 
 @pytest.mark.usefixtures("counted_by")
 def test_rows_with_too_few_items_have_no_lowest_score():
     scores, items, classes = np.float32([[0.3, 0.2, -np.inf]]), np.array([[0, 1, -1]]), np.zeros(2, int)
     apart, depths = np.zeros((1, 1), np.uint8), np.array([[3, 2]])
-    found = kernels.match_counts(scores, items, classes, apart, np.array([0]), [0, 0], depths)
+    found = kernels.match_counts(scores, np.array([0]), items, classes, apart, np.array([0]), [0, 0], depths)
     assert found.lowest.tolist() == [[-np.inf, np.float32(0.2)]]
 
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
-@pytest.mark.parametrize("width", [2, 30])
-def test_scores_that_reach_bounds_are_kept_by_column(width):
-    block, random = scores_with_ties(60, width), np.random.default_rng(0)
-    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, 60)
+@pytest.mark.parametrize("width", [2, 30, 16, 300])
+@pytest.mark.parametrize("height", [60, 600])
+def test_scores_that_reach_bounds_are_kept_by_column(width, height):
+    block, random = scores_with_ties(height, width), np.random.default_rng(0)
+    bounds, items = random.integers(0, 45, width).astype(np.float32), random.integers(-1, 99, height)
     bounds[0] = np.inf
     # Of the second half more reach the bounds than were expected.
     halves = [
@@ -325,6 +337,20 @@ def test_scores_that_reach_bounds_are_kept_by_column(width):
         assert places[row, : filled[row]].tolist() == items[own].tolist()
     with pytest.raises(ValueError, match="do not fit"):
         halves[0].spread(columns, filled, scores[:, :0].copy(), places[:, :0].copy())
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+@pytest.mark.parametrize("width", [2, 30])
+def test_scores_at_depths_of_columns_equal_a_sort(width):
+    block, random = scores_with_ties(60, width), np.random.default_rng(0)
+    rows, depths = random.permutation(60)[:50], random.integers(0, 60, width)
+    depths[:2] = 0, 51
+    ordered = np.pad(-np.sort(-block[rows], axis=0), ((1, 10), (0, 0)), constant_values=-np.inf)
+    ordered[0] = np.inf
+    assert kernels.scores_of_columns(block, rows, depths).tolist() == ordered[depths, np.arange(width)].tolist()
+    for wrong in ((rows + 20, depths), (rows - 1, depths), (rows, depths[1:])):
+        with pytest.raises(ValueError, match="do not fit"):
+            kernels.scores_of_columns(block, *wrong)
 
 
 @pytest.mark.usefixtures("counted_by")

@@ -253,22 +253,20 @@ class DeepColumns:
     The bound is guessed from a sample of rows so that it is too high once in millions of columns; whether all were kept
     is known in the end.
 
-    ``depths`` has how many of each of the (width,) columns, 0 where it is not looked at; ``sample`` the (S, width)
-    scores of some rows, drawn at random, of the ``n_items`` rows of which the best are looked for. ScoresTooAlike is
-    raised where more would be kept than memory is given to.
+    ``depths`` has how many of each of the (width,) columns, 0 where it is not looked at; ``sample`` the (.., width)
+    scores of rows drawn at random, of which ``own`` are among the ``n_items`` rows of which the best are looked for.
+    ScoresTooAlike is raised where more would be kept than memory is given to.
     """
 
-    def __init__(self, depths: IntArray, sample: NDArray[np.float32], n_items: int) -> None:
+    def __init__(self, depths: IntArray, sample: NDArray[np.float32], own: IntArray, n_items: int) -> None:
         share = depths / n_items
-        mean = len(sample) * share
+        mean = own.size * share
         ranks = np.ceil(mean + SLACK * np.sqrt(mean * (1 - share)) + SLACK).astype(np.int64)
-        self._share = float(np.minimum(ranks[depths > 0] / len(sample), 1).sum() / depths.size)
+        ranks[depths == 0] = 0
+        self._share = float(np.clip(ranks / max(own.size, 1), 0, 1).mean())
         if self._share * depths.size * n_items > MOST_KEPT:
             raise ScoresTooAlike
-        ordered = np.sort(np.ascontiguousarray(sample.T), axis=1)
-        guessed = ordered[np.arange(depths.size), np.clip(len(sample) - ranks, 0, len(sample) - 1)]
-        self._bounds = np.where(ranks > len(sample), np.float32(-np.inf), guessed)
-        self._bounds[depths == 0] = np.inf
+        self._bounds = kernels.scores_of_columns(sample, own, ranks)
         self._depths, self._sizes = depths, np.zeros(depths.size, dtype=np.int64)
         self._kept: list[kernels.KeptColumns] = []
         self._lock = Lock()
@@ -345,7 +343,7 @@ class ColumnReaders:
             if sample is None or drawn is None:
                 best = BestOfColumns(max(reader.deepest or 0 for reader in group), depths > 0)
             else:
-                best = DeepColumns(depths, sample[known[drawn]], int(np.count_nonzero(known)))
+                best = DeepColumns(depths, sample, np.flatnonzero(known[drawn]), int(np.count_nonzero(known)))
             self._groups.append((group, np.where(known, places, -1), best))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:

@@ -101,13 +101,18 @@ class OwnRows:
         others = np.setdiff1d(columns, np.flatnonzero(self.items >= 0))
         self._all_items = others.size == 0
 
+    def rows(self, block: NDArray[Any], start: int) -> tuple[IntArray, IntArray]:
+        """Positions in ``query_ids`` of own queries, and their rows of a block."""
+        queries = self._queries[start : start + len(block)]
+        own = np.flatnonzero(queries >= 0)
+        return queries[own], own
+
     def strips(self, block: NDArray[Any], start: int, *, blank: bool = True) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Positions in ``query_ids`` and scores of a few own rows at a time; minus infinity at items not ours.
 
         The scores may be a view of the block: they are not to be written to. Without ``blank`` all are as they are.
         """
-        queries = self._queries[start : start + len(block)]
-        own = np.flatnonzero(queries >= 0)
+        queries, own = self._queries[start : start + len(block)], self.rows(block, start)[1]
         size = max(1, SCORES_AT_ONCE // block.shape[1])
         gaps = np.flatnonzero(np.diff(own) > 1) + 1
         # Rows that stand together are a view of the block; where they seldom do, a copy costs less than many strips.
@@ -300,21 +305,29 @@ class PlausibleRows:
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first."""
-        if self.deepest is None or counts_matches(block):
+        if counts_matches(block, self._matches.distances, len(self.looks)):
+            queries, rows = self._own.rows(block, start)
+            self._count(queries, block, rows, self._own.items)
+        elif self.deepest is None:
             for queries, scores in self._own.strips(block, start, blank=False):
                 self.take(queries, scores, self._own.items)
-            return
-        for queries, scores in self._own.strips(block, start):
-            best, columns = best_candidates(scores, self.deepest)
-            self.take(queries, best, self._own.items[columns])
+        else:
+            for queries, scores in self._own.strips(block, start):
+                best, columns = best_candidates(scores, self.deepest)
+                self.take(queries, best, self._own.items[columns])
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         """Read the best items of queries, see :meth:`cxc_eccv.ranking.readers.rows.RowReader.take`."""
+        self._count(queries, scores, np.arange(queries.size), items)
+
+    def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:
         matches, zetas = self._matches, [zeta for zeta, _ in self.looks]
         depths, classes = np.minimum(self._n_matches[queries], self._cuts), matches.query_classes[queries]
-        found = match_counts(scores, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
+        found = match_counts(scores, rows, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
         worst = found.lowest.min(axis=1)
-        refuse_shallow(self.query_ids[queries], scores, worst, depths.max(axis=1), self.reason)
+        short = np.flatnonzero(np.isneginf(worst))[:1]
+        ids, deepest = self.query_ids[queries[short]], depths[short].max(axis=1)
+        refuse_shallow(ids, scores[rows[short]], worst[short], deepest, self.reason)
         out, others = count_pushed_out(found.at_least - depths, found.tied, found.tied_matches)
         self._hits[queries] = found.matches - out
         self._ties[queries] = others.sum(axis=1)
