@@ -40,7 +40,8 @@ class CategoryMatches:
     ) -> CategoryMatches:
         """From the (Q, C) and (N, C) bool category presence of every query's and every item's image."""
         classes, distances = _classes_of(np.concatenate([query_sets, gallery_sets]))
-        return cls(query_ids, gallery_ids, *np.split(classes, [len(query_sets)]), distances)
+        of_queries, of_items = np.split(classes, [len(query_sets)])
+        return cls(query_ids, gallery_ids, of_queries, of_items, distances)
 
 
 def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:

@@ -107,7 +107,8 @@ class CodedPairs:
         undefined = np.flatnonzero((ratings == 0) | (similarities == 0))
         if undefined.size:
             raise _constant(int(undefined[0]), rows.shape[1], ratings=bool(ratings[undefined[0]] == 0))
-        return np.clip(both / np.sqrt(ratings * similarities), -1.0, 1.0)
+        correlations: FloatArray = both / np.sqrt(ratings * similarities)
+        return correlations.clip(-1.0, 1.0)
 
 
 def _codes(

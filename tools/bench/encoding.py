@@ -124,7 +124,7 @@ def decode(path: Path) -> Image.Image:
         return image
 
 
-def resize(path: Path, processor: BaseImageProcessor) -> None:
+def resize(path: Path, processor: Any) -> None:  # noqa: ANN401 - sizes that the base class does not declare
     """What no encoder of images can do without: decode the file, and resize the picture in Pillow."""
     decode(path).resize((processor.size["width"], processor.size["height"]), processor.resample)
 
@@ -144,7 +144,8 @@ def main() -> None:
     options = parser.parse_args()
     captions = Library().captions("test").slice(0, options.captions)
     texts = captions["text"].to_pylist()
-    tokenizer, model = AutoTokenizer.from_pretrained(options.model), AutoModel.from_pretrained(options.model).eval()
+    tokenizer: Any = AutoTokenizer.from_pretrained(options.model)
+    model = AutoModel.from_pretrained(options.model).eval()
     vit = ViTConfig(hidden_size=12, num_hidden_layers=1, num_attention_heads=1, intermediate_size=12)
     free_texts, free_images, processor = FreeTexts(model.config), FreeImages(vit), ViTImageProcessor()
     batches = batch_texts(tokenizer, texts)
