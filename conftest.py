@@ -24,7 +24,8 @@ HELPERS = (
 )
 PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/training.py")
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
-collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
+GENERATED = "cxc_eccv/adapters/modules/*"
+collect_ignore_glob = [GENERATED] if HAS_TRAIN else [GENERATED, *HELPERS, *MODULES]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,6 +26,7 @@ __all__ = [
     "load_embeddings",
     "load_reports",
     "load_run",
+    "metric",
     "save_embeddings",
 ]
 
@@ -40,11 +41,13 @@ HOMES = {
     "load_embeddings": "cxc_eccv.runs",
     "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
+    "metric": "cxc_eccv.adapters",
     "save_embeddings": "cxc_eccv.runs",
 }
 """Public name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
 
 if TYPE_CHECKING:
+    from cxc_eccv.adapters import metric
     from cxc_eccv.builders.images import attach_images
     from cxc_eccv.builders.packaged import load
     from cxc_eccv.builders.writing import build_folder

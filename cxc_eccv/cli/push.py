@@ -11,7 +11,7 @@ from cxc_eccv.terminal import say
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`, or of a metric, as metrics/map_at_r.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`; for a Space a metric, as map_at_r.")],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
@@ -32,11 +32,14 @@ def push(
     Examples:
       cxc-eccv push cxc_eccv_data org/cxc_eccv
       cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
-      cxc-eccv push metrics/map_at_r org/map_at_r --type space --yes
+      cxc-eccv push map_at_r org/map_at_r --type space --yes
     """
+    from cxc_eccv.adapters import module_folder
     from cxc_eccv.hub.client import Access
     from cxc_eccv.hub.upload import plan_push
 
+    if repo_type == "space" and not folder.exists() and folder.name == str(folder):
+        folder = module_folder(folder.name)
     access = Access(timeout=timeout)
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach

@@ -124,7 +124,7 @@ def plan_push(
     """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
 
     Args:
-        folder: what ``build_folder`` wrote, or for the type ``space`` such a folder as ``metrics/map_at_r``.
+        folder: what ``build_folder`` wrote, or for the type ``space`` the folder of a metric's module.
         repo_id: ``owner/name``.
         repo_type: ``dataset`` or ``space``.
         access: which Hub, with which token.

@@ -51,7 +51,6 @@ def make_workplace(folder):
     folder.mkdir(parents=True)
     shutil.copytree(RAW, folder / "mirror")
     shutil.copytree(RAW / "coco" / "images", folder / "val2014")
-    (folder / "metrics").symlink_to(ROOT / "metrics")
     (folder / "examples").symlink_to(ROOT / "examples")
     build_folder(folder / "cxc_eccv_data", data_dir="sample", images=folder / "val2014", progress=False)
     if importlib.util.find_spec("torch") is not None:

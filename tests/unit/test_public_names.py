@@ -18,6 +18,7 @@ PUBLIC = [
     "load_embeddings",
     "load_reports",
     "load_run",
+    "metric",
     "save_embeddings",
 ]
 
