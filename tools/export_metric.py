@@ -2,8 +2,8 @@
 
     python tools/export_metric.py map_at_r --output exported    # writes exported/map_at_r/
 
-The folder has the files of ``cxc_eccv/adapters/modules/<name>/``: the module, with the source of all it uses of this package inside, and
-what makes it run as a Hub Space.
+The folder has the files of ``cxc_eccv/adapters/modules/<name>/``: the module, with the source of all it uses of this
+package inside, and what makes it run as a Hub Space.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes a folder of ``cxc_eccv/adapters/modules/`` for every metric: an ``evaluate`` module that also runs as a Hub Space.
+"""Writes ``cxc_eccv/adapters/modules/``: for every metric an ``evaluate`` module that also runs as a Hub Space.
 
     python tools/generate_metric_modules.py            # write
     python tools/generate_metric_modules.py --check    # fail where a file is not what it would be, byte for byte

@@ -10,8 +10,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* GCC and Clang have vectors and bit scans of their own; for other compilers, MSVC above all, C11 says the same. */
+#if defined(__GNUC__) && !defined(PLAIN_C)
+#define HAS_VECTORS
+#endif
+
 /* Where that is possible the loops are compiled three times, and the processor's own version is chosen on loading. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#if defined(HAS_VECTORS) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define WIDE 8
 #define HAS_WIDE
@@ -21,11 +26,6 @@
 #define FOR_EVERY_PROCESSOR
 #define WIDE 4
 #define WIDEST(plain, ...) plain(__VA_ARGS__)
-#endif
-
-/* GCC and Clang have vectors and bit scans of their own; for other compilers, MSVC above all, C11 says the same. */
-#if defined(__GNUC__) && !defined(PLAIN_C)
-#define HAS_VECTORS
 #endif
 
 #define LANES 16

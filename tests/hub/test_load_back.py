@@ -60,6 +60,12 @@ def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
     assert hub.seen("/spaces/org/map_at_r/resolve/main/map_at_r.py")
 
 
+def test_a_space_of_an_unknown_metric_is_refused_with_the_nearest(hub, client):
+    told = client.command("push", "map_at", "org/map_at", "--type", "space", "--yes", status=2).err
+    assert "unknown metric 'map_at'; did you mean 'map_at_r'?" in told
+    assert not hub.requests
+
+
 @pytest.mark.parametrize(
     ("card", "message"),
     [(None, "has no README.md"), ("# no front matter", "sdk is None"), ("---\nsdk: shiny\n---\n", "sdk is 'shiny'")],
