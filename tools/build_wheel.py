@@ -7,6 +7,7 @@ what "manylinux" in its name says. Needs the extra ``release``, a C compiler and
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ["build", "twine", *(["auditwheel"] if sys.platform == "linux" else [])]
 COMPILED = "cxc_eccv/kernels/_kernels."
 
 
@@ -24,6 +26,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder to write into")
     output = parser.parse_args().output.resolve()
+    missing = [name for name in TOOLS if importlib.util.find_spec(name) is None]
+    if missing:
+        parser.exit(2, f"{', '.join(missing)} not installed: pip install -e '.[release]'\n")
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -110,3 +110,12 @@ def test_the_package_installs_its_data_and_nothing_beside_it(tmp_path):
     assert [name for name in missing if not name.endswith((".so", ".pyd"))] == ["_kernels.c"]
     assert (package / "py.typed").exists()
     assert sorted(path.name for path in (package / "adapters" / "modules").iterdir()) == list(registry.metrics())
+
+
+def test_the_script_says_what_it_needs_before_it_starts(tmp_path):
+    start = "runpy.run_path(sys.argv[0], run_name='__main__')"
+    code = f"import runpy, sys; sys.modules['twine'] = None; del sys.argv[0]; {start}"
+    command = [sys.executable, "-c", code, ROOT / "tools" / "build_wheel.py", "--output", tmp_path / "dist"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.search(r"twine.* not installed: pip install -e '\.\[release\]'\n$", done.stderr)
