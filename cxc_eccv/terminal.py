@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cxc_eccv.shown import visible
 
-__all__ = ["Sheet", "print_shown", "say"]
+__all__ = ["Sheet", "print_shown", "say", "shown_text"]
 
 UNBOUNDED = 1_000_000
 """Width of a pipe: there is no edge at which anything could be cut."""
@@ -39,6 +39,14 @@ def print_shown(shown: RenderableType, console: Console | None = None) -> None:
     if not console.is_terminal:
         console = Console(file=console.file, width=UNBOUNDED)
     console.print(shown, crop=False)
+
+
+def shown_text(shown: RenderableType) -> str:
+    """What :func:`print_shown` would print now, without colours, and without the end of the last line."""
+    width = console.width if (console := Console()).is_terminal else UNBOUNDED
+    with (plain := Console(width=width, color_system=None)).capture() as captured:
+        plain.print(shown, crop=False)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
 
 
 @dataclass(frozen=True, slots=True)

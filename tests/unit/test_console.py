@@ -33,7 +33,8 @@ def test_correlations_stand_in_a_table_of_their_own():
     text = shown(*directions, *kinds)
     assert "…" not in text
     assert text.count("100.0 [100.0, 100.0]") == 4
-    assert text.count("75.7 [74.9, 76.5]") == 3
+    assert text.count("0.757 [0.749, 0.765]") == 3
+    assert "percent (correlations as they are) with 95% interval" in text
 
 
 def test_coverage_and_skipped_tasks_are_told():
