@@ -22,11 +22,17 @@ MISSING = "\N{EM DASH}"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, in bold or not, and the numbers beside it, as the bounds of its interval."""
+    """A text, in bold or not, with its deviation and its interval beside it."""
 
     text: str
-    beside: str = ""
+    deviation: str = ""
+    interval: str = ""
     strong: bool = False
+
+    @property
+    def beside(self) -> str:
+        """All but the text."""
+        return " ".join(filter(None, (self.deviation, self.interval)))
 
     def __str__(self) -> str:
         return f"{self.text} {self.beside}".rstrip()
@@ -46,7 +52,7 @@ class Table:
 
     Example:
         >>> header = [("", ""), ("COCO 5K", "R@1"), ("COCO 5K", "R@5")]
-        >>> table = Table(header, [("a_b", Cell("41.7", "[40.1, 43.3]", strong=True), MISSING)], "One model")
+        >>> table = Table(header, [("a_b", Cell("41.7", interval="[40.1, 43.3]", strong=True), MISSING)], "One model")
         >>> print(tables_to_markdown([table]))
         ### One model
         <BLANKLINE>
@@ -60,7 +66,7 @@ class Table:
         \cmidrule(lr){2-3}
          & R@1 & R@5 \\
         \midrule
-        a\_b & \textbf{41.7} {\scriptsize {[}40.1, 43.3]} & \textemdash{} \\
+        a\_b & \shortstack[r]{\textbf{41.7}\\ {\tiny {[}40.1, 43.3]}} & \textemdash{} \\
     """
 
     header: Sequence[Sequence[str]]
@@ -95,7 +101,13 @@ def tables_to_console(tables: Iterable[Table]) -> RenderableType:
             blocks.append(Text.assemble((visible(table.title), "bold"), (visible(subtitle), "dim")))
         if table.rows:
             rows = [[str(cell) for cell in row] for row in table.rows]
-            blocks.append(Sheet(table.headings, rows, table.prose, table.stacked, table.styles))
+            bold = {
+                (line, place)
+                for line, row in enumerate(table.rows)
+                for place, cell in enumerate(row)
+                if isinstance(cell, Cell) and cell.strong
+            }
+            blocks.append(Sheet(table.headings, rows, table.prose, table.stacked, table.styles, bold=bold))
         blocks += [Text(visible(note), style="dim") for note in table.notes]
         blocks += [Text(visible(caution)) for caution in table.cautions]
     return Group(*blocks)
@@ -110,7 +122,7 @@ def _markdown_blocks(table: Table) -> Iterator[str]:
     if table.title:
         yield f"### {markdown_text(table.title)}"
     if table.subtitle:
-        yield markdown_text(_make_sentence(table.subtitle))
+        yield markdown_text(_make_sentence(f"{table.subtitle[:1].upper()}{table.subtitle[1:]}"))
     if table.rows:
         rules = ["---" if place == 0 or place in table.prose else "---:" for place in range(len(table.header))]
         lines = [f"| {' | '.join(map(markdown_text, table.headings))} |", f"|{'|'.join(rules)}|"]
@@ -175,9 +187,12 @@ def _latex_header(header: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _latex_cell(cell: Cell) -> str:
+    """The text with its deviation, the interval in small print below them, where it takes less room."""
     text = latex_text(cell.text)
     text = rf"\textbf{{{text}}}" if cell.strong else text
-    return text + (rf" {{\scriptsize {latex_text(cell.beside)}}}" if cell.beside else "")
+    text += rf" {{\scriptsize {latex_text(cell.deviation)}}}" if cell.deviation else ""
+    interval = rf"{{\tiny {latex_text(cell.interval)}}}"
+    return rf"\shortstack[r]{{{text}\\ {interval}}}" if cell.interval else text
 
 
 def tables_to_html(tables: Iterable[Table]) -> Markup:
@@ -215,6 +230,6 @@ def _to_cell(cell: str | Cell) -> Cell:
 
 
 def _make_sentence(text: str) -> str:
-    """A text that begins with a capital letter and ends with a point."""
+    """A text that ends with a point; it may begin with a name, which keeps its small letter."""
     text = text.strip()
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) or not text else '.'}"
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."

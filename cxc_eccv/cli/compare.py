@@ -66,7 +66,7 @@ def compare(
     from cxc_eccv.comparison.views import (
         comparison_tables,
         comparison_to_json,
-        order_table,
+        order_tables,
         order_to_csv,
         placement_table,
         rows_to_csv,
@@ -88,7 +88,7 @@ def compare(
     tables = [] if comparison is None else comparison_tables(comparison)
     for paper in papers:
         tables.append(placement_table(paper, [one for one in placements if one.table == paper.name], list(models)))
-        tables += [order_table(order) for order in orders if order.table is paper]
+        tables += [table for order in orders if order.table is paper for table in order_tables(order)]
     written = []
     try:
         if output is not None:

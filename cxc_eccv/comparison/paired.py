@@ -14,6 +14,7 @@ from cxc_eccv.comparison.resampling import enough_samples, holm, least_p_value, 
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.score import interval
+from cxc_eccv.shown import visible
 from cxc_eccv.tables import tables_to_console, tables_to_html
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import FloatArray, Report, check_whole
@@ -139,11 +140,9 @@ class Comparison:
         return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
 
     def __repr__(self) -> str:
-        tests = len(self.differences)
+        models = f"{', '.join(self.models)} with {self.baseline}"
         significant = sum(map(self.significant, self.differences))
-        return (
-            f"<Comparison of {', '.join(self.models)} with {self.baseline}: {tests} tests, {significant} significant>"
-        )
+        return visible(f"<Comparison of {models}: {len(self.differences)} tests, {significant} significant>")
 
     def __str__(self) -> str:
         from cxc_eccv.comparison.views import comparison_tables

@@ -7,10 +7,12 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.comparison.labels import SPREAD, metric_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
+from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "comparison_tables",
     "comparison_to_json",
-    "order_table",
+    "order_tables",
     "order_to_csv",
     "placement_table",
     "rows_to_csv",
@@ -81,7 +83,7 @@ def order_to_csv(order: ModelOrder) -> str:
     """A row per model, the user's among them: every figure whole, in the units of report.json and under its keys."""
     rows: list[dict[str, object]] = []
     for model in order.models:
-        row: dict[str, object] = {"model": model.name, "published": model.published}
+        row: dict[str, object] = {"model": visible(model.name), "published": model.published}
         for key, found in order.standings.items():
             if model in found:
                 row |= {key: found[model].value, f"{key}{SPREAD}": found[model].deviation}
@@ -222,33 +224,55 @@ def _value_cell(key: str, found: Placement | Standing, decimals: int, best: str 
     """A value as its paper prints it, with the deviation of its samples; in bold where it is shown as the best is."""
     metric = key.rpartition("/")[2]
     text = show_value(metric, found.value, decimals)
-    beside = "" if found.deviation is None else f"± {show_value(metric, found.deviation, decimals)}"
-    return Cell(text, beside, strong=text == best)
+    deviation = "" if found.deviation is None else f"± {show_value(metric, found.deviation, decimals)}"
+    return Cell(text, deviation, strong=text == best)
 
 
-def order_table(order: ModelOrder) -> Table:
-    """A row per model, the user's in bold and in their place; the best value of every column is in bold."""
-    table, decimals = order.table, order.table.decimals - 2
-    title, subtitle = f"Published models of {table.title}", table.printed_in
+MOST_COLUMNS = 14
+"""Of metrics in one table of all models: what a page is wide enough for."""
+
+
+def order_tables(order: ModelOrder) -> list[Table]:
+    """A row per model, the user's in bold and in their place; the best value of every column is in bold.
+
+    Columns that a page is too narrow for stand in further tables, whose rows are the models that have one of them.
+    """
+    paper = order.table
+    title, subtitle = f"Published models of {paper.title}", paper.printed_in
     if not order.standings:
-        return Table((), (), title, subtitle, [NOTHING_SHARED])
-    best = {
-        key: show_value(key.rpartition("/")[2], next(iter(found.values())).value, decimals)
-        for key, found in order.standings.items()
-    }
-    rows: list[Sequence[str | Cell]] = []
-    for place, model in enumerate(order.models, 1):
-        rank = str(place) if model in order.standings[order.by] else MISSING
-        values = [
-            _value_cell(key, found[model], decimals, best[key]) if model in found else MISSING
-            for key, found in order.standings.items()
-        ]
-        rows.append([Cell(model.name, strong=not model.published), rank, *values])
-    header = [("", "", ""), ("", "", "rank"), *map(_heading, order.standings)]
+        return [Table((), (), title, subtitle, [NOTHING_SHARED])]
+    parts: list[list[str]] = [[]]
+    for _, group in groupby(order.standings, key=lambda key: key.rpartition("/")[0]):
+        keys = list(group)
+        if len(parts[-1]) + len(keys) > MOST_COLUMNS:
+            parts.append([])
+        parts[-1] += keys
     both = "" if order.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
     legend = f"In the order of {' '.join(filter(None, _heading(order.by)))}{both}; best values and own models in bold."
-    styles = ["" if model.published else "bold" for model in order.models]
-    return Table(header, rows, title, subtitle, [legend, _source(table)], styles=styles)
+    return [
+        Table(
+            [("", "", ""), ("", "", "rank"), *map(_heading, keys)],
+            list(_order_rows(order, keys)),
+            f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
+            subtitle,
+            [legend, _source(paper)] if place == len(parts) else (),
+        )
+        for place, keys in enumerate(parts, 1)
+    ]
+
+
+def _order_rows(order: ModelOrder, keys: Sequence[str]) -> Iterator[list[str | Cell]]:
+    decimals = order.table.decimals - 2
+    found = {key: order.standings[key] for key in keys}
+    best = {key: _value_cell(key, next(iter(one.values())), decimals).text for key, one in found.items()}
+    for place, model in enumerate(order.models, 1):
+        if model.published and not any(model in one for one in found.values()):
+            continue
+        rank = str(place) if model in order.standings[order.by] else MISSING
+        values = [
+            _value_cell(key, one[model], decimals, best[key]) if model in one else MISSING for key, one in found.items()
+        ]
+        yield [Cell(model.name, strong=not model.published), rank, *values]
 
 
 def _heading(key: str) -> tuple[str, str, str]:

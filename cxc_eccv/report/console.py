@@ -85,10 +85,9 @@ def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> 
     return Table(header, lines, title, subtitle, styles=styles)
 
 
-def number_cell(result: Shown, *, interval: bool = True, strong: bool = False) -> Cell:
+def number_cell(result: Shown, *, interval: bool = True) -> Cell:
     """The value, and beside it the deviation of its samples and its interval, where it has them."""
     bounds = ""
     if interval and result.low is not None and result.high is not None:
         bounds = f"[{show_value(result.metric, result.low)}, {show_value(result.metric, result.high)}]"
-    beside = f"{deviation_text(result)} {bounds}".strip()
-    return Cell(show_value(result.metric, result.value), beside, strong)
+    return Cell(show_value(result.metric, result.value), deviation_text(result), bounds)

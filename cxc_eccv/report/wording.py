@@ -81,7 +81,7 @@ def fold_deviations(results: Iterable[Result]) -> list[Shown]:
         if key.endswith(SPREAD) and key.removesuffix(SPREAD) in by_key
     }
     return [
-        Shown(*(getattr(result, field.name) for field in fields(Result)), deviation=deviations.get(key))
+        Shown(**{field.name: getattr(result, field.name) for field in fields(Result)}, deviation=deviations.get(key))
         for key, result in by_key.items()
         if key.removesuffix(SPREAD) == key or key.removesuffix(SPREAD) not in deviations
     ]

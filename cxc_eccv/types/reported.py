@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cxc_eccv
+from cxc_eccv.shown import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +89,7 @@ class Report:
     skipped: Mapping[str, str]
     provenance: Mapping[str, Any]
     per_query: pa.Table | None = None
-    examples: pa.Table | None = None
+    examples: pa.Table | None = field(default=None, compare=False)
     origin: tuple[Run, Library] | None = field(default=None, compare=False)
 
     @property
@@ -149,7 +150,7 @@ class Report:
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
         name, split = self.name or "a run", self.provenance.get("split") or "unknown"
-        return f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>"
+        return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
         return cxc_eccv.report_text(self)
