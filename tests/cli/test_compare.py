@@ -161,7 +161,7 @@ def evaluated(run, sample_library, tmp_path):
 def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
     old, new = evaluated("old", 2.0), evaluated("new", 0.5)
     status, out, _ = run(old, new, "--all-metrics", "--data-dir", "sample", "--output", tmp_path / "out")
-    assert (status, "new against old" in out) == (0, True)
+    assert (status, "new.npz against old.npz" in out) == (0, True)
     found = json.loads((tmp_path / "out" / "compare.json").read_text())
     scores = [json.loads(path.read_text())["scores"] for path in (old, new)]
     for row in found["differences"]:
