@@ -195,8 +195,12 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\shortstack[r]{{{text}\\ {interval}}}" if cell.interval else text
 
 
+LEFT = Markup(' style="text-align: left"')
+RIGHT = Markup(' style="text-align: right; white-space: nowrap"')
+
+
 def tables_to_html(tables: Iterable[Table]) -> Markup:
-    """Tables for a notebook, which brings their style; every text is escaped."""
+    """Tables for a notebook, which brings most of their style; every text is escaped."""
     return Markup("\n").join(part for table in tables for part in _html_parts(table))
 
 
@@ -205,7 +209,7 @@ def _html_parts(table: Table) -> Iterator[Markup]:
     if table.title:
         yield Markup("<p><b>{}</b>{}</p>").format(table.title, subtitle)
     if table.rows:
-        head = Markup("").join(Markup("<th>{}</th>").format(heading) for heading in table.headings)
+        head = Markup("").join(Markup("<th{}>{}</th>").format(RIGHT, heading) for heading in table.headings)
         body = Markup("\n").join(_html_row(row, len(table.header)) for row in table.rows)
         yield Markup("<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>").format(head, body)
     yield from (Markup("<p>{}</p>").format(text) for text in table.below)
@@ -214,14 +218,14 @@ def _html_parts(table: Table) -> Iterator[Markup]:
 def _html_row(row: Sequence[str | Cell], width: int) -> Markup:
     name, *cells = map(_to_cell, row)
     span = Markup("") if cells else Markup(' colspan="{}"').format(width)
-    heading = Markup('<tr><th{} style="text-align: left">{}</th>').format(span, name.text)
+    heading = Markup("<tr><th{}{}>{}</th>").format(span, LEFT, name.text)
     return heading + Markup("").join(map(_html_cell, cells)) + Markup("</tr>")
 
 
 def _html_cell(cell: Cell) -> Markup:
     text = Markup("<b>{}</b>").format(cell.text) if cell.strong else escape(cell.text)
     beside = Markup(" <small>{}</small>").format(cell.beside) if cell.beside else ""
-    return Markup('<td style="white-space: nowrap">{}{}</td>').format(text, beside)
+    return Markup("<td{}>{}{}</td>").format(RIGHT, text, beside)
 
 
 def _to_cell(cell: str | Cell) -> Cell:

@@ -37,7 +37,7 @@ def report_html(report: Report) -> str:
     lines = Markup("").join(Markup("<li>{}</li>").format(line) for line in _skipped_lines(page))
     skipped = Markup("<details><summary>Skipped</summary><ul>{}</ul></details>").format(lines) if lines else ""
     scores = tables_to_html(_score_tables(page)) or Markup("<p>{}</p>").format(NOTHING)
-    return Markup("\n").join(["<div>", title, modified, scores, skipped, "</div>"])
+    return "\n".join(["<div>", title, modified, scores, skipped, "</div>"])
 
 
 NOTHING = "No task could be computed."

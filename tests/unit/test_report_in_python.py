@@ -54,6 +54,7 @@ def test_a_notebook_shows_the_scores_and_no_page(report):
     page = Parsed(text)
     assert len(text) < 20_000
     assert not page.all("style", "svg", "script")
+    assert type(text) is str  # and no Markup, which would escape what a user adds to it
     cells = [one["text"] for one in page.all("td")]
     result = next(row for row in report.results if row.key == "eccv_caption/i2t/map_at_r")
     assert f"{100 * result.value:.1f} [{100 * result.low:.1f}, {100 * result.high:.1f}]" in cells
