@@ -33,7 +33,10 @@ def report(
         list[str] | None,
         typer.Option(help="Of tables: which tasks. Default: COCO, CxC, ECCV Caption, plausible match, Flickr."),
     ] = None,
-    names: Annotated[list[str] | None, typer.Option(help="Of tables: models' names. Default: the reports'.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(help="Of tables: models' names. Default: the reports', or where two are alike the folders'."),
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="File for the tables. Default: standard output.")] = None,
 ) -> None:
     """Rebuild report.md and report.html, or print one or several reports as the tables of a paper.
@@ -48,7 +51,7 @@ def report(
       cxc-eccv report out
       cxc-eccv report out --images val2014
       cxc-eccv report baseline new --latex --output scores.tex
-      cxc-eccv report baseline new --markdown --tasks coco_5k,eccv_caption --intervals
+      cxc-eccv report baseline new --markdown --tasks coco_5k,cxc --intervals
     """
     forms = [name for name, wanted in (("latex", latex), ("markdown", markdown), ("csv", csv)) if wanted]
     if len(forms) > 1:

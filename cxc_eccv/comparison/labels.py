@@ -10,7 +10,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 
-__all__ = ["SPREAD", "list_names", "metric_name", "show_value", "task_name", "unit_of"]
+__all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "show_value", "task_name", "unit_of"]
 
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
@@ -42,6 +42,17 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
     if is_spread:
         return f"{spec.title.format(**parameters)}, std over samples" if in_full else "std of samples"
     return (spec.long_title if in_full else spec.title).format(**parameters)
+
+
+def heading_of(key: str) -> tuple[str, str, str]:
+    """What stands above a column of a metric's values: task, direction and metric.
+
+    Example:
+        >>> heading_of("coco_5k/i2t/recall_at_1"), heading_of("coco_1k/rsum")
+        (('COCO 5K', 'i2t', 'R@1'), ('COCO 1K', '', 'RSUM'))
+    """
+    task, *direction, metric = key.split("/")
+    return task_name(task), "".join(direction), metric_name(metric)
 
 
 def show_value(label: str, value: float, decimals: int = 1, *, sign: bool = False) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.comparison.labels import SPREAD, metric_name, show_value, task_name
+from cxc_eccv.comparison.labels import SPREAD, heading_of, metric_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -248,10 +248,12 @@ def order_tables(order: ModelOrder) -> list[Table]:
             parts.append([])
         parts[-1] += keys
     both = "" if order.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
-    legend = f"In the order of {' '.join(filter(None, _heading(order.by)))}{both}; best values and own models in bold."
+    legend = (
+        f"In the order of {' '.join(filter(None, heading_of(order.by)))}{both}; best values and own models in bold."
+    )
     return [
         Table(
-            [("", "", ""), ("", "", "rank"), *map(_heading, keys)],
+            [("", "", ""), ("", "", "rank"), *map(heading_of, keys)],
             list(_order_rows(order, keys)),
             f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
             subtitle,
@@ -273,11 +275,6 @@ def _order_rows(order: ModelOrder, keys: Sequence[str]) -> Iterator[list[str | C
             _value_cell(key, one[model], decimals, best[key]) if model in one else MISSING for key, one in found.items()
         ]
         yield [Cell(model.name, strong=not model.published), rank, *values]
-
-
-def _heading(key: str) -> tuple[str, str, str]:
-    task, *direction, metric = key.split("/")
-    return task_name(task), "".join(direction), metric_name(metric)
 
 
 def _row_name(key: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cxc_eccv.comparison import ScoredReport
-from cxc_eccv.comparison.labels import SPREAD, metric_name, task_name, unit_of
+from cxc_eccv.comparison.labels import SPREAD, heading_of, task_name, unit_of
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -50,7 +50,7 @@ LAYOUT = {
 }
 """Title of a table to its columns: task, directions, metrics; no table is too wide for a page."""
 
-SHORT = {"r_precision": "R-P"}
+SHORT = {"R-Precision": "R-P"}
 """Names of metrics that a column has no room for, as papers shorten them."""
 
 
@@ -156,8 +156,8 @@ def _keys(groups: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> Iterato
 
 
 def _heading(key: str) -> tuple[str, str, str]:
-    task, *direction, metric = key.split("/")
-    return task_name(task), "".join(direction), SHORT.get(metric, metric_name(metric))
+    task, direction, metric = heading_of(key)
+    return task, direction, SHORT.get(metric, metric)
 
 
 def _rows(models: Models, keys: Sequence[str], *, intervals: bool) -> Iterator[list[str | Cell]]:

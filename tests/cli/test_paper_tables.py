@@ -205,6 +205,14 @@ def evaluated(run, sample_library, tmp_path):
     return tmp_path / "old", tmp_path / "new"
 
 
+def test_pages_of_several_reports_are_rebuilt(run, evaluated):
+    for folder in evaluated:
+        (folder / "report.html").unlink()
+    status, out, _ = run("report", *evaluated)
+    assert (status, out.count("wrote ")) == (0, 4)
+    assert all((folder / "report.html").is_file() for folder in evaluated)
+
+
 def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_path):
     _, out, _ = run("compare", *evaluated, "--output", tmp_path / "out")
     names = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
