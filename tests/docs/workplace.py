@@ -9,7 +9,6 @@ from pages import ROOT
 
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -63,5 +62,5 @@ def make_workplace(folder):
     for direction in ("i2t", "t2i"):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))
     for name, seed in (("baseline", 1), ("new", 0), ("out", 0)):
-        write_folder(folder / name, evaluate(model(seed), data_dir="sample", per_query=True))
+        evaluate(model(seed), data_dir="sample", per_query=True).save(folder / name)
     return folder

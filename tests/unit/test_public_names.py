@@ -16,6 +16,7 @@ PUBLIC = [
     "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_report",
     "load_reports",
     "load_run",
     "metric",
