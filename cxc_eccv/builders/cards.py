@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,11 +24,29 @@ from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
-__all__ = ["citations", "config_card", "config_sections", "folder_card", "licences", "sources_of"]
+__all__ = [
+    "AUTHORS",
+    "IMAGE_FIELD",
+    "LANGUAGE",
+    "TAGS",
+    "TEMPLATES",
+    "TITLE",
+    "bibtex",
+    "citations",
+    "config_card",
+    "config_sections",
+    "folder_card",
+    "licences",
+    "sources_of",
+    "terms",
+]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 TITLE = "CxC, ECCV Caption and entailment labels"
+AUTHORS = "The cxc_eccv authors"
+LANGUAGE = "en"
+TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
 
 URL = ":/?#&=%~+,;@!$'*"
 """What stays as it is in an address; a parenthesis would end the link."""
@@ -103,7 +121,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
 
 def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     sizes = {part.split: (part.shards.num_rows, part.shards.num_bytes) for part in parts}
-    file_bytes = sum(part.shards.file_bytes for part in parts)
+    file_bytes = sum(sum(part.shards.sizes) for part in parts)
     # datasets finds its cache of a local folder by the front matter alone: without a hash of the files it would serve
     # other rows of equal size from an old cache.
     content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
@@ -162,7 +180,7 @@ def _front_matter(
         extra["modified_data"] = [{"file": name, **hashes} for name, hashes in modified.items()]
     return DatasetCardData(
         pretty_name=title,
-        language="en",
+        language=LANGUAGE,
         multilinguality="monolingual",
         # Terms differ between the sources; the card lists them.
         license="other",
@@ -171,7 +189,7 @@ def _front_matter(
         language_creators="crowdsourced",
         size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
         task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
-        tags=["image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption"],
+        tags=list(TAGS),
         configs=[_files(info, info["config_name"] == default) for info in infos],
         dataset_info=infos,
         **extra,
@@ -214,19 +232,30 @@ def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
     return list(dict.fromkeys(name for config in configs for name in config.sources))
 
 
-def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
-    """Terms of every source as a table; with the names of the raw files ``used``, the files' own terms where read."""
+def terms(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> Iterator[tuple[str, str, str]]:
+    """Title, address and terms of every source; where raw files of it were ``used``, the files' own terms."""
     names = set(used or ())
-    rows = []
     for name in groups:
         group = catalog.group(name)
         read = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
-        terms = "; ".join(dict.fromkeys(read or [group.licence]))
-        rows.append((f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL)})", markdown_text(terms)))
+        yield group.title, group.homepage, "; ".join(dict.fromkeys(read or [group.licence]))
+
+
+def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
+    """Terms of every source as a table."""
+    rows = [
+        (f"[{markdown_text(title)}]({quote(homepage, safe=URL)})", markdown_text(licence))
+        for title, homepage, licence in terms(groups, catalog, used)
+    ]
     return table(["source", "terms"], rows)
 
 
-def citations(groups: Iterable[str], catalog: Catalog) -> str:
-    """BibTeX of every paper the groups name, each once, as a code block."""
+def bibtex(groups: Iterable[str], catalog: Catalog) -> str:
+    """BibTeX of every paper the groups name, each once."""
     keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
-    return fence("\n\n".join(catalog.citations[key].strip() for key in keys), "bibtex")
+    return "\n\n".join(catalog.citations[key].strip() for key in keys)
+
+
+def citations(groups: Iterable[str], catalog: Catalog) -> str:
+    """The same as a code block."""
+    return fence(bibtex(groups, catalog), "bibtex")

@@ -143,6 +143,7 @@ def test_only_what_is_asked_for_is_built(tmp_path):
     build(tmp_path / "data", configs=["sts", "sis"], splits=["val"])
     assert sorted(contents(tmp_path / "data")) == [
         "README.md",
+        "croissant.json",
         "manifest.json",
         "sis/validation-00000-of-00001.parquet",
         "sts/validation-00000-of-00001.parquet",
@@ -230,7 +231,12 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
         build(tmp_path / "data", configs=["sis"])
     assert (tmp_path / "data" / "sts").is_dir()
     build(tmp_path / "data", configs=["sis"], overwrite=True)
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["README.md", "manifest.json", "sis"]
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
+        "README.md",
+        "croissant.json",
+        "manifest.json",
+        "sis",
+    ]
 
 
 SLOW_BUILD = """
