@@ -26,7 +26,10 @@ def compare(
     ],
     published: Annotated[bool, typer.Option("--published", help="Place the models among published ones.")] = False,
     output: Annotated[Path | None, typer.Option(help="Folder for compare.json and the chart of ranks.")] = None,
-    names: Annotated[list[str] | None, typer.Option(help="Models' names. Default: the folders'.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(help="Models' names. Default: the reports', or where two are alike the folders'."),
+    ] = None,
     all_metrics: Annotated[
         bool, typer.Option("--all-metrics", help="Test every metric, not each task's main one alone.")
     ] = False,

@@ -148,7 +148,7 @@ def load_reports(
 
     Args:
         paths: ``report.json`` files, or the folders that hold them.
-        names: of the models; None for the folders' names.
+        names: of the models; None for what the reports are of where they all differ, else the folders' names.
         data_dir: the raw files, read only where ``per_query.parquet`` does not say which image is behind a caption.
 
     Raises:
@@ -177,11 +177,18 @@ def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
 
 def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
     files = [path / REPORT if path.is_dir() else path for path in map(Path, paths)]
-    folders = [file.absolute().parent.name for file in files]
-    chosen = list(names) if names else folders if len(set(folders)) == len(folders) else [str(file) for file in files]
+    chosen = list(names) if names else _default_names(files)
     if len(chosen) != len(files) or len(set(chosen)) != len(chosen):
         raise InvalidOption(f"{len(files)} reports need as many different names, not {', '.join(chosen)}")
     return dict(zip(chosen, files, strict=True))
+
+
+def _default_names(files: Sequence[Path]) -> list[str]:
+    """What the reports are of, or where two are alike or one does not say it their folders, or else their files."""
+    told = [read_report(file).name for file in files]
+    folders = [file.absolute().parent.name for file in files]
+    differ = (found for found in (told, folders) if all(found) and len(set(found)) == len(found))
+    return next(differ, [str(file) for file in files])
 
 
 def _add_images(

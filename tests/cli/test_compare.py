@@ -133,9 +133,15 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
         assert "Traceback" not in err
 
 
-def test_names_are_the_folders_or_those_given(run, write):
+def test_names_are_those_of_the_models_the_folders_or_given(run, write):
     reports = write("old", 0.4), write("new", 0.5)
     assert "B against A" in run(*reports, "--names", "A,B", "--samples", 100)[1]
+    assert "new against old" in run(*reports, "--samples", 100)[1]
+    for names, shown in ((("CLIP", "SigLIP"), "SigLIP against CLIP"), (("CLIP", "CLIP"), "new against old")):
+        for report, name in zip(reports, names, strict=True):
+            content = json.loads(report.read_text())
+            report.write_text(json.dumps(content | {"provenance": content["provenance"] | {"model": name}}))
+        assert shown in run(*reports, "--samples", 100)[1]
 
 
 @pytest.fixture
@@ -162,7 +168,7 @@ def evaluated(run, sample_library, tmp_path):
 def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
     old, new = evaluated("old", 2.0), evaluated("new", 0.5)
     status, out, _ = run(old, new, "--all-metrics", "--data-dir", "sample", "--output", tmp_path / "out")
-    assert (status, "new against old" in out) == (0, True)
+    assert (status, "new.npz against old.npz" in out) == (0, True)
     found = json.loads((tmp_path / "out" / "compare.json").read_text())
     scores = [json.loads(path.read_text())["scores"] for path in (old, new)]
     for row in found["differences"]:
