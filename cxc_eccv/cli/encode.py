@@ -29,6 +29,9 @@ def encode(
     images: Annotated[
         Path | None, typer.Option(help="Folder with the image files, at any depth; text models need none.")
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the model is called in reports. Default: its id, or its folder's name.")
+    ] = None,
     split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
     only: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
     captions: Annotated[
@@ -36,6 +39,19 @@ def encode(
         typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
     ] = None,
     processor: Annotated[str | None, typer.Option(help="Id or folder of tokenizer and image processor.")] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run the Python code that the model brings along.")
+    ] = False,
+    caption_prompt: Annotated[
+        str | None,
+        typer.Option(help="Text around every caption, {} in its place; or a sentence-transformers prompt's name."),
+    ] = None,
+    image_prompt: Annotated[
+        str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
+    ] = None,
     pooling: Annotated[str, typer.Option(help="Of a text model: mean over the tokens, or cls.")] = "mean",
     batch_size: Annotated[int, typer.Option(help="Items at once.")] = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
@@ -75,7 +91,18 @@ def encode(
         from cxc_eccv.encoding import load_model
 
     register_models()
-    loaded = load_model(model, processor=processor, device=device, dtype=dtype, lowercase=lowercase)
+    loaded = load_model(
+        model,
+        processor=processor,
+        device=device,
+        dtype=dtype,
+        lowercase=lowercase,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        caption_prompt=caption_prompt,
+        image_prompt=image_prompt,
+        name=name,
+    )
     sides = _choose_sides(loaded, only, images)
     items = _gather_items(sides, images, captions, split_name(split), Library(data_dir, allow_modified=allow_modified))
     options: dict[str, Any] = {**items, "batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -12,13 +14,53 @@ from transformers import GemmaTokenizer, PreTrainedModel, PreTrainedTokenizerBas
 
 from cxc_eccv.errors import InvalidOption, ModelError
 
-__all__ = ["TextInput", "context_length", "in_lower_case", "never_saw_capitals", "padded_length"]
+__all__ = ["NO_PROMPT", "Prompt", "TextInput", "context_length", "in_lower_case", "never_saw_capitals", "padded_length"]
 
 UNBOUNDED = 1_000_000
 """Tokenizers without a limit of their own name a larger one."""
 
 PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_model")
 """Models trained without an attention mask: they see the padding, and need as much of it as in training."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What stands before and after every caption.
+
+    Example:
+        >>> prompt = Prompt.of("a photo of {}.")
+        >>> prompt("a dog"), str(prompt), Prompt("query: ")("a dog")
+        ('a photo of a dog.', 'a photo of {}.', 'query: a dog')
+    """
+
+    before: str = ""
+    after: str = ""
+
+    @classmethod
+    def of(cls, template: str, saved: Mapping[str, str | None] = MappingProxyType({})) -> Prompt:
+        """That of a template with ``{}`` in the caption's place, or the one that a model has saved by this name.
+
+        Raises:
+            InvalidOption: neither of them.
+        """
+        if isinstance(template, str) and template in saved:
+            return cls(saved[template] or "")
+        if not isinstance(template, str) or template.count("{}") != 1:
+            names = f", or name one of the model's own: {', '.join(saved)}" if saved else ""
+            raise InvalidOption(
+                f"caption prompt {template!r:.200}: write {{}} once, where the caption goes: 'a photo of {{}}'{names}"
+            )
+        return cls(*template.split("{}"))
+
+    def __call__(self, text: str) -> str:
+        """The caption with its prompt."""
+        return f"{self.before}{text}{self.after}"
+
+    def __str__(self) -> str:
+        return self("{}")
+
+
+NO_PROMPT = Prompt()
 
 
 class TextInput:

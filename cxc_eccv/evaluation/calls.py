@@ -76,8 +76,8 @@ def evaluate(
 
     Raises:
         UnknownName: no such task, direction, metric, split or similarity.
-        InvalidOption: an option out of range, a name that is no line of text, a task that was named and cannot be computed, or ``similarity``,
-            ``block_size`` or ``device`` for scores or rankings.
+        InvalidOption: an option out of range, a name that is no line of text, a task that was named and cannot be
+            computed, or ``similarity``, ``block_size`` or ``device`` for scores or rankings.
         RunError: the run lacks items that a task needs or has items that the data does not know; rankings are too
             short for a metric that was named, or for all of a task that was named. Everything that can be told before
             the pass over scores or rankings is told then, a line each.

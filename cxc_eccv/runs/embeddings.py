@@ -24,7 +24,7 @@ SIMILARITIES = ("cosine", "dot")
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
 SIMILARITY = "similarity"
-"""Name of the entry that says what the vectors are meant for: like the model's name a text in ``.npz``, metadata in ``.safetensors``."""
+"""Name of the entry that says what the vectors are meant for: a text in ``.npz``, metadata in ``.safetensors``."""
 
 FORMATS = (".npz", ".safetensors")
 
@@ -152,12 +152,13 @@ def embeddings_of_arrays(
         told[SIMILARITY] = str(given.item() if given.size == 1 else given.tolist())
     if MODEL in arrays:
         told[MODEL] = one_text(path, arrays[MODEL], MODEL)
-    texts = {"similarity": told.get(SIMILARITY), "model": told.get(MODEL)}
     sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
     if not any(sides.values()):
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
-    return EmbeddingsRun(**sides, path=path, sha256=hash_file(path), **texts)
+    return EmbeddingsRun(
+        **sides, path=path, sha256=hash_file(path), similarity=told.get(SIMILARITY), model=told.get(MODEL)
+    )
 
 
 def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:

@@ -53,8 +53,7 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
     rankings        ``.trec``, ``.run``, ``.txt``: query Q0 item rank score tag, one direction to a file
     ==============  ==============================================================================================
 
-    At will ``model`` says what the model is called: a text in ``.npz``, an entry of the metadata in ``.safetensors`` and
-    ``.parquet``.
+    At will ``model`` says what the model is called: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
 
     Args:
         *paths: one file, or several that hold a direction each.
@@ -97,7 +96,8 @@ def _load_rankings(files: list[Path], direction: str | None) -> RankingsRun:
                 where = f"{lists[name].place} and {found.place}"
                 raise MalformedRun(f"{where}: give the rankings of {name} twice; keep one")
             lists[name] = found
-    models = {name for path in files if path.suffix.lower() == ".parquet" and (name := _model_of(path))}
+    named = [_model_of(path) for path in files if path.suffix.lower() == ".parquet"]
+    models = {model for model in named if model is not None}
     if len(models) > 1:
         raise MalformedRun(f"{files[0]} and others: are of {' and '.join(sorted(models))}; give files of one model")
     return RankingsRun(lists, next(iter(models), None))
