@@ -40,6 +40,7 @@ __all__ = ["CROSS_ENCODERS", "LoadedModel", "from_checkpoint", "load_model", "mo
 CROSS_ENCODERS = (
     "ViltForImageAndTextRetrieval",
     "BlipForImageTextRetrieval",
+    "Blip2ForImageTextRetrieval",
     "BridgeTowerForImageAndTextRetrieval",
 )
 """Classes that score an image together with a caption."""
