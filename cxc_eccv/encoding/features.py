@@ -10,6 +10,7 @@ import torch
 from torch.nn.functional import normalize
 from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
+from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
 __all__ = ["ContrastiveMatcher", "image_features", "text_features", "without_segments"]
@@ -55,7 +56,7 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     return forward
 
 
-def image_features(model: PreTrainedModel) -> Forward:
+def image_features(model: PreTrainedModel | OpenClip) -> Forward:
     """How a model turns pixels into (N, D) features.
 
     A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
@@ -68,6 +69,7 @@ def image_features(model: PreTrainedModel) -> Forward:
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
         return lambda inputs: _take_vectors(method(**inputs), model)
+    assert isinstance(model, PreTrainedModel)  # noqa: S101
     _refuse_without_tower(model, "image", "pixel_values")
     if getattr(model.config, "mask_ratio", 0):
         raise ModelError(
@@ -124,7 +126,7 @@ def _contrasted_texts(model: ContrastiveMatcher) -> Forward:
     return forward
 
 
-def _take_vectors(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
+def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
     vectors = output if isinstance(output, torch.Tensor) else output.pooler_output
     if vectors is None or vectors.ndim != 2:
         shape = None if vectors is None else tuple(vectors.shape)

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.features import image_features
 from cxc_eccv.encoding.models import LoadedModel
+from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.pixels import plain_steps
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
@@ -225,7 +226,7 @@ class _Transformer(ImageEncoder):
     def __init__(
         self,
         loaded: LoadedModel,
-        model: PreTrainedModel,
+        model: PreTrainedModel | OpenClip,
         batch_size: int,
         central_crop: float | None,
         ten_crops: TenCrops | None,
@@ -296,7 +297,9 @@ def encoder_of_images(
         )
     if central_crop is not None and ten_crops is not None:
         raise InvalidOption("central_crop and ten_crops are two ways to cut an image; give one of them")
-    if isinstance(loaded.model, PreTrainedModel):
+    if isinstance(loaded.model, OpenClip) and ten_crops is not None:
+        raise InvalidOption(f"ten_crops: {loaded.name} is a model of open_clip, which cuts images by itself")
+    if isinstance(loaded.model, PreTrainedModel | OpenClip):
         return _Transformer(loaded, loaded.model, batch_size, central_crop, ten_crops)
     if "images" not in loaded.sides:
         raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")

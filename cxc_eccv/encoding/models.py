@@ -24,6 +24,16 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
+from cxc_eccv.encoding.open_clip import (
+    CONFIG,
+    HUB,
+    OpenClip,
+    Preprocessing,
+    Tokenizer,
+    is_open_clip,
+    load_open_clip,
+    title_of,
+)
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
@@ -81,7 +91,7 @@ class LoadedModel:
         image_prompt: what a model is told beside every image; empty for nothing.
     """
 
-    model: PreTrainedModel | SentenceTransformer
+    model: PreTrainedModel | SentenceTransformer | OpenClip
     processors: Processors
     name: str
     lowercase: bool | None = None
@@ -181,7 +191,9 @@ def load_model(
     """A model ready to encode.
 
     Args:
-        model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or what this function gave.
+        model: Hub id or folder, a model of open_clip (``open_clip:ViT-B-32/laion2b_s34b_b79k``,
+            ``open_clip:ViT-B-32=FILE`` or ``hf-hub:ID``), a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or
+            what this function gave.
         processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id; by
             default what was saved with the model.
         device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
@@ -207,18 +219,32 @@ def load_model(
     if revision is not None and (not source or Path(source).is_dir()):
         raise InvalidOption(f"revision {revision!r}: only a repository of the Hub has revisions; leave it out")
     origin = Origin(revision, trust_remote_code)
-    if source:
+    is_clip = is_open_clip(source)
+    if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
+        raise InvalidOption(
+            f"{source} is a model of open_clip, which loads the newest revision, its own tokenizer, and no code; leave out "
+            "revision, trust_remote_code and processor"
+        )
+    if is_clip:
+        loaded = load_open_clip(source, _torch_dtype(dtype) or torch.float32).to(_torch_device(device))
+        processor = loaded.texts, loaded.images
+    elif source:
         place, kind = _torch_device(device), _torch_dtype(dtype) or torch.float32
         loaded = from_checkpoint(source, kind, CROSS_ENCODERS, origin).to(place)
     else:
         loaded = _take_model(model, device, dtype)
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     prompts = _read_prompts(loaded, caption_prompt, image_prompt)
-    if not isinstance(loaded, PreTrainedModel) and processor is None:
+    if not isinstance(loaded, PreTrainedModel | OpenClip) and processor is None:
         processor = loaded.processor if "image" in loaded.modalities else loaded.tokenizer
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
-        raise InvalidOption("lowercase: a sentence-transformers model has rules of its own for texts; leave it out")
-    usual = (Path(source).resolve().name if Path(source).is_dir() else source) or type(model).__name__
+        kind = "model of open_clip" if is_clip else "sentence-transformers model"
+        raise InvalidOption(f"lowercase: a {kind} has rules of its own for texts; leave it out")
+    usual = (
+        title_of(source)
+        if is_clip
+        else (Path(source).resolve().name if Path(source).is_dir() else source) or type(model).__name__
+    )
     title = usual if name is None else name
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
@@ -296,13 +322,15 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
 
     Architectures of ``own_class`` are loaded as themselves, others as their bare model.
     """
-    if _is_sentence_transformer(source, origin.revision):
+    if _has_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
     try:
         config = AutoConfig.from_pretrained(source, **origin.options)
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
         origin.refuse_code(source, error)
         advice = "give a folder with config.json and weights, or a Hub id"
+        if _has_file(source, CONFIG, origin.revision):
+            advice = f"it is a model of open_clip: name it {HUB}{source}"
         raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
     try:
         architecture = (config.architectures or [""])[0]
@@ -325,15 +353,15 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     return model
 
 
-def _is_sentence_transformer(source: str, revision: str | None) -> bool:
+def _has_file(source: str, name: str, revision: str | None) -> bool:
     if Path(source).is_dir():
-        return (Path(source) / MODULES).is_file()
+        return (Path(source) / name).is_file()
     quiet: dict[str, Any] = {
         "_raise_exceptions_for_missing_entries": False,
         "_raise_exceptions_for_connection_errors": False,
     }
     try:
-        found = cached_file(source, MODULES, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
+        found = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
         return found is not None
     except OSError:
         return False
@@ -395,8 +423,10 @@ class Processors:
         self._source, self._origin = source, origin
         single = [given, getattr(given, "tokenizer", None), getattr(given, "image_processor", None)]
         parts = given if isinstance(given, tuple | list) else single
-        self._tokenizer = next((part for part in parts if isinstance(part, PreTrainedTokenizerBase)), None)
-        self._image_processor = next((part for part in parts if isinstance(part, BaseImageProcessor)), None)
+        self._tokenizer = next((part for part in parts if isinstance(part, PreTrainedTokenizerBase | Tokenizer)), None)
+        self._image_processor = next(
+            (part for part in parts if isinstance(part, BaseImageProcessor | Preprocessing)), None
+        )
         if given is not None and self._tokenizer is None and self._image_processor is None:
             raise ModelError(
                 f"processor is a {type(given).__name__}; give the model's AutoProcessor, its tokenizer, its image "
@@ -408,6 +438,8 @@ class Processors:
         if self._tokenizer is None:
             self._tokenizer = self._load(AutoTokenizer, "tokenizer")
         tokenizer = self._tokenizer
+        if isinstance(tokenizer, Tokenizer):
+            return tokenizer
         # Without files, AutoTokenizer makes up a tokenizer that knows the special tokens alone.
         if len(tokenizer) <= len(tokenizer.all_special_ids):
             raise ModelError(f"the tokenizer of {self._source or 'the model'} knows no word; save the tokenizer along")

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.features import text_features
 from cxc_eccv.encoding.models import LoadedModel, load_model
+from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.text_input import Prompt, TextInput
 from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.types import check_whole
@@ -74,6 +75,20 @@ class _Transformer(TextEncoder):
 
     def forward(self, texts: Sequence[str]) -> torch.Tensor:
         return self._features({name: tensor.to(self._device) for name, tensor in self._input(texts).items()})
+
+
+class _OpenClip(TextEncoder):
+    """The text tower of a model of open_clip."""
+
+    def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int) -> None:
+        super().__init__(batch_size, loaded.caption_prompt)
+        self._model, self.limit = model, model.texts.limit
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return self._model.texts.lengths(texts)
+
+    def forward(self, texts: Sequence[str]) -> torch.Tensor:
+        return self._model.get_text_features(texts)
 
 
 class _SentenceTransformer(TextEncoder):
@@ -141,7 +156,9 @@ def encoder_of_texts(loaded: LoadedModel, pooling: str, batch_size: int) -> Text
     if isinstance(loaded.model, PreTrainedModel):
         return _Transformer(loaded, loaded.model, pooling, batch_size)
     if pooling != "mean":
-        raise InvalidOption(f"{loaded.name} is a sentence-transformers model and pools by itself; leave out pooling")
+        raise InvalidOption(f"{loaded.name} pools by itself; leave out pooling")
+    if isinstance(loaded.model, OpenClip):
+        return _OpenClip(loaded, loaded.model, batch_size)
     if "captions" not in loaded.sides:
         raise TowerMissing(f"{loaded.name} encodes images alone; leave out the captions")
     return _SentenceTransformer(loaded, loaded.model, batch_size)
