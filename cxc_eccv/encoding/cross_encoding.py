@@ -412,7 +412,7 @@ class _PairScorer:
         """(N,) logits out of (N, 1), or of (N, 2) for "no match" and "match"."""
         if isinstance(self._model, Blip2ForImageTextRetrieval):
             inputs = _make_room(without_segments(self._model.forward, inputs), self._model)
-            logits = self._model(**inputs, use_image_text_matching_head=True).logits_per_image
+            logits: torch.Tensor = self._model(**inputs, use_image_text_matching_head=True).logits_per_image
         else:
             output = self._model(**inputs)
             logits = output.itm_score if hasattr(output, "itm_score") else output.logits

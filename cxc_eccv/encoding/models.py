@@ -26,7 +26,9 @@ from transformers.utils.hub import cached_file
 
 from cxc_eccv.encoding.open_clip import (
     CONFIG,
+    FOLDER,
     HUB,
+    PREFIX,
     OpenClip,
     Preprocessing,
     Tokenizer,
@@ -222,8 +224,8 @@ def load_model(
     is_clip = is_open_clip(source)
     if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
         raise InvalidOption(
-            f"{source} is a model of open_clip, which loads the newest revision, its own tokenizer, and no code; leave out "
-            "revision, trust_remote_code and processor"
+            f"{source} is a model of open_clip, which loads its newest revision and own tokenizer, and no code; leave "
+            "out revision, trust_remote_code and processor"
         )
     if is_clip:
         loaded = load_open_clip(source, _torch_dtype(dtype) or torch.float32).to(_torch_device(device))
@@ -238,17 +240,20 @@ def load_model(
     if not isinstance(loaded, PreTrainedModel | OpenClip) and processor is None:
         processor = loaded.processor if "image" in loaded.modalities else loaded.tokenizer
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
-        kind = "model of open_clip" if is_clip else "sentence-transformers model"
-        raise InvalidOption(f"lowercase: a {kind} has rules of its own for texts; leave it out")
-    usual = (
-        title_of(source)
-        if is_clip
-        else (Path(source).resolve().name if Path(source).is_dir() else source) or type(model).__name__
-    )
+        whose = "model of open_clip" if is_clip else "sentence-transformers model"
+        raise InvalidOption(f"lowercase: a {whose} has rules of its own for texts; leave it out")
+    usual = _title_of(source) or type(model).__name__
     title = usual if name is None else name
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
     return LoadedModel(loaded.eval(), processors, source or type(model).__name__, lowercase, title, revision, *prompts)
+
+
+def _title_of(source: str) -> str:
+    """Of a folder its name, whatever the way to it."""
+    if is_open_clip(source):
+        return title_of(source)
+    return Path(source).resolve().name if source and Path(source).is_dir() else source
 
 
 def _read_prompts(model: Any, caption: str | None, image: str | None) -> tuple[Prompt, str]:  # noqa: ANN401 - any model
@@ -330,7 +335,9 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         origin.refuse_code(source, error)
         advice = "give a folder with config.json and weights, or a Hub id"
         if _has_file(source, CONFIG, origin.revision):
-            advice = f"it is a model of open_clip: name it {HUB}{source}"
+            advice = (
+                f"it is a model of open_clip: name it {HUB if not Path(source).is_dir() else PREFIX + FOLDER}{source}"
+            )
         raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
     try:
         architecture = (config.architectures or [""])[0]
@@ -423,8 +430,11 @@ class Processors:
         self._source, self._origin = source, origin
         single = [given, getattr(given, "tokenizer", None), getattr(given, "image_processor", None)]
         parts = given if isinstance(given, tuple | list) else single
-        self._tokenizer = next((part for part in parts if isinstance(part, PreTrainedTokenizerBase | Tokenizer)), None)
-        self._image_processor = next(
+        # Of open_clip they have the calls that matter of those of transformers.
+        self._tokenizer: Any = next(
+            (part for part in parts if isinstance(part, PreTrainedTokenizerBase | Tokenizer)), None
+        )
+        self._image_processor: Any = next(
             (part for part in parts if isinstance(part, BaseImageProcessor | Preprocessing)), None
         )
         if given is not None and self._tokenizer is None and self._image_processor is None:
@@ -437,7 +447,7 @@ class Processors:
         """The tokenizer, which must have a vocabulary and a token to pad with."""
         if self._tokenizer is None:
             self._tokenizer = self._load(AutoTokenizer, "tokenizer")
-        tokenizer = self._tokenizer
+        tokenizer: PreTrainedTokenizerBase = self._tokenizer
         if isinstance(tokenizer, Tokenizer):
             return tokenizer
         # Without files, AutoTokenizer makes up a tokenizer that knows the special tokens alone.
@@ -451,7 +461,8 @@ class Processors:
         """The image processor."""
         if self._image_processor is None:
             self._image_processor = self._load(AutoImageProcessor, "image processor")
-        return self._image_processor
+        processor: BaseImageProcessor = self._image_processor
+        return processor
 
     def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
         if not self._source:

@@ -13,7 +13,18 @@ from PIL import Image
 
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 
-__all__ = ["CONFIG", "HUB", "OpenClip", "Preprocessing", "Tokenizer", "is_open_clip", "load_open_clip", "title_of"]
+__all__ = [
+    "CONFIG",
+    "FOLDER",
+    "HUB",
+    "PREFIX",
+    "OpenClip",
+    "Preprocessing",
+    "Tokenizer",
+    "is_open_clip",
+    "load_open_clip",
+    "title_of",
+]
 
 PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
 CONFIG = "open_clip_config.json"
@@ -109,7 +120,7 @@ def is_open_clip(source: str) -> bool:
         (True, True, False)
     """
     folder = Path(source)
-    alone = (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
+    alone = bool(source) and (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
     return source.startswith((PREFIX, HUB)) or alone
 
 

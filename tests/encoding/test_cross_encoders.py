@@ -124,9 +124,6 @@ def blip2_with_places():
 @pytest.mark.parametrize("score", ["itc", "itm+itc", "itm"])
 def test_every_score_is_that_of_one_pass_per_pair(make, score, tmp_path):
     model, tokenizer, images = parts = make()
-    if model.config.model_type == "blip":
-        for layer in model.vision_model.encoder.layers:
-            layer.self_attn.qkv.weight.data[:32] = 0  # else the class token looks at itself alone
     expected = np.empty((len(PICTURES), len(CAPTIONS)))
     for row, (_, picture) in enumerate(PICTURES):
         for column, (_, text) in enumerate(CAPTIONS):
