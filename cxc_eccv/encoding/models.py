@@ -342,7 +342,8 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     try:
         architecture = (config.architectures or [""])[0]
         own = architecture in own_class or architecture.endswith("WithProjection")
-        kind = getattr(transformers, architecture) if own and hasattr(transformers, architecture) else AutoModel
+        brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
+        kind = getattr(transformers, architecture) if own and not brings_code else AutoModel
         model, found = kind.from_pretrained(
             source, config=config, dtype=dtype, output_loading_info=True, **origin.options
         )
