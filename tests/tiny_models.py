@@ -152,12 +152,30 @@ def vilt():
 
 
 def blip():
-    text = {**TEXT, "vocab_size": len(WORDS), "max_position_embeddings": 24, "encoder_hidden_size": 16}
-    config = transformers.BlipConfig(text_config=text, vision_config=VISION, image_text_hidden_size=8)
+    # Two more than the tokenizer has: the checkpoints embed [DEC] and [ENC] too.
+    text = {**TEXT, "vocab_size": len(WORDS) + 2, "max_position_embeddings": 24, "encoder_hidden_size": 16}
+    vision = {**VISION, "initializer_range": 0.02}  # else the image hardly moves a score
+    config = transformers.BlipConfig(text_config=text, vision_config=vision, image_text_hidden_size=8)
     images = transformers.BlipImageProcessor(size={"height": 32, "width": 32})
     model = seeded(lambda: transformers.BlipForImageTextRetrieval(config), scale=15)
-    # Else the image hardly moves the score, and a test could mistake one for another.
-    model.vision_model.embeddings.patch_embedding.weight.data *= 100
+    return model, bert_tokenizer(), images
+
+
+def blip2(image_token=None):
+    """BLIP-2 without its language model; ``image_token`` as in configs whose processor puts places before the text."""
+    text = {**TEXT, "vocab_size": len(WORDS), "max_position_embeddings": 24, "encoder_hidden_size": 16}
+    text |= {"use_qformer_text_input": True, "cross_attention_frequency": 1}
+    config = transformers.Blip2Config(
+        vision_config={**VISION, "initializer_range": 0.02},
+        qformer_config=text,
+        num_query_tokens=3,
+        image_text_hidden_size=8,
+    )
+    config.image_token_index = image_token
+    images = transformers.BlipImageProcessor(size={"height": 32, "width": 32})
+    model = seeded(lambda: transformers.Blip2ForImageTextRetrieval(config), scale=15)
+    # The published weights have these; a new model begins with zeros.
+    torch.nn.init.normal_(model.query_tokens)
     return model, bert_tokenizer(), images
 
 

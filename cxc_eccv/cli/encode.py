@@ -22,12 +22,18 @@ __all__ = ["encode", "say_once"]
 
 
 def encode(
-    model: Annotated[str, typer.Option(help="Hugging Face id, or folder of a saved model.")],
+    model: Annotated[
+        str,
+        typer.Option(help="Hugging Face id, folder of a saved model, or open_clip:NAME/TAG, open_clip:NAME=FILE."),
+    ],
     output: Annotated[
         Path, typer.Option(help="Embeddings (.npz, .safetensors), scores (.npz), or re-ranked lists (.parquet).")
     ],
     images: Annotated[
         Path | None, typer.Option(help="Folder with the image files, at any depth; text models need none.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the model is called in reports. Default: its id, or its folder's name.")
     ] = None,
     split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
     only: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
@@ -36,6 +42,19 @@ def encode(
         typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
     ] = None,
     processor: Annotated[str | None, typer.Option(help="Id or folder of tokenizer and image processor.")] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run the Python code that the model brings along.")
+    ] = False,
+    caption_prompt: Annotated[
+        str | None,
+        typer.Option(help="Text around every caption, {} in its place; or a sentence-transformers prompt's name."),
+    ] = None,
+    image_prompt: Annotated[
+        str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
+    ] = None,
     pooling: Annotated[str, typer.Option(help="Of a text model: mean over the tokens, or cls.")] = "mean",
     batch_size: Annotated[int, typer.Option(help="Items at once.")] = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
@@ -48,8 +67,11 @@ def encode(
         typer.Option(help="Share of an image's area to keep; 0.875 as the CxC paper's for image-only models."),
     ] = None,
     skip_bad_images: SkipBadImages = False,
+    score: Annotated[
+        str, typer.Option(help="Of a cross-encoder: itm; of BLIP and BLIP-2 also itc, or itm+itc as their authors.")
+    ] = "itm",
     rerank: Annotated[
-        Path | None, typer.Option(help="Embeddings of a dual encoder, whose top items a cross-encoder ranks anew.")
+        Path | None, typer.Option(help="Embeddings or scores, whose top items a cross-encoder ranks anew.")
     ] = None,
     top_k: Annotated[int, typer.Option(help="Items per query to rank anew.")] = 20,
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
@@ -61,11 +83,18 @@ def encode(
     Killed, the same command goes on where it was. Under torchrun the processes share the work.
 
     Examples:
-      cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
-      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2 --output minilm.npz
-      cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014 --rerank clip.npz --output blip.parquet
-      torchrun --nproc-per-node 4 --no-python cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
---output clip.npz
+      cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
+      --output clip.npz
+      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
+      --output minilm.npz
+      cxc-eccv encode --model open_clip:ViT-B-32/laion2b_s34b_b79k --images val2014
+      --name "OpenCLIP B/32" --output openclip.npz
+      cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
+      --caption-prompt "a photo of {}" --output clip.npz
+      cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014
+      --score itm+itc --rerank clip.npz --output blip.parquet
+      torchrun --nproc-per-node 4 --no-python cxc-eccv encode
+      --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
     from cxc_eccv.sources.library import Library
 
@@ -75,16 +104,29 @@ def encode(
         from cxc_eccv.encoding import load_model
 
     register_models()
-    loaded = load_model(model, processor=processor, device=device, dtype=dtype, lowercase=lowercase)
+    loaded = load_model(
+        model,
+        processor=processor,
+        device=device,
+        dtype=dtype,
+        lowercase=lowercase,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        caption_prompt=caption_prompt,
+        image_prompt=image_prompt,
+        name=name,
+    )
     sides = _choose_sides(loaded, only, images)
     items = _gather_items(sides, images, captions, split_name(split), Library(data_dir, allow_modified=allow_modified))
     options: dict[str, Any] = {**items, "batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
     if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
+    if not loaded.is_cross_encoder and score != "itm":
+        raise InvalidOption(f"--score needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
     if not loaded.is_cross_encoder and rerank is not None:
         raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
     if loaded.is_cross_encoder:
-        wrote = _score(loaded, rerank, top_k, options | {"max_pairs": max_pairs})
+        wrote = _score(loaded, rerank, top_k, options | {"max_pairs": max_pairs, "score": score})
     else:
         run = encode_run(loaded, **options, pooling=pooling, central_crop=central_crop)
         by_side = {"images": run.images, "captions": run.captions}
@@ -95,12 +137,15 @@ def encode(
 def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> str:
     from cxc_eccv.encoding import rerank as rank_anew
     from cxc_eccv.encoding import score_pairs
-    from cxc_eccv.runs import load_embeddings
+    from cxc_eccv.runs import RankingsRun, load_run
 
     if rerank is None:
         run = score_pairs(loaded, **options)
         return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
-    rank_anew(loaded, load_embeddings(rerank), top_k=top_k, **options)
+    first = load_run(rerank)
+    if isinstance(first, RankingsRun):
+        raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
+    rank_anew(loaded, first, top_k=top_k, **options)
     return f"the top {top_k} of {rerank.name}, ranked anew"
 
 

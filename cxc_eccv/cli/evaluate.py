@@ -21,6 +21,9 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, its tables, report.md and report.html.")
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the model is called. Default: what the file says, else the file's name.")
+    ] = None,
     images: Thumbnails = None,
     direction: Annotated[
         str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i, t2t or i2i.")
@@ -54,6 +57,7 @@ def evaluate(
     Examples:
       cxc-eccv evaluate clip.npz --output report
       cxc-eccv evaluate clip.npz --output report --images val2014
+      cxc-eccv evaluate clip.npz --output report --name "CLIP B/32"
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
@@ -77,5 +81,6 @@ def evaluate(
         per_query=output is not None,
         similarity=similarity,
         device=device,
+        name=name,
     )
     deliver(report, output, run, library, images)

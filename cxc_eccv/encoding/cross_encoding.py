@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,17 +13,37 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
-from transformers import PreTrainedModel
+from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.images import Inputs, Prepared, group_by_shape, image_input, join_inputs, prepare_image
+from cxc_eccv.encoding.features import ContrastiveMatcher, without_segments
+from cxc_eccv.encoding.images import (
+    Inputs,
+    Prepared,
+    encoder_of_images,
+    group_by_shape,
+    image_input,
+    join_inputs,
+    prepare_image,
+)
 from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
-from cxc_eccv.encoding.shards import Notes, Shard, check_output, encode_side, image_identity, lock_output, write_output
-from cxc_eccv.encoding.sides import caption_items, image_items, work_ahead
-from cxc_eccv.encoding.text_input import TextInput
-from cxc_eccv.errors import InvalidOption, MissingIds, ModelError
+from cxc_eccv.encoding.shards import (
+    Notes,
+    Shard,
+    Side,
+    check_output,
+    encode_side,
+    image_identity,
+    lock_output,
+    write_output,
+)
+from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items, work_ahead
+from cxc_eccv.encoding.text_input import TextInput, text_config
+from cxc_eccv.encoding.texts import encoder_of_texts
+from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs.checks import MODEL
 from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
@@ -34,15 +54,22 @@ __all__ = ["rerank", "score_pairs"]
 MOST_PAIRS = 10_000_000
 """More pairs than this are refused unless asked for: all of COCO 5K are 125 million."""
 
+SCORES = ("itm", "itc", "itm+itc")
+"""The matching head's logit, the similarity of vectors, or their sum as the authors of BLIP and BLIP-2 report it."""
+
 IMAGES_AHEAD = 32
 ROWS_AT_ONCE = 512
 
 Result = TypeVar("Result")
 
+Encode = Callable[[Side], tuple[Embeddings, Notes]]
+"""What encodes a side: its vectors, and what happened to its items."""
+
 
 def score_pairs(
     model: Any,  # noqa: ANN401 - a name or one of several classes
     *,
+    score: str = "itm",
     output: str | Path | None = None,
     max_pairs: int = MOST_PAIRS,
     progress: bool = True,
@@ -50,11 +77,14 @@ def score_pairs(
 ) -> ScoresRun:
     """Score every image with every caption by an image-text-matching model.
 
-    The score is the logit of "match", of a head with two classes its lead over "no match". Resumes, and shares the
-    work under torchrun, as :func:`cxc_eccv.encoding.encode` does.
+    Resumes, and shares the work under torchrun, as :func:`cxc_eccv.encoding.encode` does.
 
     Args:
-        model: Hub id or folder, or a loaded model: ViLT, BLIP or BridgeTower with their retrieval head.
+        model: Hub id or folder, or a loaded model: ViLT, BLIP, BLIP-2 or BridgeTower with their retrieval head.
+        score: ``itm``, the logit of "match", of a head with two classes its lead over "no match"; of BLIP and BLIP-2
+            also ``itc``, the cosine of the two vectors, of BLIP-2 the largest over its queries, for which every item
+            passes once and pairs do not count; or ``itm+itc``, the logit of "match" plus that cosine, which their
+            authors report.
         output: ``.npz`` file of scores to write.
         max_pairs: most pairs to score.
         progress: show a bar.
@@ -62,27 +92,34 @@ def score_pairs(
             ``skip_bad_images``, as of :func:`cxc_eccv.encoding.encode`.
 
     Raises:
-        InvalidOption: more pairs than ``max_pairs``; the message says what to do instead.
+        InvalidOption: more pairs than ``max_pairs``; the message says what to do instead; a score that the model lacks.
         ModelError: the model cannot be loaded, or does not score pairs.
         SourceMissing, MalformedSource: an image is missing, or broken.
     """
     path = None if output is None else check_output(output, [".npz"])
-    work = _PairWork(model, **options)
+    work = _PairWork(model, score, **options)
     n_images, n_captions = work.image_ids.size, work.caption_ids.size
-    _refuse_too_many(n_images * n_captions, max_pairs, f"{n_images} images with {n_captions} captions")
+    if score != "itc":
+        _refuse_too_many(n_images * n_captions, max_pairs, f"{n_images} images with {n_captions} captions")
 
-    def make_matrix(pairs: IntArray, scores: NDArray[np.float32]) -> ScoresRun:
-        kept = np.unique(pairs // n_captions)  # without the images that could not be read
-        return ScoresRun(work.image_ids[kept], work.caption_ids, scores.reshape(kept.size, n_captions))
+    def make_matrix(encode_one: Encode) -> tuple[ScoresRun, Notes]:
+        if score == "itc":
+            kept, table, notes = work.contrast(encode_one)
+        else:
+            pairs, scores, notes = work.score(np.arange(n_images * n_captions), encode_one)
+            kept = np.unique(pairs // n_captions)  # without the images that could not be read
+            table = scores.reshape(kept.size, n_captions)
+        return ScoresRun(work.image_ids[kept], work.caption_ids, table, model=work.title), notes
 
-    return work.run(np.arange(n_images * n_captions), make_matrix, _write_scores, path, progress)
+    return work.run(make_matrix, _write_scores, path, progress)
 
 
 def rerank(
     model: Any,  # noqa: ANN401 - a name or one of several classes
-    run: EmbeddingsRun,
+    run: EmbeddingsRun | ScoresRun,
     *,
     top_k: int = 20,
+    score: str = "itm",
     output: str | Path | None = None,
     max_pairs: int = MOST_PAIRS,
     progress: bool = True,
@@ -90,13 +127,14 @@ def rerank(
 ) -> RankingsRun:
     """Rank the top of a dual encoder anew, by the scores of an image-text-matching model.
 
-    Every image keeps its ``top_k`` captions by cosine and every caption its ``top_k`` images; the lists end there, so
-    that metrics that look deeper are refused.
+    Every image keeps its ``top_k`` captions by the run's similarity and every caption its ``top_k`` images; the lists
+    end there, so that metrics that look deeper are refused.
 
     Args:
         model: as of :func:`score_pairs`.
-        run: vectors of all these images and captions.
+        run: vectors of all these images and captions, or their scores.
         top_k: items per query.
+        score: ``itm`` or ``itm+itc``, as of :func:`score_pairs`.
         output: ``.parquet`` file of rankings to write.
         max_pairs: most pairs to score.
         progress: show a bar.
@@ -108,7 +146,9 @@ def rerank(
         ModelError: the model cannot be loaded, or does not score pairs.
     """
     path = None if output is None else check_output(output, [".parquet"])
-    work = _PairWork(model, **options)
+    if score == "itc":
+        raise InvalidOption("score itc takes no pass per pair; score all pairs by it, and re-rank the top of that file")
+    work = _PairWork(model, score, **options)
     most = min(work.image_ids.size, work.caption_ids.size)
     check_whole("top_k", top_k)
     if top_k > most:
@@ -120,8 +160,11 @@ def rerank(
     pairs = np.unique(np.concatenate(both))
     _refuse_too_many(pairs.size, max_pairs, f"the top {top_k} of every query")
 
-    make = partial(_rank_by_score, found, (work.image_ids, work.caption_ids))
-    return work.run(pairs, make, write_rankings, path, progress)
+    def make_lists(encode_one: Encode) -> tuple[RankingsRun, Notes]:
+        scored, scores, notes = work.score(pairs, encode_one)
+        return _rank_by_score(found, (work.image_ids, work.caption_ids), work.title, scored, scores), notes
+
+    return work.run(make_lists, write_rankings, path, progress)
 
 
 def _refuse_too_many(pairs: int, most: int, what: str) -> None:
@@ -134,24 +177,36 @@ def _refuse_too_many(pairs: int, most: int, what: str) -> None:
 
 def _write_scores(path: Path, run: ScoresRun) -> None:
     with replaced_file(path) as part:
-        write_npz(part, {"image_ids": run.image_ids, "caption_ids": run.caption_ids, "scores": run.scores})
+        arrays = {"image_ids": run.image_ids, "caption_ids": run.caption_ids, "scores": run.scores}
+        write_npz(part, arrays | ({} if run.model is None else {MODEL: np.array(run.model)}))
 
 
-def candidates(run: EmbeddingsRun, image_ids: IntArray, caption_ids: IntArray, top_k: int) -> dict[str, IntArray]:
-    """The ``top_k`` captions of each image and images of each caption, by the similarity that the run is meant for.
+def candidates(
+    run: EmbeddingsRun | ScoresRun, image_ids: IntArray, caption_ids: IntArray, top_k: int
+) -> dict[str, IntArray]:
+    """The ``top_k`` captions of each image and images of each caption, by scores or the similarity of a run's vectors.
 
     ``i2t`` has (N, top_k) rows of captions, ``t2i`` (M, top_k) rows of images; of equal ones those that come first.
     """
+    if isinstance(run, ScoresRun):
+        rows, columns = _places(run, image_ids, "images"), _places(run, caption_ids, "captions")
+        scores = run.scores[np.ix_(rows, columns)]
+        return {"i2t": _take_best(scores, top_k), "t2i": _take_best(scores.T, top_k)}
     images, captions = _take_vectors(run, image_ids, "images"), _take_vectors(run, caption_ids, "captions")
     return {"i2t": _take_top(images, captions, top_k), "t2i": _take_top(captions, images, top_k)}
 
 
 def _rank_by_score(
-    found: dict[str, IntArray], ids: tuple[IntArray, IntArray], pairs: IntArray, scores: NDArray[np.float32]
+    found: dict[str, IntArray],
+    ids: tuple[IntArray, IntArray],
+    title: str | None,
+    pairs: IntArray,
+    scores: NDArray[np.float32],
 ) -> RankingsRun:
     """Every query's candidates by the (P,) scores of the numbered pairs; one without a score (a bad image) is left out.
 
-    ``found`` comes from :func:`candidates`; ``ids`` are those of the images and of the captions.
+    ``found`` comes from :func:`candidates`; ``ids`` are those of the images and of the captions, ``title`` the model's
+    name.
     """
     lists = {}
     for direction, rows in found.items():
@@ -167,7 +222,7 @@ def _rank_by_score(
         ranked, given = (np.take_along_axis(values, order, 1)[kept] for values in (items[rows], given))
         indptr = np.append(0, np.cumsum(counts[counts > 0]))
         lists[direction] = RankedLists(queries[counts > 0], indptr, ranked, given, place=f"re-ranked {direction}")
-    return RankingsRun(lists)
+    return RankingsRun(lists, title)
 
 
 def write_rankings(path: Path, run: RankingsRun) -> None:
@@ -183,21 +238,18 @@ def write_rankings(path: Path, run: RankingsRun) -> None:
         if lists.scores is not None:
             columns["score"] = lists.scores
         tables.append(pa.table(columns))
+    table = pa.concat_tables(tables)
+    if run.model is not None:
+        table = table.replace_schema_metadata({MODEL: run.model})
     with replaced_file(path) as part:
-        pq.write_table(pa.concat_tables(tables), part, write_page_checksum=True)
+        pq.write_table(table, part, write_page_checksum=True)
 
 
 def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
     embeddings: Embeddings | None = getattr(run, side)
     if embeddings is None:
         raise MissingIds(f"the run to re-rank has no {side}; encode both sides with a dual encoder")
-    places, known = positions_of(ids, embeddings.ids)
-    if not known.all():
-        raise MissingIds(
-            f"the run to re-rank lacks {np.count_nonzero(~known)} of {ids.size} {side}, the first: {ids[~known][0]}. "
-            "Encode them too, or name the split that it was made of."
-        )
-    vectors = embeddings.vectors[places].astype(np.float64)
+    vectors = embeddings.vectors[_places(run, ids, side)].astype(np.float64)
     if similarity_of(run) == "dot":
         return vectors
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -205,12 +257,27 @@ def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
     return np.asarray(vectors / lengths)
 
 
+def _places(run: EmbeddingsRun | ScoresRun, ids: IntArray, side: str) -> IntArray:
+    """Where a run has these ids, all of which must be there."""
+    places, known = positions_of(ids, run.ids(side))
+    if not known.all():
+        raise MissingIds(
+            f"the run to re-rank lacks {np.count_nonzero(~known)} of {ids.size} {side}, the first: {ids[~known][0]}. "
+            "Encode them too, or name the split that it was made of."
+        )
+    return places
+
+
 def _take_top(queries: FloatArray, gallery: FloatArray, top_k: int) -> IntArray:
     rows = [
-        np.argsort(-(queries[start : start + ROWS_AT_ONCE] @ gallery.T), axis=1, kind="stable")[:, :top_k]
+        _take_best(queries[start : start + ROWS_AT_ONCE] @ gallery.T, top_k)
         for start in range(0, len(queries), ROWS_AT_ONCE)
     ]
     return np.concatenate(rows)
+
+
+def _take_best(scores: NDArray[Any], top_k: int) -> IntArray:
+    return np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
 
 
 class _PairWork:
@@ -222,6 +289,7 @@ class _PairWork:
     def __init__(
         self,
         model: Any,  # noqa: ANN401 - a name or one of several classes
+        score: str,
         *,
         images: str | Path | Iterable[tuple[Any, Any]],
         captions: Any,  # noqa: ANN401 - a table or pairs
@@ -232,58 +300,94 @@ class _PairWork:
         skip_bad_images: bool = False,
     ) -> None:
         self._loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-        self.scorer, self.items = _PairScorer(self._loaded, batch_size), image_items(images)
-        self.caption_ids, self.texts = caption_items(captions)
+        self.scorer, self.items = _PairScorer(self._loaded, score, batch_size), image_items(images)
+        self.caption_ids, texts = caption_items(captions)
+        self._captions, self.texts = texts, [self._loaded.caption_prompt(text) for text in texts]
+        self._score, self.title = score, self._loaded.title
         self.image_ids = np.array([number for number, _ in self.items], dtype=np.int64)
         self.skip_bad = skip_bad_images
 
     def run(
         self,
-        pairs: IntArray,
-        make: Callable[[IntArray, NDArray[np.float32]], Result],
+        make: Callable[[Encode], tuple[Result, Notes]],
         write: Callable[[Path, Result], None],
         path: Path | None,
         progress: bool,
     ) -> Result:
-        """Score pairs, on all processes, and make a result of them, which the first one writes.
+        """Make a result, on all processes, which the first one writes.
 
         Args:
-            pairs: (P,) ascending numbers.
-            make: of the numbers that have a score, ascending, and these scores.
+            make: with what encodes a side, the result and what happened to the images.
             write: the result to a file.
             path: the file, or None.
             progress: show a bar.
         """
-        key = "" if path is None else model_key(self._loaded, ["images", "captions"])
+        own = [] if self._score == "itm" else [self._score]
+        key = "" if path is None else model_key(self._loaded, ["images", "captions"], *own)
         with join_processes() as processes, lock_output(path, processes):
-            found, notes = encode_side(_PairSide(self, pairs), path, processes, key=key, progress=progress)
+            encode_one = partial(encode_side, output=path, processes=processes, key=key, progress=progress)
+            result, notes = make(encode_one)
             notes = Notes.join([notes, Notes(truncated=self.scorer.count_truncated(self.texts))])
-            result = make(pairs[found.ids], found.vectors[:, 0])
-            facts = {"model": self._loaded.name, "fingerprint": key, "lowercased": self._loaded.lowercases}
+            facts = {**self._loaded.facts, "score": self._score, "fingerprint": key}
+            facts["lowercased"] = self._loaded.lowercases
             write_output(processes, path, lambda to: write(to, result), notes, **facts)
         return result
 
+    def score(self, pairs: IntArray, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
+        """Those of the ascending pairs whose image could be read, their scores, and what happened to the images."""
+        found, notes = encode_one(_PairSide(self, pairs))
+        pairs, scores = pairs[found.ids], found.vectors[:, 0]
+        if self._score == "itm+itc":
+            rows, table, _ = self.contrast(encode_one)
+            images, captions = np.divmod(pairs, self.caption_ids.size)
+            scores = scores + table[np.searchsorted(rows, images), captions]
+        return pairs, scores, notes
+
+    def contrast(self, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
+        """Rows of the (N,) images that could be read, their cosines with the (M,) captions, and what happened to them.
+
+        Of an image with several vectors, one per query of BLIP-2, the largest cosine counts.
+        """
+        size = self.scorer.batch_size
+        images, notes = encode_one(ImageSide(encoder_of_images(self._loaded, size), self.items, self.skip_bad))
+        texts = CaptionSide(encoder_of_texts(self._loaded, "mean", size), self.caption_ids, self._captions)
+        captions = encode_one(texts)[0].vectors
+        tables = (
+            vectors @ captions.T
+            for vectors in np.split(images.vectors, images.vectors.shape[1] // captions.shape[1], 1)
+        )
+        return positions_of(images.ids, self.image_ids)[0], reduce(np.maximum, tables), notes
+
 
 class _PairScorer:
-    """A callable from N images and N captions to (N,) float32 scores.
+    """A callable from N images and N captions to (N,) float32 scores of the matching head.
 
-    The score is the logit of "match"; of a head with two classes its lead over "no match". Unlike the probability it
-    does not run into ties at 1.
+    The score is the logit of "match"; of a head with two classes its lead over "no match", but that logit alone where a
+    cosine is to be added, as the authors of BLIP and BLIP-2 do. Unlike the probability it does not run into ties at 1.
 
     Args:
-        loaded: a model with an image-text-matching head (ViLT, BLIP, BridgeTower).
+        loaded: a model with an image-text-matching head (ViLT, BLIP, BLIP-2, BridgeTower).
+        score: one of ``SCORES``.
         batch_size: pairs at once.
     """
 
-    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
-        if not loaded.is_cross_encoder or not isinstance(loaded.model, PreTrainedModel):
+    def __init__(self, loaded: LoadedModel, score: str, batch_size: int) -> None:
+        model = loaded.model
+        if not loaded.is_cross_encoder or not isinstance(model, PreTrainedModel):
             raise ModelError(
-                f"{loaded.name} ({type(loaded.model).__name__}) does not score pairs; give one of "
+                f"{loaded.name} ({type(model).__name__}) does not score pairs; give one of "
                 f"{', '.join(CROSS_ENCODERS)}, or use encode for its embeddings"
             )
+        if score not in SCORES:
+            raise UnknownName("score", score, SCORES)
+        if score != "itm" and not isinstance(model, ContrastiveMatcher):
+            raise InvalidOption(f"score {score}: {type(model).__name__} has a matching head alone; leave the score out")
         check_whole("batch_size", batch_size)
-        self._model, self._loaded, self.batch_size = loaded.model, loaded, batch_size
-        self._texts = TextInput(loaded.tokenizer, loaded.model)
+        self._model, self._loaded, self.batch_size, self._sums = model, loaded, batch_size, score == "itm+itc"
+        self._texts = TextInput(loaded.tokenizer, model)
+        self._first = (
+            encoder_token(loaded.tokenizer, model) if self._sums and model.config.model_type == "blip" else None
+        )
         self.prepare = image_input(loaded)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
@@ -296,17 +400,51 @@ class _PairScorer:
         scores = np.empty(len(texts), dtype=np.float32)
         with torch.inference_mode():
             for group in group_by_shape(images):
-                tokens = self._texts([texts[place] for place in group]).items()
-                inputs = {name: tensor.to(self._loaded.device) for name, tensor in tokens}
+                tokens = self._texts([texts[place] for place in group])
+                if self._first is not None:
+                    tokens["input_ids"][:, 0] = self._first
+                inputs = {name: tensor.to(self._loaded.device) for name, tensor in tokens.items()}
                 inputs |= join_inputs(self._loaded, [images[place] for place in group])
-                scores[group] = _match(self._model(**inputs)).float().cpu().numpy()
+                scores[group] = self._match(inputs).float().cpu().numpy()
         return scores
 
+    def _match(self, inputs: Inputs) -> torch.Tensor:
+        """(N,) logits out of (N, 1), or of (N, 2) for "no match" and "match"."""
+        if isinstance(self._model, Blip2ForImageTextRetrieval):
+            inputs = _make_room(without_segments(self._model.forward, inputs), self._model)
+            logits: torch.Tensor = self._model(**inputs, use_image_text_matching_head=True).logits_per_image
+        else:
+            output = self._model(**inputs)
+            logits = output.itm_score if hasattr(output, "itm_score") else output.logits
+        if logits.shape[1] == 1:
+            return logits[:, 0]
+        return logits[:, 1].float() if self._sums else logits[:, 1].float() - logits[:, 0].float()
 
-def _match(output: object) -> torch.Tensor:
-    """(N,) logits out of (N, 1), or of (N, 2) for "no match" and "match"."""
-    logits: torch.Tensor = output.itm_score if hasattr(output, "itm_score") else output.logits  # type: ignore[attr-defined] # one of the two, by the model's class
-    return logits[:, 0] if logits.shape[1] == 1 else logits[:, 1].float() - logits[:, 0].float()
+
+def encoder_token(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
+    """The token in place of the first one that BLIP was trained with where a text is read together with an image.
+
+    BLIP adds ``[DEC]`` and ``[ENC]`` to BERT's words; published tokenizers lack both.
+    """
+    words, rows = tokenizer.get_vocab(), text_config(model).vocab_size
+    if "[ENC]" in words:
+        return int(words["[ENC]"])
+    if rows != len(words) + 2:
+        raise ModelError(
+            f"score itm+itc: the tokenizer has no [ENC], and {rows} embeddings for {len(words)} tokens do not tell "
+            "which one it is; add it to the tokenizer, or score by itm"
+        )
+    return int(rows - 1)
+
+
+def _make_room(inputs: Inputs, model: Blip2ForImageTextRetrieval) -> Inputs:
+    """The inputs with places for an image before the text, which some configs of BLIP-2 cut off again."""
+    if model.config.image_token_index is None:
+        return inputs
+    shape = len(inputs["input_ids"]), model.config.num_query_tokens
+    before = {"input_ids": model.config.image_token_index, "attention_mask": 1}
+    room = {name: torch.full(shape, value, device=inputs[name].device) for name, value in before.items()}
+    return inputs | {name: torch.cat([room[name], inputs[name]], dim=1) for name in room}
 
 
 class _PairSide:

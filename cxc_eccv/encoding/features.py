@@ -7,16 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from torch.nn.functional import normalize
+from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
+from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
-__all__ = ["image_features", "text_features"]
+__all__ = ["ContrastiveMatcher", "image_features", "text_features", "without_segments"]
 
 POOLINGS = ("mean", "cls")
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
 """Names of the parameter that a model puts before an image's places."""
+
+ContrastiveMatcher = BlipForImageTextRetrieval | Blip2ForImageTextRetrieval
+"""Cross-encoders that compare vectors of images and captions too, before they look at a pair."""
 
 Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 """Inputs of a batch to (N, D) features."""
@@ -31,15 +36,17 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     """
     if pooling not in POOLINGS:
         raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
+    if isinstance(model, ContrastiveMatcher):
+        return _contrasted_texts(model)
     if hasattr(model, "get_text_features"):
         method: Callable[..., Any] = getattr(model, "get_text_features")  # noqa: B009 - no attribute of the base class
-        return lambda inputs: _take_vectors(method(**_without_segments(method, inputs)), model)
+        return lambda inputs: _take_vectors(method(**without_segments(method, inputs)), model)
     _refuse_without_tower(model, "text", "input_ids")
     if model.config.is_encoder_decoder:
         raise ModelError(f"{type(model).__name__} is an encoder with a decoder; give its encoder alone")
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        out = model(**_without_segments(model.forward, inputs))
+        out = model(**without_segments(model.forward, inputs))
         if getattr(out, "text_embeds", None) is not None:
             return _take_vectors(out.text_embeds, model)
         if model.config.model_type.startswith("siglip"):
@@ -49,7 +56,7 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     return forward
 
 
-def image_features(model: PreTrainedModel) -> Forward:
+def image_features(model: PreTrainedModel | OpenClip) -> Forward:
     """How a model turns pixels into (N, D) features.
 
     A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
@@ -57,9 +64,12 @@ def image_features(model: PreTrainedModel) -> Forward:
     published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
     mean over places.
     """
+    if isinstance(model, ContrastiveMatcher):
+        return _contrasted_images(model)
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
         return lambda inputs: _take_vectors(method(**inputs), model)
+    assert isinstance(model, PreTrainedModel)  # noqa: S101
     _refuse_without_tower(model, "image", "pixel_values")
     if getattr(model.config, "mask_ratio", 0):
         raise ModelError(
@@ -83,7 +93,40 @@ def image_features(model: PreTrainedModel) -> Forward:
     return forward
 
 
-def _take_vectors(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
+def _contrasted_images(model: ContrastiveMatcher) -> Forward:
+    """The unit vectors that BLIP and BLIP-2 compare with those of captions: one of BLIP, one per query of BLIP-2.
+
+    Those of an image stand one after the other.
+    """
+
+    def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        states = model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
+        if isinstance(model, BlipForImageTextRetrieval):
+            return normalize(model.vision_proj(states[:, 0]), dim=-1)
+        queries = model.query_tokens.expand(len(states), -1, -1)
+        seen = torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
+        found = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=seen)
+        projection = model.vision_projection
+        return normalize(projection(found.last_hidden_state.to(projection.weight.dtype)), dim=-1).flatten(1)
+
+    return forward
+
+
+def _contrasted_texts(model: ContrastiveMatcher) -> Forward:
+    def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        tokens, mask = inputs["input_ids"], inputs["attention_mask"]
+        if isinstance(model, BlipForImageTextRetrieval):
+            states = model.text_encoder(input_ids=tokens, attention_mask=mask).last_hidden_state
+            return normalize(model.text_proj(states[:, 0]), dim=-1)
+        embedded = model.embeddings(input_ids=tokens)
+        states = model.qformer(query_embeds=embedded, query_length=0, attention_mask=mask).last_hidden_state
+        projection = model.text_projection
+        return normalize(projection(states[:, 0].to(projection.weight.dtype)), dim=-1)
+
+    return forward
+
+
+def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
     vectors = output if isinstance(output, torch.Tensor) else output.pooler_output
     if vectors is None or vectors.ndim != 2:
         shape = None if vectors is None else tuple(vectors.shape)
@@ -100,7 +143,7 @@ def _pool(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torc
     return weighted.sum(1) / weights.float().sum(1, keepdim=True)
 
 
-def _without_segments(method: Callable[..., Any], inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def without_segments(method: Callable[..., Any], inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Without the segment numbers, all of them 0, where the method does not take them."""
     if "token_type_ids" in inspect.signature(method).parameters:
         return dict(inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.features import image_features
 from cxc_eccv.encoding.models import LoadedModel
+from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.pixels import plain_steps
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
@@ -27,6 +29,7 @@ __all__ = [
     "Inputs",
     "Prepared",
     "TenCrops",
+    "encoder_of_images",
     "group_by_shape",
     "image_input",
     "join_inputs",
@@ -197,35 +200,42 @@ def crop_centre(image: Image.Image, share: float) -> Image.Image:
     return image.crop((left, top, left + width, top + height))
 
 
-class ImageEncoder:
-    """A callable from prepared images to (N, D) float32 vectors; of crops, the mean is taken.
+class ImageEncoder(ABC):
+    """A callable from prepared images to (N, D) float32 vectors.
 
-    Args:
-        loaded: the model.
+    Attributes:
         batch_size: images at once.
-        central_crop: share of an image's area to keep, above 0 and at most 1; None for all of it.
-        ten_crops: how to cut ten crops of an image; None for the image as the model's own processor takes it.
     """
+
+    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
+        check_whole("batch_size", batch_size)
+        self._loaded, self.batch_size = loaded, batch_size
+
+    @abstractmethod
+    def prepare(self, image: Image.Image) -> Inputs:
+        """What waits of an RGB image for its batch; threads share this work."""
+
+    @abstractmethod
+    def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
+        """(N, D) vectors of prepared images."""
+
+
+class _Transformer(ImageEncoder):
+    """An image tower of transformers; of crops, the mean is taken."""
 
     def __init__(
         self,
         loaded: LoadedModel,
+        model: PreTrainedModel | OpenClip,
         batch_size: int,
-        central_crop: float | None = None,
-        ten_crops: TenCrops | None = None,
+        central_crop: float | None,
+        ten_crops: TenCrops | None,
     ) -> None:
-        if central_crop is not None and (isinstance(central_crop, bool) or not 0 < central_crop <= 1):
-            raise InvalidOption(
-                f"central_crop is {central_crop!r}, expected a share of the area above 0 and at most 1, such as 0.875"
-            )
-        if central_crop is not None and ten_crops is not None:
-            raise InvalidOption("central_crop and ten_crops are two ways to cut an image; give one of them")
-        if not isinstance(loaded.model, PreTrainedModel):
-            raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
-        self._features, self._loaded = image_features(loaded.model), loaded
-        check_whole("batch_size", batch_size)
-        self.batch_size = batch_size
-        self.prepare = image_input(loaded, central_crop, ten_crops)
+        super().__init__(loaded, batch_size)
+        self._features, self._input = image_features(model), image_input(loaded, central_crop, ten_crops)
+
+    def prepare(self, image: Image.Image) -> Inputs:
+        return self._input(image)
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) vectors; images whose tensors differ in shape go through the model apart."""
@@ -245,6 +255,57 @@ class ImageEncoder:
             shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
             raise ModelError(f"{self._loaded.name} does not take {shapes}: {error}; give it the size it has") from None
         return features.reshape(len(batch), -1, features.shape[1]).mean(dim=1)
+
+
+class _SentenceTransformer(ImageEncoder):
+    """The images of a sentence-transformers model, which prepares them by itself; what waits are their pixels."""
+
+    def __init__(self, loaded: LoadedModel, batch_size: int, central_crop: float | None) -> None:
+        super().__init__(loaded, batch_size)
+        self._central_crop = central_crop
+
+    def prepare(self, image: Image.Image) -> Inputs:
+        whole = image if self._central_crop is None else crop_centre(image, self._central_crop)
+        return {"pixels": torch.from_numpy(np.array(whole))}
+
+    def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
+        model: Any = self._loaded.model
+        vectors: torch.Tensor = model.encode(
+            [Image.fromarray(inputs["pixels"].numpy()) for inputs in batch],
+            prompt=self._loaded.image_prompt,
+            batch_size=self.batch_size,
+            show_progress_bar=False,
+            convert_to_tensor=True,
+        )
+        return vectors.float().cpu().numpy()
+
+
+def encoder_of_images(
+    loaded: LoadedModel, batch_size: int, central_crop: float | None = None, ten_crops: TenCrops | None = None
+) -> ImageEncoder:
+    """The image encoder of a loaded model.
+
+    Args:
+        loaded: the model.
+        batch_size: images at once.
+        central_crop: share of an image's area to keep, above 0 and at most 1; None for all of it.
+        ten_crops: how to cut ten crops of an image; None for the image as the model's own processor takes it.
+    """
+    if central_crop is not None and (isinstance(central_crop, bool) or not 0 < central_crop <= 1):
+        raise InvalidOption(
+            f"central_crop is {central_crop!r}, expected a share of the area above 0 and at most 1, such as 0.875"
+        )
+    if central_crop is not None and ten_crops is not None:
+        raise InvalidOption("central_crop and ten_crops are two ways to cut an image; give one of them")
+    if isinstance(loaded.model, OpenClip) and ten_crops is not None:
+        raise InvalidOption(f"ten_crops: {loaded.name} is a model of open_clip, which cuts images by itself")
+    if isinstance(loaded.model, PreTrainedModel | OpenClip):
+        return _Transformer(loaded, loaded.model, batch_size, central_crop, ten_crops)
+    if "images" not in loaded.sides:
+        raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
+    if ten_crops is not None:
+        raise InvalidOption(f"ten_crops: {loaded.name} is a sentence-transformers model and cuts images by itself")
+    return _SentenceTransformer(loaded, batch_size, central_crop)
 
 
 def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:

@@ -24,11 +24,24 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
+from cxc_eccv.encoding.open_clip import (
+    CONFIG,
+    FOLDER,
+    HUB,
+    PREFIX,
+    OpenClip,
+    Preprocessing,
+    Tokenizer,
+    is_open_clip,
+    load_open_clip,
+    title_of,
+)
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.shards import fingerprint
-from cxc_eccv.encoding.text_input import in_lower_case, never_saw_capitals
+from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.ranking.device import torch_on
+from cxc_eccv.runs.checks import check_name
 from cxc_eccv.runs.embeddings import SIMILARITIES
 
 if TYPE_CHECKING:
@@ -39,6 +52,7 @@ __all__ = ["CROSS_ENCODERS", "LoadedModel", "from_checkpoint", "load_model", "mo
 CROSS_ENCODERS = (
     "ViltForImageAndTextRetrieval",
     "BlipForImageTextRetrieval",
+    "Blip2ForImageTextRetrieval",
     "BridgeTowerForImageAndTextRetrieval",
 )
 """Classes that score an image together with a caption."""
@@ -57,6 +71,9 @@ MODULES = "modules.json"
 
 WEIGHTS = (".safetensors", ".bin")
 
+IDENTITY = ("revision", "caption_prompt", "image_prompt")
+"""Facts that make a model another one: its code may differ where its weights do not."""
+
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
 
@@ -68,14 +85,22 @@ class LoadedModel:
     Attributes:
         model: in evaluation mode, on its device.
         processors: its tokenizer and image processor.
-        name: what messages call it.
+        name: what messages call it: the Hub id or folder that it came from, else its class.
         lowercase: put texts in lower case; None where the model was trained on such and its tokenizer does not do it.
+        title: what its runs and reports are called.
+        revision: of the Hub's repository, where one was named.
+        caption_prompt: what stands around every caption.
+        image_prompt: what a model is told beside every image; empty for nothing.
     """
 
-    model: PreTrainedModel | SentenceTransformer
+    model: PreTrainedModel | SentenceTransformer | OpenClip
     processors: Processors
     name: str
     lowercase: bool | None = None
+    title: str | None = None
+    revision: str | None = None
+    caption_prompt: Prompt = NO_PROMPT
+    image_prompt: str = ""
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -94,6 +119,13 @@ class LoadedModel:
         if self.lowercase is not None or not isinstance(self.model, PreTrainedModel):
             return bool(self.lowercase)
         return never_saw_capitals(self.processors.tokenizer(), self.model)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a record says of it beside its weights; what was not asked for is not there."""
+        told = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
+        told["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
+        return {"model": self.name, **{name: value for name, value in told.items() if value is not None}}
 
     @property
     def device(self) -> torch.device:
@@ -134,7 +166,8 @@ class LoadedModel:
     def sides(self) -> tuple[str, ...]:
         """Which of ``images`` and ``captions`` it encodes."""
         if not isinstance(self.model, PreTrainedModel):
-            return ("captions",)
+            kinds = {"images": "image", "captions": "text"}
+            return tuple(side for side, kind in kinds.items() if kind in self.model.modalities)
         if self.is_cross_encoder:
             return ()
         towers = {"images": "get_image_features", "captions": "get_text_features"}
@@ -151,11 +184,18 @@ def load_model(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     lowercase: bool | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    caption_prompt: str | None = None,
+    image_prompt: str | None = None,
+    name: str | None = None,
 ) -> LoadedModel:
     """A model ready to encode.
 
     Args:
-        model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or what this function gave.
+        model: Hub id or folder, a model of open_clip (``open_clip:ViT-B-32/laion2b_s34b_b79k``,
+            ``open_clip:ViT-B-32=FILE`` or ``hf-hub:ID``), a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or
+            what this function gave.
         processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id; by
             default what was saved with the model.
         device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
@@ -163,25 +203,70 @@ def load_model(
         dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
         lowercase: put texts in lower case first, or leave their capitals; None for what the model was trained on, as
             far as its files tell (SigLIP 2 of fixed resolution has it done, any other is left to its tokenizer).
+        revision: commit, tag or branch of the Hub's repository, for model, tokenizer and image processor alike.
+        trust_remote_code: run the Python code that a checkpoint brings along; read it first, and name its revision.
+        caption_prompt: what stands around every caption, with ``{}`` in its place, or the name of a prompt that a
+            sentence-transformers model has saved; None for that which such a model applies by itself.
+        image_prompt: what a sentence-transformers model is told beside every image, or the name of a saved prompt.
+        name: what its runs and reports are called; None for the Hub id or the folder's name.
 
     Raises:
         ModelError: it cannot be loaded, or its checkpoint does not fit its config.
-        InvalidOption: no such device or dtype; ``lowercase`` for a sentence-transformers model.
+        InvalidOption: no such device or dtype; ``lowercase`` for a sentence-transformers model; an option of a Hub's
+            repository for a folder or a loaded model; a prompt that is none.
     """
     if isinstance(model, LoadedModel):
         return model
     source = str(model) if isinstance(model, str | Path) else ""
-    if source:
+    if revision is not None and (not source or Path(source).is_dir()):
+        raise InvalidOption(f"revision {revision!r}: only a repository of the Hub has revisions; leave it out")
+    origin = Origin(revision, trust_remote_code)
+    is_clip = is_open_clip(source)
+    if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
+        raise InvalidOption(
+            f"{source} is a model of open_clip, which loads its newest revision and own tokenizer, and no code; leave "
+            "out revision, trust_remote_code and processor"
+        )
+    if is_clip:
+        loaded = load_open_clip(source, _torch_dtype(dtype) or torch.float32).to(_torch_device(device))
+        processor = loaded.texts, loaded.images
+    elif source:
         place, kind = _torch_device(device), _torch_dtype(dtype) or torch.float32
-        loaded = from_checkpoint(source, kind, CROSS_ENCODERS).to(place)
+        loaded = from_checkpoint(source, kind, CROSS_ENCODERS, origin).to(place)
     else:
         loaded = _take_model(model, device, dtype)
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
-    if not isinstance(loaded, PreTrainedModel) and processor is None:
-        processor = loaded.tokenizer
+    prompts = _read_prompts(loaded, caption_prompt, image_prompt)
+    if not isinstance(loaded, PreTrainedModel | OpenClip) and processor is None:
+        processor = loaded.processor if "image" in loaded.modalities else loaded.tokenizer
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
-        raise InvalidOption("lowercase: a sentence-transformers model has rules of its own for texts; leave it out")
-    return LoadedModel(loaded.eval(), Processors(processor, source), source or type(model).__name__, lowercase)
+        whose = "model of open_clip" if is_clip else "sentence-transformers model"
+        raise InvalidOption(f"lowercase: a {whose} has rules of its own for texts; leave it out")
+    usual = _title_of(source) or type(model).__name__
+    title = usual if name is None else name
+    check_name("load_model", title, InvalidOption)
+    processors = Processors(processor, source, origin)
+    return LoadedModel(loaded.eval(), processors, source or type(model).__name__, lowercase, title, revision, *prompts)
+
+
+def _title_of(source: str) -> str:
+    """Of a folder its name, whatever the way to it."""
+    if is_open_clip(source):
+        return title_of(source)
+    return Path(source).resolve().name if source and Path(source).is_dir() else source
+
+
+def _read_prompts(model: Any, caption: str | None, image: str | None) -> tuple[Prompt, str]:  # noqa: ANN401 - any model
+    """What stands around a caption, and what is told beside an image; by default what the model applies by itself."""
+    saved = {} if isinstance(model, PreTrainedModel) else model.prompts
+    usual = "" if isinstance(model, PreTrainedModel) else saved.get(model.default_prompt_name) or ""
+    reads_both = not isinstance(model, PreTrainedModel) and model.supports(("image", "text"))
+    if image is not None and not reads_both:
+        raise InvalidOption(
+            f"image prompt {image!r:.200}: {type(model).__name__} reads no text beside an image; leave it out"
+        )
+    beside = usual if image is None and reads_both else saved.get(image or "", image) or ""
+    return Prompt(usual) if caption is None else Prompt.of(caption, saved), beside
 
 
 def _torch_device(device: str | torch.device | None) -> torch.device:
@@ -212,28 +297,60 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
     return model if kind is None else model.to(kind)
 
 
-def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str]) -> Any:  # noqa: ANN401 - any model
+@dataclass(frozen=True)
+class Origin:
+    """Which commit of the Hub's repository a checkpoint is of, and whether the code in it may run."""
+
+    revision: str | None = None
+    trusted: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As the libraries take them."""
+        return {"trust_remote_code": self.trusted} | ({} if self.revision is None else {"revision": self.revision})
+
+    def refuse_code(self, source: str, error: Exception) -> None:
+        """Raise where an error says that the checkpoint brings code that nobody said to trust."""
+        if not self.trusted and "trust_remote_code" in str(error):
+            raise ModelError(
+                f"{source}: brings Python code of its own, which is not run. Read that code; if you trust it, give "
+                "--trust-remote-code (from Python load_model(..., trust_remote_code=True)), best with its --revision"
+            ) from None
+
+
+NAMELESS = Origin()
+"""The newest commit, whose code does not run."""
+
+
+def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
     """The model of a folder or Hub id; one with ``modules.json`` is a sentence-transformers model.
 
     Architectures of ``own_class`` are loaded as themselves, others as their bare model.
     """
-    if _is_sentence_transformer(source):
-        return _sentence_transformer(source, dtype)
+    if _has_file(source, MODULES, origin.revision):
+        return _sentence_transformer(source, dtype, origin)
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(source, **origin.options)
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        origin.refuse_code(source, error)
         advice = "give a folder with config.json and weights, or a Hub id"
+        if _has_file(source, CONFIG, origin.revision):
+            advice = (
+                f"it is a model of open_clip: name it {HUB if not Path(source).is_dir() else PREFIX + FOLDER}{source}"
+            )
         raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
     try:
         architecture = (config.architectures or [""])[0]
         own = architecture in own_class or architecture.endswith("WithProjection")
-        kind = getattr(transformers, architecture) if own else AutoModel
+        brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
+        kind = getattr(transformers, architecture) if own and not brings_code else AutoModel
         model, found = kind.from_pretrained(
-            source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False
+            source, config=config, dtype=dtype, output_loading_info=True, **origin.options
         )
     except RuntimeError as error:
         raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
     except Exception as error:  # likewise
+        origin.refuse_code(source, error)
         raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
     missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
@@ -244,24 +361,29 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str])
     return model
 
 
-def _is_sentence_transformer(source: str) -> bool:
+def _has_file(source: str, name: str, revision: str | None) -> bool:
     if Path(source).is_dir():
-        return (Path(source) / MODULES).is_file()
-    quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+        return (Path(source) / name).is_file()
+    quiet: dict[str, Any] = {
+        "_raise_exceptions_for_missing_entries": False,
+        "_raise_exceptions_for_connection_errors": False,
+    }
     try:
-        return cached_file(source, MODULES, **quiet, _raise_exceptions_for_gated_repo=False) is not None
+        found = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
+        return found is not None
     except OSError:
         return False
 
 
-def _sentence_transformer(source: str, dtype: torch.dtype) -> Any:  # noqa: ANN401 - imported here
+def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> Any:  # noqa: ANN401 - imported here
     if importlib.util.find_spec("sentence_transformers") is None:
         raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
     from sentence_transformers import SentenceTransformer
 
     try:
-        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype}, trust_remote_code=False)
+        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype}, **origin.options)
     except Exception as error:  # likewise
+        origin.refuse_code(source, error)
         reason = reason_of(error, source)
         raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({reason})") from None
 
@@ -300,16 +422,22 @@ class Processors:
     Args:
         given: a processor, a tokenizer, an image processor, a tuple of the last two, their folder or Hub id, or None.
         source: folder or Hub id to load from what is not given; empty where there is none.
+        origin: the revision of ``source``, and whether its code may run.
     """
 
-    def __init__(self, given: Any, source: str) -> None:  # noqa: ANN401 - one of four kinds
-        if isinstance(given, str | Path):
-            given, source = None, str(given)
-        self._source = source
+    def __init__(self, given: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - one of four kinds
+        if isinstance(given, str | Path):  # the revision is of the model's repository
+            given, source, origin = None, str(given), Origin(None, origin.trusted)
+        self._source, self._origin = source, origin
         single = [given, getattr(given, "tokenizer", None), getattr(given, "image_processor", None)]
         parts = given if isinstance(given, tuple | list) else single
-        self._tokenizer = next((part for part in parts if isinstance(part, PreTrainedTokenizerBase)), None)
-        self._image_processor = next((part for part in parts if isinstance(part, BaseImageProcessor)), None)
+        # Of open_clip they have the calls that matter of those of transformers.
+        self._tokenizer: Any = next(
+            (part for part in parts if isinstance(part, PreTrainedTokenizerBase | Tokenizer)), None
+        )
+        self._image_processor: Any = next(
+            (part for part in parts if isinstance(part, BaseImageProcessor | Preprocessing)), None
+        )
         if given is not None and self._tokenizer is None and self._image_processor is None:
             raise ModelError(
                 f"processor is a {type(given).__name__}; give the model's AutoProcessor, its tokenizer, its image "
@@ -320,7 +448,9 @@ class Processors:
         """The tokenizer, which must have a vocabulary and a token to pad with."""
         if self._tokenizer is None:
             self._tokenizer = self._load(AutoTokenizer, "tokenizer")
-        tokenizer = self._tokenizer
+        tokenizer: PreTrainedTokenizerBase = self._tokenizer
+        if isinstance(tokenizer, Tokenizer):
+            return tokenizer
         # Without files, AutoTokenizer makes up a tokenizer that knows the special tokens alone.
         if len(tokenizer) <= len(tokenizer.all_special_ids):
             raise ModelError(f"the tokenizer of {self._source or 'the model'} knows no word; save the tokenizer along")
@@ -332,14 +462,16 @@ class Processors:
         """The image processor."""
         if self._image_processor is None:
             self._image_processor = self._load(AutoImageProcessor, "image processor")
-        return self._image_processor
+        processor: BaseImageProcessor = self._image_processor
+        return processor
 
     def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
         if not self._source:
             raise ModelError(f"the model comes without {name}; give processor=")
         try:
-            return kind.from_pretrained(self._source, trust_remote_code=False)
+            return kind.from_pretrained(self._source, **self._origin.options)
         except Exception as error:  # on damaged files the libraries raise whatever they trip over
+            self._origin.refuse_code(self._source, error)
             reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
             raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
 
@@ -353,7 +485,8 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings)
+    told = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
+    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([told] if told else []))
 
 
 def _processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor

@@ -2,23 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from tokenizers import normalizers
-from transformers import GemmaTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GemmaTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.errors import InvalidOption, ModelError
 
-__all__ = ["TextInput", "context_length", "in_lower_case", "never_saw_capitals", "padded_length"]
+__all__ = [
+    "NO_PROMPT",
+    "Prompt",
+    "TextInput",
+    "context_length",
+    "in_lower_case",
+    "never_saw_capitals",
+    "padded_length",
+    "text_config",
+]
 
 UNBOUNDED = 1_000_000
 """Tokenizers without a limit of their own name a larger one."""
 
 PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_model")
 """Models trained without an attention mask: they see the padding, and need as much of it as in training."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What stands before and after every caption.
+
+    Example:
+        >>> prompt = Prompt.of("a photo of {}.")
+        >>> prompt("a dog"), str(prompt), Prompt("query: ")("a dog")
+        ('a photo of a dog.', 'a photo of {}.', 'query: a dog')
+    """
+
+    before: str = ""
+    after: str = ""
+
+    @classmethod
+    def of(cls, template: str, saved: Mapping[str, str | None] = MappingProxyType({})) -> Prompt:
+        """That of a template with ``{}`` in the caption's place, or the one that a model has saved by this name.
+
+        Raises:
+            InvalidOption: neither of them.
+        """
+        if isinstance(template, str) and template in saved:
+            return cls(saved[template] or "")
+        if not isinstance(template, str) or template.count("{}") != 1:
+            names = f", or name one of the model's own: {', '.join(saved)}" if saved else ""
+            raise InvalidOption(
+                f"caption prompt {template!r:.200}: write {{}} once, where the caption goes: 'a photo of {{}}'{names}"
+            )
+        return cls(*template.split("{}"))
+
+    def __call__(self, text: str) -> str:
+        """The caption with its prompt."""
+        return f"{self.before}{text}{self.after}"
+
+    def __str__(self) -> str:
+        return self("{}")
+
+
+NO_PROMPT = Prompt()
 
 
 class TextInput:
@@ -30,10 +81,12 @@ class TextInput:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
-        rows = getattr(model.config.get_text_config(), "vocab_size", None)
-        if rows is not None and len(tokenizer) > rows:
+        rows, known = getattr(text_config(model), "vocab_size", None), len(tokenizer)
+        if model.config.model_type == "blip-2":
+            known -= "<image>" in tokenizer.get_vocab()  # stands for an image in other models, and in no caption
+        if rows is not None and known > rows:
             raise ModelError(
-                f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; they do not belong "
+                f"the tokenizer has {known} tokens, {type(model).__name__} embeds {rows}; they do not belong "
                 "together, give the tokenizer that the model was trained with"
             )
         self._padding: dict[str, Any] = {"padding": "max_length"}
@@ -65,12 +118,18 @@ def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -
     Of a text config's ``max_position_embeddings``, those that padding takes (RoBERTa) do not count.
     """
     limits = [tokenizer.model_max_length] if tokenizer.model_max_length < UNBOUNDED else []
-    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    positions = getattr(text_config(model), "max_position_embeddings", None)
     if positions is not None:
         tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
         paddings = (getattr(table, "padding_idx", None) for table in tables)
         limits.append(positions - next((int(padding) + 1 for padding in paddings if padding is not None), 0))
     return min(limits, default=None)
+
+
+def text_config(model: PreTrainedModel) -> PretrainedConfig:
+    """The part of a model's config that is of its text tower; of BLIP-2 its Q-Former, as no language model is used."""
+    own: PretrainedConfig | None = getattr(model.config, "qformer_config", None)
+    return model.config.get_text_config() if own is None else own
 
 
 def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:

@@ -13,8 +13,9 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.encoding.features import text_features
 from cxc_eccv.encoding.models import LoadedModel, load_model
-from cxc_eccv.encoding.text_input import TextInput
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.encoding.open_clip import OpenClip
+from cxc_eccv.encoding.text_input import Prompt, TextInput
+from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.types import check_whole
 
 __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
@@ -32,14 +33,15 @@ class TextEncoder(ABC):
 
     limit: int | None
 
-    def __init__(self, batch_size: int) -> None:
+    def __init__(self, batch_size: int, prompt: Prompt) -> None:
         check_whole("batch_size", batch_size)
-        self.batch_size, self.truncated = batch_size, 0
+        self.batch_size, self.truncated, self.prompt = batch_size, 0, prompt
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) vectors of N texts, at least one."""
         if not len(texts):
             raise InvalidOption("no text to encode; give at least one")
+        texts = [self.prompt(text) for text in texts]
         lengths = np.asarray(self.lengths(texts))
         self.truncated += 0 if self.limit is None else int(np.count_nonzero(lengths > self.limit))
         order = np.argsort(-lengths, kind="stable")
@@ -52,18 +54,18 @@ class TextEncoder(ABC):
 
     @abstractmethod
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, uncut."""
+        """Tokens of each text, its prompt included, uncut."""
 
     @abstractmethod
     def forward(self, texts: Sequence[str]) -> torch.Tensor:
-        """(N, D) features of one batch."""
+        """(N, D) features of one batch of texts with their prompts."""
 
 
 class _Transformer(TextEncoder):
     """A text tower of transformers."""
 
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
-        super().__init__(batch_size)
+        super().__init__(batch_size, loaded.caption_prompt)
         self._features, self._device = text_features(model, pooling), loaded.device
         self._input = TextInput(loaded.tokenizer, model)
         self.limit = self._input.limit
@@ -75,11 +77,25 @@ class _Transformer(TextEncoder):
         return self._features({name: tensor.to(self._device) for name, tensor in self._input(texts).items()})
 
 
+class _OpenClip(TextEncoder):
+    """The text tower of a model of open_clip."""
+
+    def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int) -> None:
+        super().__init__(batch_size, loaded.caption_prompt)
+        self._model, self.limit = model, model.texts.limit
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return self._model.texts.lengths(texts)
+
+    def forward(self, texts: Sequence[str]) -> torch.Tensor:
+        return self._model.get_text_features(texts)
+
+
 class _SentenceTransformer(TextEncoder):
     """A sentence-transformers model, with its own pooling."""
 
-    def __init__(self, model: Any, batch_size: int) -> None:  # noqa: ANN401 - an optional package's class
-        super().__init__(batch_size)
+    def __init__(self, loaded: LoadedModel, model: Any, batch_size: int) -> None:  # noqa: ANN401 - of an optional package
+        super().__init__(batch_size, loaded.caption_prompt)
         self._model, self.limit = model, model.max_seq_length
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
@@ -87,8 +103,14 @@ class _SentenceTransformer(TextEncoder):
         return [len(row) for row in tokens["input_ids"]]
 
     def forward(self, texts: Sequence[str]) -> torch.Tensor:
+        # The model is told its prompt apart, as some leave that out of the pooling or take it as an instruction.
+        before = self.prompt.before
         vectors: torch.Tensor = self._model.encode(
-            list(texts), batch_size=self.batch_size, show_progress_bar=False, convert_to_tensor=True
+            [text[len(before) :] for text in texts],
+            prompt=before,
+            batch_size=self.batch_size,
+            show_progress_bar=False,
+            convert_to_tensor=True,
         )
         return vectors
 
@@ -134,5 +156,9 @@ def encoder_of_texts(loaded: LoadedModel, pooling: str, batch_size: int) -> Text
     if isinstance(loaded.model, PreTrainedModel):
         return _Transformer(loaded, loaded.model, pooling, batch_size)
     if pooling != "mean":
-        raise InvalidOption(f"{loaded.name} is a sentence-transformers model and pools by itself; leave out pooling")
-    return _SentenceTransformer(loaded.model, batch_size)
+        raise InvalidOption(f"{loaded.name} pools by itself; leave out pooling")
+    if isinstance(loaded.model, OpenClip):
+        return _OpenClip(loaded, loaded.model, batch_size)
+    if "captions" not in loaded.sides:
+        raise TowerMissing(f"{loaded.name} encodes images alone; leave out the captions")
+    return _SentenceTransformer(loaded, loaded.model, batch_size)

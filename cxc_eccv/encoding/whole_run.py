@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.images import ImageEncoder, TenCrops
+from cxc_eccv.encoding.images import TenCrops, encoder_of_images
 from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, check_output, encode_side, lock_output, write_output
@@ -96,10 +96,10 @@ def encode(
         for side in sides:
             vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
             notes = Notes.join([notes, found])
-        run = EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity)
+        run = EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity, model=loaded.title)
         facts: dict[str, Any] = {}
         if path is not None:
-            facts = {"model": loaded.name, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
+            facts = {**loaded.facts, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
             facts |= {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases, **crops}
         write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
     return run
@@ -126,7 +126,7 @@ def _sides(
         )
     sides: list[Side] = []
     if images is not None:
-        encoder = ImageEncoder(loaded, batch_size, central_crop, ten_crops)
+        encoder = encoder_of_images(loaded, batch_size, central_crop, ten_crops)
         sides.append(ImageSide(encoder, image_items(images), skip_bad))
     if captions is not None:
         sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import MalformedRun, raise_all
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
-from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report
+from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model
 from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
 from cxc_eccv.ranking.scan import one_blas_thread
@@ -40,6 +40,7 @@ def evaluate(
     block_size: int | None = None,
     progress: bool = True,
     device: str | None = None,
+    name: str | None = None,
 ) -> Report:
     """Score a run on tasks.
 
@@ -70,14 +71,15 @@ def evaluate(
         block_size: queries that one thread scores at once; None for about 80 MB of scores in all; of embeddings.
         progress: show a bar when standard error is a terminal.
         device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
+        name: what the model is called, in the report's title and in comparisons; None for what the run says.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
 
     Raises:
         UnknownName: no such task, direction, metric, split or similarity.
-        InvalidOption: an option out of range, a task that was named and cannot be computed, or ``similarity``,
-            ``block_size`` or ``device`` for scores or rankings.
+        InvalidOption: an option out of range, a name that is no line of text, a task that was named and cannot be
+            computed, or ``similarity``, ``block_size`` or ``device`` for scores or rankings.
         RunError: the run lacks items that a task needs or has items that the data does not know; rankings are too
             short for a metric that was named, or for all of a task that was named. Everything that can be told before
             the pass over scores or rankings is told then, a line each.
@@ -100,6 +102,7 @@ def evaluate(
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query)
+    model = name_model(run, name)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
@@ -107,7 +110,7 @@ def evaluate(
         raise_all([*refused, *find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)])
         measure(run, parts, scoring["similarity"], **options)
         facts = describe_run(run, parts)
-        report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring)
+        report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring, **model)
     _refuse_empty_tasks(report, tasks)
     return replace(report, origin=(run, library)) if per_query else report
 

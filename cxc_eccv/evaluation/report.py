@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import cxc_eccv
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, Scored
 from cxc_eccv.evaluation.report_files import per_query_table
@@ -20,10 +21,11 @@ from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scan import one_blas_thread, workers
 from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.runs.checks import check_name
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import SIDES, Report, positions_of
 
-__all__ = ["choose_similarity", "describe_run", "make_report", "provenance_of"]
+__all__ = ["choose_similarity", "describe_run", "make_report", "name_model", "provenance_of"]
 
 
 def make_report(
@@ -115,6 +117,20 @@ def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
             used = positions_of(run.ids(side), collect_ids(side, needs))[1]
             facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
     return facts
+
+
+def name_model(run: Run, name: str | None) -> dict[str, str]:
+    """The entry ``model`` of the provenance: the name given, else what the run says, else none.
+
+    Example:
+        >>> from cxc_eccv.types import Embeddings
+        >>> run = EmbeddingsRun(None, Embeddings([1], [[1.0]]), model="CLIP")
+        >>> name_model(run, None), name_model(run, "CLIP of last week")
+        ({'model': 'CLIP'}, {'model': 'CLIP of last week'})
+    """
+    check_name("evaluate", name, InvalidOption)
+    chosen = run.model if name is None else name
+    return {} if chosen is None else {"model": chosen}
 
 
 def choose_similarity(

@@ -1,4 +1,4 @@
-"""What the ids of a run must look like, and a file of it; errors name file, array, place and remedy."""
+"""What the ids and the name of a run must look like, and a file of it; errors name file, array, place and remedy."""
 
 from __future__ import annotations
 
@@ -10,18 +10,37 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray
 
 __all__ = [
+    "MODEL",
     "check_ids",
+    "check_name",
     "hash_file",
+    "one_text",
     "parse_json",
     "refuse_unreadable",
     "shorten",
     "to_array",
     "whole_ids",
 ]
+
+MODEL = "model"
+"""Name of the entry of a file that says whose results it holds."""
+
+
+def check_name(where: str | Path, name: object, error: type[CxcEccvError] = MalformedRun) -> None:
+    """Refuse a model's name that is empty, or that no line of text could show; None stands for no name."""
+    if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
+        raise error(f"{where}: the model's name is {shorten(name)}; give one line of text, or none")
+
+
+def one_text(path: Path, array: NDArray[Any], entry: str) -> str:
+    """The text that an array of a file holds, and nothing else."""
+    if array.size != 1 or array.dtype.kind != "U":
+        raise MalformedRun(f"{path}, {entry}: is {shorten(array.tolist())}; save one text, or leave it out")
+    return str(array.item())
 
 
 def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import check_ids, hash_file, refuse_unreadable
+from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, refuse_unreadable
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
 from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
@@ -39,9 +39,11 @@ class EmbeddingsRun:
         path: the file they were read from, or None.
         sha256: hex digest of that file, or None.
         similarity: ``cosine`` or ``dot``, which the vectors are meant for; None where nothing says it.
+        model: what the model is called, in reports and comparisons; None where nothing says it.
 
     Raises:
-        MalformedRun: neither side is given, the two sides differ in D, or there is no such similarity.
+        MalformedRun: neither side is given, the two sides differ in D, there is no such similarity, or the name is no
+            line of text.
 
     Example:
         >>> import numpy as np
@@ -57,8 +59,10 @@ class EmbeddingsRun:
     path: Path | None = None
     sha256: str | None = None
     similarity: str | None = None
+    model: str | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.path or "run", self.model)
         if self.similarity not in (None, *SIMILARITIES):
             raise MalformedRun(
                 f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, "
@@ -91,9 +95,11 @@ class EmbeddingsRun:
         return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
 
     def facts(self) -> dict[str, Any]:
-        """Kind, file and hash; number and width of the vectors per side."""
+        """Kind, file, hash and model; number and width of the vectors per side."""
         facts: dict[str, Any] = {"kind": self.kind, "file": self.path.name if self.path else None}
         facts["sha256"] = self.sha256
+        if self.model is not None:
+            facts[MODEL] = self.model
         for side in SIDES:
             embeddings: Embeddings | None = getattr(self, side)
             if embeddings is not None:
@@ -107,8 +113,8 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
 
     The file holds ``image_ids`` (N,) and ``caption_ids`` (M,), any integer type, with ``image_embeddings`` (N, D)
     and ``caption_embeddings`` (M, D), any real type; a text-only or image-only file has just its pair. Vectors become
-    float32; pickled objects are never loaded. At will ``similarity`` says ``cosine`` or ``dot``: a text in ``.npz``, an
-    entry of the metadata in ``.safetensors``.
+    float32; pickled objects are never loaded. At will ``similarity`` says ``cosine`` or ``dot``, and ``model`` what the
+    model is called: texts in ``.npz``, entries of the metadata in ``.safetensors``.
 
     Args:
         path: a ``.npz`` or ``.safetensors`` file.
@@ -133,21 +139,26 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     if suffix == ".npz":
         return embeddings_of_arrays(path, read_npz(path))
     arrays, metadata = read_safetensors(path)
-    return embeddings_of_arrays(path, arrays, metadata.get(SIMILARITY))
+    return embeddings_of_arrays(path, arrays, metadata)
 
 
 def embeddings_of_arrays(
-    path: Path, arrays: Mapping[str, NDArray[Any]], similarity: str | None = None
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> EmbeddingsRun:
-    """The run that the arrays of a file make; ``similarity`` is what its metadata says, if no array does."""
+    """The run that the arrays of a file make; its metadata says similarity and model, if no array does."""
+    told = dict(metadata or {})
     if SIMILARITY in arrays:
         given = arrays[SIMILARITY]
-        similarity = str(given.item() if given.size == 1 else given.tolist())
+        told[SIMILARITY] = str(given.item() if given.size == 1 else given.tolist())
+    if MODEL in arrays:
+        told[MODEL] = one_text(path, arrays[MODEL], MODEL)
     sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
     if not any(sides.values()):
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
-    return EmbeddingsRun(**sides, path=path, sha256=hash_file(path), similarity=similarity)
+    return EmbeddingsRun(
+        **sides, path=path, sha256=hash_file(path), similarity=told.get(SIMILARITY), model=told.get(MODEL)
+    )
 
 
 def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
@@ -169,12 +180,13 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
-    entry = {} if run.similarity is None else {SIMILARITY: run.similarity}
+    told = {SIMILARITY: run.similarity, MODEL: run.model}
+    entries = {name: text for name, text in told.items() if text is not None}
     with replaced_file(path) as part:
         if suffix == ".npz":
-            write_npz(part, arrays | {name: np.array(text) for name, text in entry.items()})
+            write_npz(part, arrays | {name: np.array(text) for name, text in entries.items()})
         else:
-            write_safetensors(part, arrays, entry)
+            write_safetensors(part, arrays, entries)
 
 
 def _suffix(path: Path) -> str:

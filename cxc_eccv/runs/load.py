@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
-from cxc_eccv.runs.checks import hash_file, parse_json, refuse_unreadable
+from cxc_eccv.runs.checks import MODEL, hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
 from cxc_eccv.runs.npz import read_npz
 from cxc_eccv.runs.parquet import read_parquet
@@ -51,6 +52,8 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
     rankings        ``.parquet``: query_id, direction, rank, item_id (and score), or query_id, direction, item_ids
     rankings        ``.trec``, ``.run``, ``.txt``: query Q0 item rank score tag, one direction to a file
     ==============  ==============================================================================================
+
+    At will ``model`` says what the model is called: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
 
     Args:
         *paths: one file, or several that hold a direction each.
@@ -93,7 +96,19 @@ def _load_rankings(files: list[Path], direction: str | None) -> RankingsRun:
                 where = f"{lists[name].place} and {found.place}"
                 raise MalformedRun(f"{where}: give the rankings of {name} twice; keep one")
             lists[name] = found
-    return RankingsRun(lists)
+    named = [_model_of(path) for path in files if path.suffix.lower() == ".parquet"]
+    models = {model for model in named if model is not None}
+    if len(models) > 1:
+        raise MalformedRun(f"{files[0]} and others: are of {' and '.join(sorted(models))}; give files of one model")
+    return RankingsRun(lists, next(iter(models), None))
+
+
+def _model_of(path: Path) -> str | None:
+    """The model that the metadata of a Parquet file names, as ours do."""
+    try:
+        return ((pq.read_schema(path).metadata or {}).get(MODEL.encode()) or b"").decode() or None
+    except UnicodeDecodeError:
+        raise MalformedRun(f"{path}: the model's name in its metadata is not UTF-8; save it again") from None
 
 
 def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.runs.checks import check_ids, shorten, whole_ids
+from cxc_eccv.runs.checks import MODEL, check_ids, check_name, shorten, whole_ids
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
 from cxc_eccv.types.ids import measure_span
 
@@ -183,9 +183,10 @@ class RankingsRun:
 
     Attributes:
         lists: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to its ranked lists.
+        model: what the model is called, or None.
 
     Raises:
-        MalformedRun: no direction at all.
+        MalformedRun: no direction at all, or a name that is no line of text.
         UnknownName: no such direction.
 
     Example:
@@ -197,8 +198,10 @@ class RankingsRun:
     kind: ClassVar[str] = "rankings"
 
     lists: Mapping[str, RankedLists]
+    model: str | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.path or "run", self.model)
         for direction in self.lists:
             if direction not in DIRECTIONS:
                 raise UnknownName("direction", direction, DIRECTIONS)
@@ -256,7 +259,7 @@ class RankingsRun:
         return np.asarray(lists.depths - np.add.reduceat(own.astype(np.int64), lists.indptr[:-1]))
 
     def facts(self) -> dict[str, Any]:
-        """Kind; file, hash, number of queries and depth per direction; number of images and captions."""
+        """Kind and model; file, hash, number of queries and depth per direction; number of images and captions."""
         directions = {}
         for direction, lists in self.lists.items():
             depths = self.depths(direction)
@@ -269,4 +272,5 @@ class RankingsRun:
             }
         sides = {side: {"count": self.ids(side).size} for side in SIDES if self.ids(side).size}
         file = self.path.name if self.path else None
-        return {"kind": self.kind, "file": file, "directions": directions, **sides}
+        name = {} if self.model is None else {MODEL: self.model}
+        return {"kind": self.kind, "file": file, **name, "directions": directions, **sides}

@@ -24,6 +24,10 @@ class Run(Protocol):
     def path(self) -> Path | None:
         """The file it was read from, or None."""
 
+    @property
+    def model(self) -> str | None:
+        """What the model is called, where the file says it."""
+
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None where it can."""
 
@@ -31,4 +35,4 @@ class Run(Protocol):
         """(N,) distinct ids of the ``images`` or ``captions`` that it names; empty where it names none."""
 
     def facts(self) -> dict[str, Any]:
-        """What a report records of it: kind, file, hash, and an entry of sizes per side."""
+        """What a report records of it: kind, file, hash, model where it is known, and an entry of sizes per side."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import check_ids, hash_file, to_array
+from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, to_array
 from cxc_eccv.types import IntArray
 
 __all__ = ["ScoresRun", "scores_of_arrays"]
@@ -33,6 +33,7 @@ class ScoresRun:
         scores: (N, M) float16, float32 or float64, finite; higher is more alike.
         path: the file they were read from, or None.
         sha256: hex digest of that file, or None.
+        model: what the model is called, or None.
 
     Raises:
         MalformedRun: wrong type or shape, repeated ids, a NaN or infinite score. The message names array and place.
@@ -50,9 +51,11 @@ class ScoresRun:
     scores: NDArray[Any]
     path: Path | None = None
     sha256: str | None = None
+    model: str | None = None
 
     def __post_init__(self) -> None:
         where = str(self.path or "run")
+        check_name(where, self.model)
         for name in ("image_ids", "caption_ids"):
             values = to_array(f"{where}, {name}", getattr(self, name))
             object.__setattr__(self, name, check_ids(where, name, values))
@@ -69,11 +72,12 @@ class ScoresRun:
         return self.image_ids if side == "images" else self.caption_ids
 
     def facts(self) -> dict[str, Any]:
-        """Kind, file and hash, type of the scores, number of images and captions."""
+        """Kind, file, hash and model, type of the scores, number of images and captions."""
         return {
             "kind": self.kind,
             "file": self.path.name if self.path else None,
             "sha256": self.sha256,
+            **({} if self.model is None else {MODEL: self.model}),
             "type": str(self.scores.dtype),
             "images": {"count": self.image_ids.size},
             "captions": {"count": self.caption_ids.size},
@@ -88,7 +92,8 @@ def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRu
             f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
             "(N, M) in one file"
         )
-    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, hash_file(path))
+    name = one_text(path, arrays[MODEL], MODEL) if MODEL in arrays else None
+    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, hash_file(path), name)
 
 
 def _refuse_other_shapes(where: str, run: ScoresRun) -> None:

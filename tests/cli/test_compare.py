@@ -132,9 +132,15 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
         assert "Traceback" not in err
 
 
-def test_names_are_the_folders_or_those_given(run, write):
+def test_names_are_those_of_the_models_the_folders_or_given(run, write):
     reports = write("old", 0.4), write("new", 0.5)
     assert "B against A" in run(*reports, "--names", "A,B", "--samples", 100)[1]
+    assert "new against old" in run(*reports, "--samples", 100)[1]
+    for names, shown in ((("CLIP", "SigLIP"), "SigLIP against CLIP"), (("CLIP", "CLIP"), "new against old")):
+        for report, name in zip(reports, names, strict=True):
+            content = json.loads(report.read_text())
+            report.write_text(json.dumps(content | {"provenance": content["provenance"] | {"model": name}}))
+        assert shown in run(*reports, "--samples", 100)[1]
 
 
 @pytest.fixture

@@ -176,3 +176,17 @@ def test_options_of_embeddings_are_refused_for_scores(option, file, tmp_path):
     result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "scores.npz"), "--data-dir", "sample", *option])
     assert isinstance(result.exception, InvalidOption)
     assert "is for embeddings, and this run has scores; leave it out" in str(result.exception)
+
+
+def test_the_model_is_called_what_its_file_or_the_caller_says(evaluate, file):
+    report, output = evaluate("--tasks", "cxc")
+    assert "model" not in report["provenance"]
+    save_embeddings(file, dataclasses.replace(load_embeddings(file), model="CLIP B/32"))
+    report, output = evaluate("--tasks", "cxc")
+    assert (report["provenance"]["model"], report["provenance"]["run"]["model"]) == ("CLIP B/32", "CLIP B/32")
+    assert "CLIP B/32" in (output / "report.md").read_text().partition("\n## ")[0]
+    report, _ = evaluate("--tasks", "cxc", "--name", "CLIP of last week")
+    assert report["provenance"]["model"] == "CLIP of last week"
+    assert report["provenance"]["run"]["model"] == "CLIP B/32"
+    with pytest.raises(InvalidOption, match="the model's name is ''; give one line of text"):
+        evaluate("--name", "")

@@ -24,6 +24,10 @@ NOT_RUN = {
     "mkdocs": "builds the site; test_site.py does",
     "torchrun": "starts processes; tests/encoding/test_processes.py does",
     "hf auth login": "asks for a token",
+    "cxc-eccv encode --model open_clip:": "needs that package; tests/encoding/test_open_clip.py runs it",
+    "cxc-eccv encode --model hf-hub:": "likewise",
+    "cxc-eccv encode --model jinaai/": "runs code of the Hub; tests/encoding/test_model_options.py runs such",
+    "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }

@@ -20,6 +20,7 @@ MODELS = {
     "openai/clip-vit-base-patch32": "clip",
     "sentence-transformers/all-MiniLM-L6-v2": "bert",
     "Salesforce/blip-itm-base-coco": "blip",
+    "Salesforce/blip2-itm-vit-g": "blip2",
     "google/vit-base-patch16-224": "vit",
 }
 """Hub ids of the pages to the small random model that stands in for each, in a folder of that name."""

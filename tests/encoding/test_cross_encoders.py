@@ -7,10 +7,11 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 import torch  # noqa: E402 - after the skip
+import transformers  # noqa: E402 - after the skip
 
-from cxc_eccv.encoding import encode, rerank, score_pairs  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, rerank, score_pairs  # noqa: E402 - after the skip
 from cxc_eccv.encoding.cross_encoding import candidates  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName  # noqa: E402 - after the skip
 from cxc_eccv.runs import EmbeddingsRun, load_run  # noqa: E402 - after the skip
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
@@ -25,14 +26,41 @@ def one_by_one(model, tokenizer, images):
             inputs = {**images(images=[picture], return_tensors="pt"), **tokenizer([text], return_tensors="pt")}
             if hasattr(model, "itm_head"):
                 inputs.pop("token_type_ids")
-            with torch.inference_mode():
-                output = model(**inputs)
-            logits = output.itm_score if hasattr(output, "itm_score") else output.logits
-            scores[row, column] = logits[0, 0] if logits.shape[1] == 1 else logits[0, 1] - logits[0, 0]
+            logits = matching_logits(model, inputs)
+            scores[row, column] = logits[0] if len(logits) == 1 else logits[1] - logits[0]
     return scores
 
 
-@pytest.fixture(params=["vilt", "blip"])
+def matching_logits(model, inputs):
+    """Those of one pair, by the model's own forward pass."""
+    is_blip2 = model.config.model_type == "blip-2"
+    if is_blip2 and model.config.image_token_index is not None:
+        inputs = with_places(inputs, model.config)
+    with torch.inference_mode():
+        output = model(**inputs, **({"use_image_text_matching_head": True} if is_blip2 else {}))
+    names = ("itm_score", "logits", "logits_per_image")
+    return next(getattr(output, name)[0] for name in names if hasattr(output, name))
+
+
+def with_places(inputs, config):
+    """As Blip2Processor makes inputs: image tokens before those of the text."""
+    places = torch.tensor([[config.image_token_index] * config.num_query_tokens])
+    before = {"input_ids": places, "attention_mask": torch.ones_like(places)}
+    return inputs | {name: torch.cat([part, inputs[name]], dim=1) for name, part in before.items()}
+
+
+def contrast(model, inputs):
+    """The cosine of one pair, by the model's own forward pass."""
+    if model.config.model_type == "blip":
+        with torch.inference_mode():
+            return model(**inputs, use_itm_head=False).itm_score[0, 0]
+    if model.config.image_token_index is not None:
+        inputs = with_places(inputs, model.config)
+    with torch.inference_mode():
+        return model(**inputs, use_image_text_matching_head=False).logits_per_image[0, 0]
+
+
+@pytest.fixture(params=["vilt", "blip", "blip2"])
 def parts(request):
     return getattr(tiny_models, request.param)()
 
@@ -86,6 +114,78 @@ def test_candidates_are_those_of_the_similarity_that_the_run_is_meant_for():
     zero = EmbeddingsRun(sides[0], Embeddings(ids[1], [[1.0, 0.0], [0.0, 0.0]]))
     with pytest.raises(MalformedRun, match=r"1 of 2 captions have the zero vector.* the first: 8"):
         candidates(zero, *ids, 1)
+
+
+def blip2_with_places():
+    return tiny_models.blip2(image_token=len(tiny_models.WORDS))
+
+
+@pytest.mark.parametrize("make", [tiny_models.blip, tiny_models.blip2, blip2_with_places])
+@pytest.mark.parametrize("score", ["itc", "itm+itc", "itm"])
+def test_every_score_is_that_of_one_pass_per_pair(make, score, tmp_path):
+    model, tokenizer, images = parts = make()
+    expected = np.empty((len(PICTURES), len(CAPTIONS)))
+    for row, (_, picture) in enumerate(PICTURES):
+        for column, (_, text) in enumerate(CAPTIONS):
+            inputs = {**images(images=[picture], return_tensors="pt"), **tokenizer([text], return_tensors="pt")}
+            inputs.pop("token_type_ids")
+            cosine = float(contrast(model, inputs))
+            if score == "itm+itc" and model.config.model_type == "blip":
+                inputs["input_ids"][0, 0] = len(tiny_models.WORDS) + 1  # [ENC], as the authors' evaluation has it
+            logits = matching_logits(model, inputs)
+            sums = {"itc": cosine, "itm+itc": float(logits[1]) + cosine, "itm": float(logits[1] - logits[0])}
+            expected[row, column] = sums[score]
+    run = score_pairs(parts[0], score=score, batch_size=3, output=tmp_path / "run.npz", **options(parts))
+    np.testing.assert_allclose(run.scores, expected, rtol=2e-5, atol=2e-5)
+    assert np.ptp(expected, axis=0).min() > 2e-4
+    assert np.ptp(expected, axis=1).min() > 2e-4
+
+
+def test_reranking_by_the_sum_what_the_cosines_found(tmp_path):
+    """The protocol of the authors: the top K by the cosine, in the order of logit and cosine together."""
+    parts = tiny_models.blip2()
+    first = score_pairs(parts[0], score="itc", output=tmp_path / "itc.npz", **options(parts))
+    sums = score_pairs(parts[0], score="itm+itc", **options(parts)).scores
+    lists = rerank(parts[0], load_run(tmp_path / "itc.npz"), top_k=2, score="itm+itc", **options(parts)).lists
+    for direction, table, total in (("i2t", first.scores, sums), ("t2i", first.scores.T, sums.T)):
+        ids = first.caption_ids if direction == "i2t" else first.image_ids
+        for row, found in enumerate(np.split(lists[direction].items, lists[direction].indptr[1:-1])):
+            best = sorted(np.argsort(-table[row], kind="stable")[:2], key=lambda item: -total[row, item])
+            assert found.tolist() == ids[best].tolist()
+    with pytest.raises(InvalidOption, match="score itc takes no pass per pair; score all pairs by it"):
+        rerank(parts[0], first, top_k=2, score="itc", **options(parts))
+
+
+def test_a_bad_image_has_no_cosine(tmp_path):
+    parts = tiny_models.blip()
+    pictures = [*PICTURES[:2], (3, tmp_path / "gone.jpg"), PICTURES[3]]
+    whole = {score: score_pairs(parts[0], score=score, **options(parts)) for score in ("itc", "itm+itc")}
+    for score, expected in whole.items():
+        with pytest.warns(UserWarning, match="left out"):
+            run = score_pairs(parts[0], score=score, **options(parts, images=pictures, skip_bad_images=True))
+        assert run.image_ids.tolist() == [1, 2, 4]
+        np.testing.assert_allclose(run.scores, expected.scores[[0, 1, 3]], rtol=1e-5, atol=1e-6)
+
+
+def test_a_score_that_a_model_lacks_is_refused():
+    vilt = tiny_models.vilt()
+    with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has a matching head alone"):
+        score_pairs(vilt[0], score="itc", **options(vilt))
+    blip = tiny_models.blip()
+    with pytest.raises(UnknownName, match="unknown score 'sum'"):
+        score_pairs(blip[0], score="sum", **options(blip))
+    model, _, images = blip
+    words = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(tiny_models.WORDS[:-1])})
+    with pytest.raises(ModelError, match=r"the tokenizer has no \[ENC\], and 24 embeddings for 21 tokens do not tell"):
+        score_pairs(model, score="itm+itc", **options((model, words, images)))
+
+
+def test_a_prompt_stands_around_every_caption(parts):
+    prompt = load_model(parts[0], processor=parts[1:], caption_prompt="the {} on street")
+    run = score_pairs(prompt, **options(parts))
+    captions = [(number, f"the {text} on street") for number, text in CAPTIONS]
+    expected = score_pairs(parts[0], **options(parts, captions=captions)).scores
+    np.testing.assert_allclose(run.scores, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):

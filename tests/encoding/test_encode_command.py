@@ -104,6 +104,28 @@ def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tm
     assert set(lists["t2i"].query_ids) == set(load_run(tmp_path / "run.npz").captions.ids)
 
 
+def test_the_authors_protocol_and_a_name(command, model, tmp_path):
+    words = ("--model", model("blip2"), "--images", IMAGES, "--name", "BLIP-2, tiny")
+    status, out = command(*words, "--score", "itc", "--output", tmp_path / "itc.npz")
+    assert status == 0, out.err
+    assert load_run(tmp_path / "itc.npz").scores.shape == (60, 300)
+    again = ("--score", "itm+itc", "--rerank", tmp_path / "itc.npz", "--top-k", 1)
+    status, out = command(*words, *again, "--output", tmp_path / "top.parquet")
+    assert status == 0, out.err
+    assert {load_run(tmp_path / name).model for name in ("itc.npz", "top.parquet")} == {"BLIP-2, tiny"}
+    record = json.loads((tmp_path / "top.encoding.json").read_text())
+    assert (record["score"], record["name"]) == ("itm+itc", "BLIP-2, tiny")
+    status, out = command(*words, "--rerank", tmp_path / "top.parquet", "--output", tmp_path / "again.parquet")
+    assert (status, "holds rankings; give the embeddings or scores" in " ".join(out.err.split())) == (2, True)
+
+
+def test_a_prompt_and_a_name_reach_the_file(command, model, tmp_path):
+    words = ("--model", model("bert"), "--caption-prompt", "a photo of {}", "--name", "BERT")
+    assert command(*words, "--output", tmp_path / "run.npz")[0] == 0
+    assert json.loads((tmp_path / "run.encoding.json").read_text())["caption_prompt"] == "a photo of {}"
+    assert load_run(tmp_path / "run.npz").model == "BERT"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -113,6 +135,11 @@ def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tm
         (("--model", "blip"), "looks at images: give their folder with --images\n"),
         (("--model", "blip", "--images", IMAGES, "--max-pairs", 10), "pairs, each a pass through the model"),
         (("--model", "bert", "--rerank", "x.npz"), "--rerank needs a model that scores pairs"),
+        (("--model", "bert", "--score", "itc"), "--score needs a model that scores pairs"),
+        (("--model", "bert", "--revision", "v2"), "only a repository of the Hub has revisions"),
+        (("--model", "bert", "--caption-prompt", "photo"), "write {} once, where the caption goes"),
+        (("--model", "bert", "--image-prompt", "photo"), "reads no text beside an image"),
+        (("--model", "bert", "--name", ""), "the model's name is ''; give one line of text"),
         (("--model", "bert", "--device", "cuda:77"), "InvalidOption: device 'cuda:77' cannot be used"),
         (("--model", "bert", "--dtype", "int8"), "InvalidOption: dtype 'int8': choose"),
         (("--model", "bert", "--batch-size", 0), "InvalidOption: batch_size is 0"),

@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.images import ImageEncoder  # noqa: E402 - after the skip
+from cxc_eccv.encoding.images import encoder_of_images  # noqa: E402 - after the skip
 from cxc_eccv.encoding.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
 
 CAPTIONS = [(number, tiny_models.TEXTS[number % 5] + " dog" * (number % 7)) for number in range(100, 160)]
@@ -108,7 +108,7 @@ def test_shards_of_something_else_are_not_taken(other, parts, tmp_path, monkeypa
 def test_an_image_that_changed_is_encoded_anew(tmp_path):
     model, _, images = tiny_models.vit()
     pairs = tiny_models.picture_files(tmp_path, 8)
-    side = sides.ImageSide(ImageEncoder(load_model(model, processor=images), 4), pairs, skip_bad=False)
+    side = sides.ImageSide(encoder_of_images(load_model(model, processor=images), 4), pairs, skip_bad=False)
     before = side.identity(slice(0, 8))
     tiny_models.picture(99).save(pairs[3][1])
     os.utime(pairs[3][1], ns=(1, 1))

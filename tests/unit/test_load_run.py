@@ -288,3 +288,48 @@ def test_bytes_changed_at_random_never_raise_anything_else(name, tmp_path):
         except CxcEccvError:
             refused += 1
     assert refused > 20
+
+
+NAME = "CLIP B/32, ours \u2013 épée"
+
+
+def test_a_file_says_what_its_model_is_called(tmp_path):
+    sides = Embeddings([1], [[1.0]]), Embeddings([7], [[1.0]])
+    for suffix in (".npz", ".safetensors"):
+        save_embeddings(tmp_path / f"run{suffix}", EmbeddingsRun(*sides, model=NAME))
+        run = load_run(tmp_path / f"run{suffix}")
+        assert (run.model, run.facts()["model"]) == (NAME, NAME)
+        save_embeddings(tmp_path / f"run{suffix}", EmbeddingsRun(*sides))
+        run = load_run(tmp_path / f"run{suffix}")
+        assert (run.model, "model" in run.facts()) == (None, False)
+    np.savez(tmp_path / "scores.npz", image_ids=[1], caption_ids=[7], scores=[[0.5]], model=[NAME])
+    run = load_run(tmp_path / "scores.npz")
+    assert (run.model, run.facts()["model"]) == (NAME, NAME)
+
+
+def parquet_of(path, queries, item, metadata):
+    columns = {"query_id": [queries], "rank": [1], "item_id": [item]}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
+    return path
+
+
+def test_rankings_of_one_model_say_what_it_is_called(tmp_path):
+    one = parquet_of(tmp_path / "i2t.parquet", 1, 7, {"model": NAME})
+    other = parquet_of(tmp_path / "t2i.parquet", 7, 1, None)
+    run = load_run(one, other)
+    assert (run.model, run.facts()["model"], load_run(other).model) == (NAME, NAME, None)
+    parquet_of(other, 7, 1, {"model": "SigLIP"})
+    with pytest.raises(MalformedRun, match=r"are of CLIP B/32, .* and SigLIP; give files of one model"):
+        load_run(one, other)
+    parquet_of(other, 7, 1, {"model": b"\xff"})
+    with pytest.raises(MalformedRun, match="not UTF-8"):
+        load_run(other)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "two\nlines", ["one", "two"], 7])
+def test_a_name_is_a_line_of_text(name, tmp_path):
+    with pytest.raises(MalformedRun, match=r"run: the model's name is"):
+        EmbeddingsRun(None, Embeddings([1], [[1.0]]), model=name)
+    np.savez(tmp_path / "run.npz", caption_ids=[1], caption_embeddings=[[1.0]], model=name)
+    with pytest.raises(MalformedRun, match=r"run\.npz(, model|: the model's name is)"):
+        load_run(tmp_path / "run.npz")

@@ -1,0 +1,193 @@
+"""Models and checkpoints of open_clip, with their own tokenizer and preprocessing, as dual encoders like any other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
+
+__all__ = [
+    "CONFIG",
+    "FOLDER",
+    "HUB",
+    "PREFIX",
+    "OpenClip",
+    "Preprocessing",
+    "Tokenizer",
+    "is_open_clip",
+    "load_open_clip",
+    "title_of",
+]
+
+PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
+CONFIG = "open_clip_config.json"
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Of a function within the description of a preprocessing."""
+
+
+class OpenClip(torch.nn.Module):
+    """A model of open_clip, which says of itself what sentence-transformers models do.
+
+    Attributes:
+        images: its preprocessing, called as an image processor of transformers is.
+        texts: its tokenizer.
+    """
+
+    modalities = ("text", "image")
+    similarity_fn_name = "cosine"
+    default_prompt_name = None
+
+    def __init__(self, model: torch.nn.Module, preprocess: Any, tokenizer: Any) -> None:  # noqa: ANN401 - of open_clip
+        super().__init__()
+        self.model, self.images, self.texts = model, Preprocessing(preprocess), Tokenizer(tokenizer)
+        self.prompts: dict[str, str] = {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next(self.parameters()).device
+
+    def supports(self, modality: object) -> bool:
+        """Whether it takes texts, images, or, as it never does, both at once."""
+        return modality in self.modalities
+
+    def get_image_features(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        """(N, D) features, not normalised; CoCa would by default."""
+        features: torch.Tensor = self.model.encode_image(pixel_values, normalize=False)  # type: ignore[operator]
+        return features
+
+    def get_text_features(self, texts: Sequence[str]) -> torch.Tensor:
+        """Likewise of texts, cut at the context."""
+        tokens = self.texts(texts).to(self.device)
+        features: torch.Tensor = self.model.encode_text(tokens, normalize=False)  # type: ignore[operator]
+        return features
+
+
+class Preprocessing:
+    """open_clip's preprocessing, called as an image processor of transformers is."""
+
+    def __init__(self, preprocess: Any) -> None:  # noqa: ANN401 - a transform of torchvision
+        self._preprocess = preprocess
+
+    def __call__(self, images: Sequence[Image.Image], return_tensors: str) -> dict[str, torch.Tensor]:
+        """The images as one batch."""
+        return {"pixel_values": torch.stack([self._preprocess(image) for image in images])}
+
+    def to_json_string(self) -> str:
+        """What it does to an image."""
+        return ADDRESS.sub("", repr(self._preprocess))
+
+
+class Tokenizer:
+    """open_clip's tokenizer, its own or one of transformers behind it; every text is padded to the context."""
+
+    def __init__(self, tokenizer: Any) -> None:  # noqa: ANN401 - one of three classes
+        self._tokenizer, self._behind = tokenizer, getattr(tokenizer, "tokenizer", None)
+        self.limit: int = tokenizer.context_length
+
+    def __call__(self, texts: Sequence[str]) -> torch.Tensor:
+        """(N, limit) tokens."""
+        tokens: torch.Tensor = self._tokenizer(list(texts))
+        return tokens
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, uncut, those at its ends included."""
+        if self._behind is None:
+            return [len(self._tokenizer.encode(text)) + 2 for text in texts]
+        clean = getattr(self._tokenizer, "clean_fn", str)
+        tokens = self._behind([clean(text) for text in texts], truncation=False, padding=False, verbose=False)
+        return [len(row) for row in tokens["input_ids"]]
+
+    def to_json_string(self) -> str:
+        """Its kind, its context, and every token."""
+        words = self._tokenizer.encoder if self._behind is None else self._behind.get_vocab()
+        return json.dumps([type(self._tokenizer).__name__, self.limit, words], sort_keys=True)
+
+
+def is_open_clip(source: str) -> bool:
+    """Whether a name is one of open_clip's: by its beginning, or a folder with its config alone.
+
+    Example:
+        >>> is_open_clip("open_clip:ViT-B-32/openai"), is_open_clip("hf-hub:laion/x"), is_open_clip("openai/clip")
+        (True, True, False)
+    """
+    folder = Path(source)
+    alone = bool(source) and (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
+    return source.startswith((PREFIX, HUB)) or alone
+
+
+def title_of(source: str) -> str:
+    """What its runs and reports are called.
+
+    Example:
+        >>> title_of("open_clip:ViT-B-32/openai"), title_of("hf-hub:laion/CLIP-x"), title_of("open_clip:RN50=a/best.pt")
+        ('ViT-B-32/openai', 'laion/CLIP-x', 'RN50/best')
+    """
+    name, checkpoint = _split(source)
+    name = name.removeprefix(HUB)
+    if name.startswith(FOLDER):
+        return Path(name.removeprefix(FOLDER)).resolve().name
+    return name if checkpoint is None else f"{name}/{Path(checkpoint).stem if '=' in source else checkpoint}"
+
+
+def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
+    """A model with the weights that its name says.
+
+    Raises:
+        InvalidOption: open_clip is not installed, no weights are named, or no such file.
+        UnknownName: no such architecture, or no such weights of it.
+        ModelError: it cannot be loaded.
+    """
+    try:
+        import open_clip
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "open_clip":
+            raise
+        raise InvalidOption(f"{source} is a model of open_clip: pip install 'cxc_eccv[open_clip]'") from None
+
+    name, checkpoint = _split(source)
+    if not name.startswith((HUB, FOLDER)):
+        _check_names(open_clip, name, checkpoint, is_file="=" in source)
+    try:
+        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
+        tokenizer = open_clip.get_tokenizer(name)
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelError(f"{source}: open_clip cannot load it ({reason})") from None
+    return OpenClip(model.to(dtype), preprocess, tokenizer)
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    """open_clip's name of a model, and its weights: a tag or a file, or None where the name says them."""
+    name = source.removeprefix(PREFIX)
+    if name.startswith((HUB, FOLDER)):
+        return name, None
+    if Path(source).is_dir():
+        return f"{FOLDER}{source}", None
+    architecture, sign, file = name.partition("=")
+    if sign:
+        return architecture, file
+    architecture, sign, tag = name.rpartition("/")
+    return (architecture, tag) if sign else (name, None)
+
+
+def _check_names(open_clip: Any, name: str, checkpoint: str | None, *, is_file: bool) -> None:  # noqa: ANN401 - a module
+    if name.replace("/", "-") not in open_clip.list_models():
+        raise UnknownName("open_clip model", name, open_clip.list_models())
+    tags = open_clip.list_pretrained_tags_by_model(name.replace("/", "-"))
+    if not checkpoint:
+        raise InvalidOption(
+            f"{PREFIX}{name} names no weights: add /TAG, of {', '.join(tags) or 'which it has none'}, or =FILE"
+        )
+    if is_file and not Path(checkpoint).is_file():
+        raise InvalidOption(f"{PREFIX}{name}={checkpoint}: there is no file {checkpoint}")
+    if not is_file and checkpoint not in tags:
+        raise UnknownName(f"weights of {name}", checkpoint, tags)

@@ -1,0 +1,244 @@
+"""Revision, code of a checkpoint's own, prompts, names: each reaches model, vectors, file and record, or is refused."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+import transformers  # noqa: E402 - after the skip
+
+from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
+
+CAPTIONS = list(enumerate(tiny_models.TEXTS, start=100))
+PICTURES = [(seed, tiny_models.picture(seed, (32 + 16 * (seed % 2), 40))) for seed in range(1, 4)]
+
+
+def record_of(path):
+    return json.loads(path.with_name(f"{path.stem}.encoding.json").read_text())
+
+
+def test_a_run_is_called_what_was_said_or_what_its_model_is_called(tmp_path):
+    folder = tiny_models.save(tiny_models.bert(), tmp_path / "models" / "bert-tiny")
+    options = {"captions": CAPTIONS, "output": tmp_path / "run.npz", "progress": False}
+    assert encode(f"{folder}/", **options, device="cpu").model == "bert-tiny"
+    assert (load_run(tmp_path / "run.npz").model, record_of(tmp_path / "run.npz")["name"]) == ("bert-tiny", "bert-tiny")
+    encode(load_model(folder, device="cpu", name="BERT, ours"), **options)
+    assert (load_run(tmp_path / "run.npz").model, record_of(tmp_path / "run.npz")["name"]) == ("BERT, ours",) * 2
+    model, tokenizer, _ = tiny_models.bert()
+    assert encode(model, captions=CAPTIONS, processor=tokenizer, progress=False).model == "BertModel"
+    with pytest.raises(InvalidOption, match="the model's name is ' '; give one line of text"):
+        load_model(folder, name=" ")
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from cxc_eccv.encoding import encode, load_model
+from cxc_eccv.errors import ModelError
+for revision in (None, "old"):
+    loaded = load_model("team/bert", device="cpu", revision=revision)
+    run = encode(loaded, captions=[(1, "a dog on the bus")], output=f"{revision}.npz", progress=False)
+    assert run.model == "team/bert"
+try:
+    load_model("team/bert", device="cpu", revision="absent")
+except ModelError as error:
+    print("refused", error)
+"""
+
+
+def test_a_revision_is_that_of_model_and_tokenizer(tmp_path):
+    """In a cache of the Hub with two commits, which differ in weights and in the order of their words."""
+    cache, expected = tmp_path / "hub" / "models--team--bert", {}
+    for name, commit, seed in (("main", "a" * 40, 0), ("old", "b" * 40, 1)):
+        words = tiny_models.WORDS[:5] + tiny_models.WORDS[5:][:: 1 - 2 * seed]
+        tokenizer = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(words)})
+        model = tiny_models.seeded(
+            lambda: transformers.BertModel(tiny_models.bert_config(), add_pooling_layer=False), seed=seed
+        )
+        tiny_models.save((model, tokenizer), cache / "snapshots" / commit)
+        (cache / "refs").mkdir(exist_ok=True)
+        (cache / "refs" / name).write_text(commit)
+        expected[name] = text_encoder(model, processor=tokenizer)(["a dog on the bus"])
+    assert np.abs(expected["main"] - expected["old"]).max() > 0.1
+    environment = os.environ | {
+        "HF_HOME": str(tmp_path),
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "refused team/bert: no model there" in done.stdout
+    for revision, name in ((None, "main"), ("old", "old")):
+        vectors = load_run(tmp_path / f"{revision}.npz").captions.vectors
+        np.testing.assert_allclose(vectors, expected[name], rtol=1e-5, atol=1e-5)
+        assert record_of(tmp_path / f"{revision}.npz").get("revision") == revision
+
+
+def test_a_folder_and_a_loaded_model_have_no_revision(tmp_path):
+    parts = tiny_models.bert()
+    for model in (tiny_models.save(parts, tmp_path / "bert"), parts[0]):
+        with pytest.raises(InvalidOption, match="revision 'v2': only a repository of the Hub has revisions"):
+            load_model(model, revision="v2")
+
+
+THEIRS = """
+from transformers import BertConfig, BertModel
+
+class Config(BertConfig):
+    model_type = "theirs"
+
+class Model(BertModel):
+    config_class = Config
+
+    def __init__(self, config):
+        super().__init__(config, add_pooling_layer=False)
+"""
+
+
+def test_code_of_a_checkpoint_runs_where_it_is_trusted_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked whether to trust the code"))
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    parts = tiny_models.bert()
+    folder = tiny_models.save(parts, tmp_path / "model")
+    (folder / "theirs.py").write_text(THEIRS)
+    config = json.loads((folder / "config.json").read_text())
+    classes = {"AutoConfig": "theirs.Config", "AutoModel": "theirs.Model"}
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "theirs", "auto_map": classes}))
+    with pytest.raises(ModelError, match=r"brings Python code of its own, which is not run.* --trust-remote-code"):
+        load_model(folder)
+    assert not (tmp_path / "modules").exists()
+    run = encode(load_model(folder, device="cpu", trust_remote_code=True), captions=CAPTIONS, progress=False)
+    expected = encode(parts[0], captions=CAPTIONS, processor=parts[1], progress=False)
+    np.testing.assert_allclose(run.captions.vectors, expected.captions.vectors, rtol=1e-5, atol=1e-6)
+
+
+def test_a_prompt_stands_around_every_caption(tmp_path):
+    model, tokenizer, images = tiny_models.clip()
+    loaded = load_model(model, processor=(tokenizer, images), caption_prompt="a photo of {}.")
+    output = tmp_path / "run.npz"
+    run = encode(loaded, captions=CAPTIONS, images=PICTURES, output=output, progress=False)
+    told = record_of(output)
+    assert told["caption_prompt"] == "a photo of {}."
+    spoken = [(number, f"a photo of {text}.") for number, text in CAPTIONS]
+    plain = encode(
+        model, captions=spoken, images=PICTURES, processor=(tokenizer, images), output=output, progress=False
+    )
+    np.testing.assert_array_equal(run.captions.vectors, plain.captions.vectors)
+    np.testing.assert_array_equal(run.images.vectors, plain.images.vectors)
+    assert record_of(output)["fingerprint"] != told["fingerprint"]
+    assert "caption_prompt" not in record_of(output)
+
+
+@pytest.mark.parametrize("prompt", ["a photo of", "", "{} and {}", 7])
+def test_a_prompt_says_where_the_caption_goes(prompt):
+    with pytest.raises(InvalidOption, match=r"write \{\} once, where the caption goes"):
+        load_model(tiny_models.bert()[0], caption_prompt=prompt)
+
+
+def test_a_prompt_counts_among_the_tokens_that_are_cut():
+    model, tokenizer, _ = tiny_models.bert()
+    loaded = load_model(model, processor=tokenizer, caption_prompt="a the {}")
+    with pytest.warns(UserWarning, match="1 captions are longer"):
+        encode(loaded, captions=[(1, "dog " * 21), (2, "dog " * 20)], progress=False)
+
+
+@pytest.fixture
+def st_clip(tmp_path):
+    """A sentence-transformers model of a tiny CLIP."""
+    st = pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    model, tokenizer, images = tiny_models.clip()
+    processor = transformers.CLIPProcessor(images, tokenizer)
+    tiny_models.save((model, processor), tmp_path / "clip")
+    saved = st.SentenceTransformer(str(tmp_path / "clip"), device="cpu", prompts={"query": "find ", "none": ""})
+    saved.save(str(tmp_path / "st"))
+    return saved
+
+
+def test_a_sentence_transformers_model_encodes_images_too(st_clip, tmp_path):
+    loaded = load_model(str(tmp_path / "st"), device="cpu")
+    assert loaded.sides == ("images", "captions")
+    run = encode(loaded, images=PICTURES, captions=CAPTIONS, batch_size=2, output=tmp_path / "run.npz", progress=False)
+    np.testing.assert_allclose(run.images.vectors, st_clip.encode([each for _, each in PICTURES]), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run.captions.vectors, st_clip.encode(tiny_models.TEXTS), rtol=1e-4, atol=1e-5)
+    assert np.ptp(run.images.vectors, axis=0).max() > 0.01
+    assert run.model == "st"
+    cut = encode(loaded, images=PICTURES[:1], central_crop=0.5, progress=False).images.vectors
+    assert np.abs(cut - run.images.vectors[:1]).max() > 1e-3
+
+
+def test_a_sentence_transformers_model_has_prompts_of_its_own(st_clip, tmp_path):
+    expected = st_clip.encode(tiny_models.TEXTS, prompt="find ")
+    output, options = tmp_path / "run.npz", {"captions": CAPTIONS, "progress": False}
+    for prompt in ("query", "find {}"):
+        run = encode(load_model(st_clip, caption_prompt=prompt), output=output, **options)
+        np.testing.assert_allclose(run.captions.vectors, expected, rtol=1e-4, atol=1e-5)
+        assert record_of(output)["caption_prompt"] == "find {}"
+    st_clip.default_prompt_name = "query"
+    run = encode(st_clip, output=output, **options)
+    np.testing.assert_allclose(run.captions.vectors, expected, rtol=1e-4, atol=1e-5)
+    assert record_of(output)["caption_prompt"] == "find {}"
+    run = encode(load_model(st_clip, caption_prompt="{} on street"), **options)
+    spoken = [f"{text} on street" for text in tiny_models.TEXTS]
+    np.testing.assert_allclose(run.captions.vectors, st_clip.encode(spoken, prompt=""), rtol=1e-4, atol=1e-5)
+    with pytest.raises(InvalidOption, match=r"caption prompt 'passage'.* or name one of the model's own: .*query"):
+        load_model(st_clip, caption_prompt="passage")
+
+
+def test_a_prompt_of_images_is_for_models_that_read_one(st_clip):
+    for model in (st_clip, tiny_models.clip()[0]):
+        with pytest.raises(InvalidOption, match=r"image prompt 'describe': .* reads no text beside an image"):
+            load_model(model, image_prompt="describe")
+
+
+class SeesPrompts:
+    """Stands in for a large model that reads an instruction beside every image."""
+
+    def __init__(self, model):
+        self._model, self.seen = model, []
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+    def supports(self, modality):
+        return True
+
+    def eval(self):
+        return self
+
+    def encode(self, inputs, **options):
+        self.seen.append((type(inputs[0]).__name__, options["prompt"]))
+        return self._model.encode(inputs, **options | {"prompt": ""})
+
+
+def test_a_prompt_of_images_goes_along_with_every_batch(st_clip, tmp_path):
+    class SentenceTransformer(SeesPrompts):
+        pass
+
+    model = SentenceTransformer(st_clip)
+    for prompt, told in ((None, ""), ("query", "find "), ("What is here?", "What is here?")):
+        model.seen.clear()
+        loaded = load_model(model, image_prompt=prompt)
+        encode(loaded, images=PICTURES, captions=CAPTIONS, batch_size=3, output=tmp_path / "r.npz", progress=False)
+        assert ("Image", told) in model.seen
+        assert {each[1] for each in model.seen if each[0] == "str"} == {""}
+        assert record_of(tmp_path / "r.npz").get("image_prompt", "") == told
+
+
+def test_a_text_model_of_sentence_transformers_takes_no_images(tmp_path):
+    st = pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+    tiny_models.save(tiny_models.bert(), tmp_path / "bert")
+    model = st.SentenceTransformer(str(tmp_path / "bert"), device="cpu")
+    with pytest.raises(TowerMissing, match="encodes texts only"):
+        encode(model, images=PICTURES, progress=False)
+    assert load_model(model).sides == ("captions",)

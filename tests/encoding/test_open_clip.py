@@ -1,0 +1,133 @@
+"""Models of open_clip: its own preprocessing, tokenizer and towers; by a stand-in, and where it loads the package."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+import open_clip_stand_in  # noqa: E402 - after the skip
+import torch  # noqa: E402 - after the skip
+from safetensors.torch import save_file  # noqa: E402 - after the skip
+
+from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402 - after the skip
+from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
+
+PICTURES = [(seed, tiny_models.picture(seed)) for seed in range(1, 4)]
+TEXTS = ["a dog", "A red cat on street", "a dog on a red street on a red street"]
+CAPTIONS = list(enumerate(TEXTS, start=100))
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    monkeypatch.setitem(sys.modules, "open_clip", open_clip_stand_in)
+    return open_clip_stand_in
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """As open_clip saves a model for the Hub."""
+    torch.manual_seed(3)
+    path = tmp_path / "my-clip"
+    path.mkdir()
+    save_file(open_clip_stand_in.Model().state_dict(), path / "open_clip_model.safetensors")
+    (path / "open_clip_config.json").write_text(json.dumps({"model_cfg": {}}))
+    return path
+
+
+def check_vectors(run, open_clip, model, preprocess, tokenizer):
+    with torch.inference_mode():
+        images = model.encode_image(torch.stack([preprocess(image) for _, image in PICTURES]), normalize=False)
+        captions = model.encode_text(tokenizer(TEXTS), normalize=False)
+    np.testing.assert_allclose(run.images.vectors, images.numpy(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(run.captions.vectors, captions.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["{folder}", "open_clip:local-dir:{folder}", "open_clip:Tiny-16={folder}/{file}"])
+def test_vectors_are_those_of_open_clip(form, stand_in, folder, tmp_path):
+    source = form.format(folder=folder, file="open_clip_model.safetensors")
+    output = tmp_path / "run.npz"
+    with pytest.warns(UserWarning, match="1 captions are longer than the model's context"):
+        run = encode(source, images=PICTURES, captions=CAPTIONS, device="cpu", output=output, progress=False)
+    check_vectors(
+        run, stand_in, *stand_in.create_model_from_pretrained(f"local-dir:{folder}"), stand_in.get_tokenizer("")
+    )
+    written = load_run(output)
+    assert (written.similarity, written.model) == ("cosine", "Tiny-16/open_clip_model" if "=" in form else "my-clip")
+    halved = encode(source, images=PICTURES, device="cpu", dtype="bfloat16", progress=False)
+    assert 0 < np.abs(halved.images.vectors - run.images.vectors).max() < 0.05
+
+
+def test_a_name_and_a_tag(stand_in):
+    names = ("laion", "openai")
+    vectors = [text_encoder(f"open_clip:Tiny-16/{tag}", device="cpu")(TEXTS) for tag in names]
+    assert np.abs(vectors[0] - vectors[1]).max() > 0.1
+    loaded = load_model("open_clip:Tiny-16/laion", device="cpu", caption_prompt="a red {}")
+    assert (loaded.title, loaded.sides) == ("Tiny-16/laion", ("images", "captions"))
+    spoken = [(number, f"a red {text}") for number, text in CAPTIONS]
+    with pytest.warns(UserWarning, match="cut"):
+        runs = [
+            encode(model, captions=captions, progress=False).captions.vectors
+            for model, captions in ((loaded, CAPTIONS), (load_model("open_clip:Tiny-16/laion", device="cpu"), spoken))
+        ]
+    np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "message"),
+    [
+        ("open_clip:Tiny/openai", {}, UnknownName, r"unknown open_clip model 'Tiny'; did you mean 'Tiny-16'\?"),
+        ("open_clip:Tiny-16/opena", {}, UnknownName, r"unknown weights of Tiny-16 'opena'; did you mean 'openai'\?"),
+        ("open_clip:Tiny-16", {}, InvalidOption, "names no weights: add /TAG, of openai, laion, or =FILE"),
+        ("open_clip:Tiny-16=nowhere.pt", {}, InvalidOption, "there is no file nowhere.pt"),
+        ("open_clip:Tiny-16/openai", {"revision": "v1"}, InvalidOption, "its newest revision and own tokenizer"),
+        ("open_clip:Tiny-16/openai", {"trust_remote_code": True}, InvalidOption, "leave out revision, trust_remote"),
+        ("open_clip:Tiny-16/openai", {"lowercase": True}, InvalidOption, "model of open_clip has rules of its own"),
+    ],
+)
+def test_what_does_not_fit_is_one_message(source, options, error, message, stand_in):
+    with pytest.raises(error, match=message):
+        load_model(source, device="cpu", **options)
+
+
+def test_damaged_weights_are_one_message(stand_in, folder):
+    (folder / "open_clip_model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(ModelError, match=r"my-clip: open_clip cannot load it \("):
+        load_model(folder)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch, folder):
+    monkeypatch.setitem(sys.modules, "open_clip", None)
+    for source in (str(folder), "hf-hub:laion/CLIP"):
+        with pytest.raises(InvalidOption, match=r"is a model of open_clip: pip install 'cxc_eccv\[open_clip\]'"):
+            load_model(source)
+
+
+def test_a_folder_with_weights_for_transformers_goes_to_transformers(tmp_path):
+    folder = tiny_models.save(tiny_models.clip(), tmp_path / "both")
+    (folder / "open_clip_config.json").write_text("{}")
+    assert type(load_model(folder, device="cpu").model).__name__ == "CLIPModel"
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(
+        (ModelError, CheckpointMismatch), match=r"it is a model of open_clip: name it open_clip:local-dir:.*both"
+    ):
+        load_model(folder, device="cpu")
+
+
+def test_the_real_package_gives_its_own_vectors(tmp_path):
+    open_clip = pytest.importorskip("open_clip", reason="comes with the extra 'open_clip'", exc_type=Exception)
+    sizes = {"width": 32, "layers": 1}
+    vision = {**sizes, "image_size": 32, "patch_size": 8, "head_width": 16}
+    config = {"embed_dim": 16, "vision_cfg": vision, "text_cfg": {**sizes, "heads": 2, "context_length": 8}}
+    torch.manual_seed(0)
+    weights = {name: tensor.contiguous() for name, tensor in open_clip.CLIP(**config).state_dict().items()}
+    save_file(weights, tmp_path / "open_clip_model.safetensors")
+    (tmp_path / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
+    with pytest.warns(UserWarning, match="1 captions are longer than the model's context"):
+        run = encode(str(tmp_path), images=PICTURES, captions=CAPTIONS, device="cpu", progress=False)
+    name = f"local-dir:{tmp_path}"
+    check_vectors(run, open_clip, *open_clip.create_model_from_pretrained(name), open_clip.get_tokenizer(name))
