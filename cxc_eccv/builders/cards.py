@@ -7,6 +7,7 @@ by declarations.
 from __future__ import annotations
 
 import hashlib
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,11 +25,28 @@ from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
-__all__ = ["citations", "config_card", "config_sections", "folder_card", "licences", "sources_of"]
+__all__ = [
+    "BUILT",
+    "LICENCE_FILE",
+    "citations",
+    "config_card",
+    "config_sections",
+    "folder_card",
+    "licence_file",
+    "licences",
+    "point_examples",
+    "sources_of",
+]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 TITLE = "CxC, ECCV Caption and entailment labels"
+
+LICENCE_FILE = "LICENSE.md"
+"""Beside a card, with the terms; of files in a repository the Hub links to no other name than this and LICENSE."""
+
+BUILT = "cxc_eccv_data"
+"""The folder that the documentation builds and loads."""
 
 URL = ":/?#&=%~+,;@!$'*"
 """What stays as it is in an address; a parenthesis would end the link."""
@@ -58,7 +76,8 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
         _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
-        sections=config_sections(config, config.features, splits, "path/to/the/built/folder", "##"),
+        built=BUILT,
+        sections=config_sections(config, config.features, splits, BUILT, "##"),
         licences=licences(groups, catalog),
         citations=citations(groups, catalog),
         splits=list(splits),
@@ -72,7 +91,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
 def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     """The card of a built folder: every config, and how the folder was made."""
     provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
-    infos = [_built_info(parts) for parts in summary.configs.values()]
+    infos, name = [_built_info(parts) for parts in summary.configs.values()], summary.output.resolve().name
     card: DatasetCard = DatasetCard.from_template(
         _front_matter(TITLE, infos, provenance.modified),
         str(TEMPLATES / "folder.md.jinja"),
@@ -87,7 +106,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
             for name, hashes in provenance.modified.items()
         ],
         overview=_overview(summary),
-        configs=[(parts[0].config, _built_sections(parts)) for parts in summary.configs.values()],
+        configs=[(parts[0].config, _built_sections(parts, name)) for parts in summary.configs.values()],
         images=[
             (part.config.name, part.split, part.images_found, part.images_missing)
             for part in summary.splits
@@ -110,9 +129,9 @@ def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     return _dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
 
 
-def _built_sections(parts: Sequence[SplitSummary]) -> str:
+def _built_sections(parts: Sequence[SplitSummary], folder: str) -> str:
     statistics = {part.split: part.statistics for part in parts}
-    return config_sections(parts[0].config, parts[0].features, statistics, "path/to/this/folder", "###")
+    return config_sections(parts[0].config, parts[0].features, statistics, folder, "###")
 
 
 def _overview(summary: BuildSummary) -> str:
@@ -167,6 +186,7 @@ def _front_matter(
         # Terms differ between the sources; the card lists them.
         license="other",
         license_name="terms-of-each-source",
+        license_link=LICENCE_FILE,
         annotations_creators=["crowdsourced", "machine-generated"],
         language_creators="crowdsourced",
         size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
@@ -209,6 +229,19 @@ def config_sections(
     return "\n\n".join(block for block in blocks if block)
 
 
+LOADS = re.compile(r'\bload_dataset\("[^"]*"')
+
+
+def point_examples(card: str, repo_id: str) -> str:
+    """Let the examples of a card of ours load another folder or repository.
+
+    Example:
+        >>> point_examples('load_dataset("cxc_eccv_data", "sits")', "org/cxc_eccv")
+        'load_dataset("org/cxc_eccv", "sits")'
+    """
+    return LOADS.sub(f'load_dataset("{repo_id}"', card)
+
+
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
     """Names of the catalog groups the configs draw on, each once, in the order of first use."""
     return list(dict.fromkeys(name for config in configs for name in config.sources))
@@ -224,6 +257,36 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
         terms = "; ".join(dict.fromkeys(read or [group.licence]))
         rows.append((f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL)})", markdown_text(terms)))
     return table(["source", "terms"], rows)
+
+
+PHOTOGRAPHS = (
+    "The photographs in `captions` are under other terms: the COCO Consortium does not own their copyright. Their use "
+    "must abide by the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each has the licence that its "
+    "author chose on Flickr."
+)
+
+
+def licence_file(
+    configs: Sequence[DatasetConfig], catalog: Catalog, used: Iterable[str] | None = None, *, images: bool = False
+) -> str:
+    """The text of ``LICENSE.md``: which config holds data of which sources, and their terms.
+
+    ``used`` is as of :func:`licences`; ``images`` says whether photographs are embedded.
+    """
+    groups = sources_of(configs)
+    rows = [
+        (markdown_text(catalog.group(name).title), ", ".join(f"`{one.name}`" for one in configs if name in one.sources))
+        for name in groups
+    ]
+    blocks = [
+        "# Terms of each source",
+        "The data comes from several sources, and stays under the terms of each. Who passes it on passes these on too.",
+        licences(groups, catalog, used),
+        "A config holds data of:",
+        table(["source", "configs"], rows),
+        *([PHOTOGRAPHS] if images else []),
+    ]
+    return "\n\n".join(blocks) + "\n"
 
 
 def citations(groups: Iterable[str], catalog: Catalog) -> str:

@@ -18,7 +18,7 @@ import datasets
 import pyarrow as pa
 from tqdm import tqdm
 
-from cxc_eccv.builders.cards import folder_card
+from cxc_eccv.builders.cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
 from cxc_eccv.builders.images import ImageFolder, embed_images
 from cxc_eccv.builders.statistics import split_statistics
@@ -55,8 +55,9 @@ def build_folder(
     """Build a folder that ``datasets.load_dataset`` reads without this package.
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
-    every config, and a manifest with the sha256 of every file and raw source. It replaces an earlier build in one
-    step at the end; the same input gives the same bytes.
+    every config, the terms of their sources in ``LICENSE.md``, and a manifest with the sha256 of every file and raw
+    source. It replaces an earlier build in one step at the end; the same input gives the same bytes in a folder of the
+    same name, which the card's examples load.
 
     Args:
         output: folder to create or replace.
@@ -84,7 +85,7 @@ def build_folder(
         >>> output = Path(tempfile.mkdtemp()) / "cxc_eccv"
         >>> summary = build_folder(output, configs=["sts"], splits=["test"], data_dir="sample", progress=False)
         >>> sorted(path.name for path in output.rglob("*.*"))
-        ['README.md', 'manifest.json', 'test-00000-of-00001.parquet']
+        ['LICENSE.md', 'README.md', 'manifest.json', 'test-00000-of-00001.parquet']
     """
     target = Path(output)
     if num_proc < 1:
@@ -110,6 +111,10 @@ def build_folder(
         _require_images(outcomes, files)
         summary = BuildSummary(target, options, provenance_of(library, sources), *_sort(outcomes, chosen))
         folder_card(summary, library.catalog).save(folder / "README.md")
+        built = [parts[0].config for parts in summary.configs.values()]
+        shows = any(part.images_found for part in summary.splits)
+        licences = licence_file(built, library.catalog, sources, images=shows)
+        (folder / LICENCE_FILE).write_text(licences, encoding="utf-8")
         _write_manifest(folder, summary)
     return summary
 
