@@ -50,7 +50,9 @@ def submit(
     from cxc_eccv.hub.client import Access
     from cxc_eccv.hub.submit import SubmitOptions, plan_submission
 
-    options = SubmitOptions(dataset, tuple(names(tasks) or ()), date, notes, source, model_index)
+    options = SubmitOptions(
+        dataset, None if tasks is None else tuple(names(tasks) or ()), date, notes, source, model_index
+    )
     access = Access(timeout=timeout)
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach

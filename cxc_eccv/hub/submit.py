@@ -177,7 +177,7 @@ def _choose_tasks(
     report: Report, options: SubmitOptions, declared: Collection[str], path: str | Path
 ) -> tuple[list[LeaderboardTask], list[str]]:
     """The tasks whose results are proposed; and keys of results that the benchmark declares no task for."""
-    asked = select_tasks(options.tasks)
+    asked = select_tasks(options.tasks or ())
     wanted = {task.key for chosen in asked.values() for task in chosen}
     keys = [key for key in report.scores if key in wanted or not asked]
     tasks = [task for task in leaderboard_tasks().values() if task.key in keys and task.task_id in declared]
@@ -297,26 +297,28 @@ class SubmitOptions:
 
     Attributes:
         dataset: the benchmark, ``owner/name``: the released dataset that ``cxc-eccv push`` uploaded.
-        tasks: names of what is submitted, as ``eccv_caption`` or ``cxc/i2t``; all that the benchmark declares for none.
+        tasks: names of what is submitted, as ``eccv_caption`` or ``cxc/i2t``; None for all that the benchmark declares.
         date: when the report was computed, ISO-8601; today for None.
         notes: about the setting, in a line, as ``zero-shot``.
         source: address of logs or a paper.
         model_index: write the results into the model's card too.
 
     Raises:
-        InvalidOption: an impossible date, notes of several lines, a source that is no address.
+        InvalidOption: no task, an impossible date, notes of several lines, a source that is no address.
         UnknownName: no such task of the leaderboard.
     """
 
     dataset: str
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] | None = None
     date: str | None = None
     notes: str | None = None
     source: str | None = None
     model_index: bool = False
 
     def __post_init__(self) -> None:
-        select_tasks(self.tasks)
+        if self.tasks is not None and not self.tasks:
+            raise InvalidOption("--tasks names no task; expected some, as eccv_caption,cxc/i2t")
+        select_tasks(self.tasks or ())
         object.__setattr__(self, "date", _check_date(self.date))
         _check_source(self.source)
         notes = self.notes or ""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from PIL import Image
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
+from cxc_eccv.sources.catalog import load_catalog
 
 
 def contents(folder):
@@ -68,6 +70,28 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
             found = [row for file in files for row in pq.read_table(file).to_pylist()]
             assert found == expected, (name, split)
             assert ((name, split) in places) == bool(expected)
+
+
+def test_every_example_of_the_card_runs_where_the_folder_lies(built, monkeypatch):
+    output, summary = built
+    monkeypatch.chdir(output.parent)
+    blocks = re.findall(r"^```python\n(.*?)^```$", (output / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == len(summary.configs) == len(dataset_configs())
+    for block in blocks:
+        assert f'load_dataset("{output.name}", "' in block
+        exec(block, {})
+
+
+def test_the_terms_of_the_sources_are_beside_the_card(built):
+    output, summary = built
+    metadata = DatasetCard.load(output / "README.md").data
+    assert (metadata.license, metadata.license_link) == ("other", "LICENSE.md")
+    terms = (output / "LICENSE.md").read_text()
+    for name in summary.configs:
+        for group in dataset_configs()[name].sources:
+            line = next(one for one in terms.splitlines() if one.startswith(f"| {load_catalog().group(group).title} |"))
+            assert f"`{name}`" in line
+    assert "photographs" not in terms
 
 
 def test_the_card_describes_the_files(built):
