@@ -7,7 +7,6 @@ by declarations.
 from __future__ import annotations
 
 import hashlib
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -91,7 +90,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
 def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     """The card of a built folder: every config, and how the folder was made."""
     provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
-    infos, name = [_built_info(parts) for parts in summary.configs.values()], summary.output.resolve().name
+    infos = [_built_info(parts) for parts in summary.configs.values()]
     card: DatasetCard = DatasetCard.from_template(
         _front_matter(TITLE, infos, provenance.modified),
         str(TEMPLATES / "folder.md.jinja"),
@@ -106,7 +105,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
             for name, hashes in provenance.modified.items()
         ],
         overview=_overview(summary),
-        configs=[(parts[0].config, _built_sections(parts, name)) for parts in summary.configs.values()],
+        configs=[(parts[0].config, _built_sections(parts)) for parts in summary.configs.values()],
         images=[
             (part.config.name, part.split, part.images_found, part.images_missing)
             for part in summary.splits
@@ -129,9 +128,9 @@ def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     return _dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
 
 
-def _built_sections(parts: Sequence[SplitSummary], folder: str) -> str:
+def _built_sections(parts: Sequence[SplitSummary]) -> str:
     statistics = {part.split: part.statistics for part in parts}
-    return config_sections(parts[0].config, parts[0].features, statistics, folder, "###")
+    return config_sections(parts[0].config, parts[0].features, statistics, None, "###")
 
 
 def _overview(summary: BuildSummary) -> str:
@@ -207,12 +206,17 @@ def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
 
 
 def config_sections(
-    config: DatasetConfig, features: datasets.Features, splits: Mapping[str, Mapping[str, Any]], path: str, level: str
+    config: DatasetConfig,
+    features: datasets.Features,
+    splits: Mapping[str, Mapping[str, Any]],
+    path: str | None,
+    level: str,
 ) -> str:
     """What, how collected, fields, statistics, defects and example of one config, as Markdown.
 
     ``features`` may have an image column besides; ``splits`` are split name to statistics, empty where none were
-    computed; the example loads ``path``; ``level`` is the prefix of the headings, as ``##``.
+    computed; the example loads ``path``, None for the folder that the card is in; ``level`` is the prefix of the
+    headings, as ``##``.
     """
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, f"{level} How it was collected", config.collection]
@@ -224,22 +228,26 @@ def config_sections(
     if config.defects:
         blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
-    load = f'from datasets import load_dataset\n\ndataset = load_dataset("{path}", "{config.name}", split="{split}")'
-    blocks += [f"{level} Example", fence(f"{load}\n{textwrap.dedent(config.example)}", "python")]
+    load = LOAD_HERE if path is None else LOAD.format(path)
+    code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
+    blocks += [f"{level} Example", fence(code, "python")]
     return "\n\n".join(block for block in blocks if block)
 
 
-LOADS = re.compile(r'\bload_dataset\("[^"]*"')
+LOAD = 'from datasets import load_dataset\n\ndataset = load_dataset("{}", '
+LOAD_HERE = """\
+# Run this in the folder itself.
+import os
+
+from datasets import load_dataset
+
+dataset = load_dataset(os.getcwd(), """
+"""The same in whatever folder, as the same data gives the same card; ``load_dataset(".")`` fails."""
 
 
 def point_examples(card: str, repo_id: str) -> str:
-    """Let the examples of a card of ours load another folder or repository.
-
-    Example:
-        >>> point_examples('load_dataset("cxc_eccv_data", "sits")', "org/cxc_eccv")
-        'load_dataset("org/cxc_eccv", "sits")'
-    """
-    return LOADS.sub(f'load_dataset("{repo_id}"', card)
+    """Let the examples of a built folder's card load a repository of the Hub instead."""
+    return card.replace(LOAD_HERE, LOAD.format(repo_id))
 
 
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:

@@ -109,7 +109,7 @@ def test_the_terms_that_the_card_links_to_are_beside_it(pushed):
     assert metadata["license_name"] == "terms-of-each-source"
     terms = pushed.files()[metadata["license_link"]].decode()
     assert "| [Crisscrossed Captions (CxC)](" in terms
-    assert "| Crisscrossed Captions (CxC) | `sits`, `sts` |" in terms
+    assert "| Crisscrossed Captions (CxC) | `sts`, `sits` |" in terms
 
 
 def test_a_card_uploaded_by_other_means_is_not_doubled(hub, client, built):

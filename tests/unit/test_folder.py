@@ -72,13 +72,13 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
             assert ((name, split) in places) == bool(expected)
 
 
-def test_every_example_of_the_card_runs_where_the_folder_lies(built, monkeypatch):
+@pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # datasets, with a new pyarrow
+def test_every_example_of_the_card_runs_in_the_folder(built, monkeypatch):
     output, summary = built
-    monkeypatch.chdir(output.parent)
+    monkeypatch.chdir(output)
     blocks = re.findall(r"^```python\n(.*?)^```$", (output / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) == len(summary.configs) == len(dataset_configs())
     for block in blocks:
-        assert f'load_dataset("{output.name}", "' in block
         exec(block, {})
 
 
@@ -166,6 +166,7 @@ def test_options_reach_the_rows_and_the_card(tmp_path):
 def test_only_what_is_asked_for_is_built(tmp_path):
     build(tmp_path / "data", configs=["sts", "sis"], splits=["val"])
     assert sorted(contents(tmp_path / "data")) == [
+        "LICENSE.md",
         "README.md",
         "manifest.json",
         "sis/validation-00000-of-00001.parquet",
@@ -254,7 +255,12 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
         build(tmp_path / "data", configs=["sis"])
     assert (tmp_path / "data" / "sts").is_dir()
     build(tmp_path / "data", configs=["sis"], overwrite=True)
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["README.md", "manifest.json", "sis"]
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
+        "LICENSE.md",
+        "README.md",
+        "manifest.json",
+        "sis",
+    ]
 
 
 SLOW_BUILD = """

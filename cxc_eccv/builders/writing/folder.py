@@ -56,8 +56,7 @@ def build_folder(
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
     every config, the terms of their sources in ``LICENSE.md``, and a manifest with the sha256 of every file and raw
-    source. It replaces an earlier build in one step at the end; the same input gives the same bytes in a folder of the
-    same name, which the card's examples load.
+    source. It replaces an earlier build in one step at the end; the same input gives the same bytes.
 
     Args:
         output: folder to create or replace.
