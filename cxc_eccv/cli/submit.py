@@ -20,7 +20,8 @@ def submit(
     tasks: Annotated[
         list[str] | None,
         typer.Option(
-            help="Tasks or parts, comma-separated or repeated, as eccv_caption,cxc/i2t. Default: all it declares."
+            help="Tasks or their directions, comma-separated or repeated, as eccv_caption,cxc/i2t. "
+            "Default: all that the dataset declares."
         ),
     ] = None,
     date: Annotated[
@@ -29,7 +30,9 @@ def submit(
     notes: Annotated[str | None, typer.Option(help="The setting in a few words, as zero-shot.")] = None,
     source: Annotated[str | None, typer.Option(help="Address of logs or a paper.")] = None,
     model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Open the pull request. Without it nothing is sent.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
 ) -> None:
     """Check a report strictly, and propose its results to the model they are about.

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 import tempfile
+import textwrap
 import time
 import traceback
 import warnings
@@ -28,7 +29,7 @@ from huggingface_hub.hf_api import RepoFile
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
 from cxc_eccv.writing import explained
 
-__all__ = ["Access", "Repository", "hide_secrets", "redact", "repeat", "text_diff"]
+__all__ = ["Access", "Repository", "hide_secrets", "redact", "repeat", "text_diff", "wrap"]
 
 Answer = TypeVar("Answer")
 Entry = TypeVar("Entry")
@@ -223,6 +224,13 @@ def text_diff(before: str, after: str, path: str) -> str:
     names = f"{path} (on the Hub)", f"{path} (new)"
     lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names, n=2)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def wrap(text: str, first: str = "", rest: str = "") -> str:
+    """Break a message into lines that fit a terminal, after words alone; the first line and the rest are indented."""
+    return textwrap.fill(
+        text, 80, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
 
 
 TRIES = 5

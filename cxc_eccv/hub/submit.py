@@ -7,7 +7,6 @@ second submission goes into the first one's pull request while that is open.
 from __future__ import annotations
 
 import datetime
-import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 import cxc_eccv
 from cxc_eccv.errors import HubConflict, HubError, InvalidOption, ReportRefused
 from cxc_eccv.hub.card import CARD, join_card, read_matter, replace_keys, split_card
-from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
+from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
 from cxc_eccv.hub.leaderboard import (
     NAME,
     SPLIT,
@@ -198,19 +197,13 @@ def _choose_tasks(
     return tasks, [key for key in keys if key not in found]
 
 
-WIDTH = 80
-
-
 def _show_left_out(keys: Sequence[str], dataset: str) -> str:
     """Keys of a report by what they are of, in the width of a terminal."""
     groups: dict[str, list[str]] = {}
     for key in keys:
         place, _, label = key.rpartition("/")
         groups.setdefault(place, []).append(label)
-    lines = [
-        textwrap.fill(f"{place}: {', '.join(labels)}", WIDTH, initial_indent="  ", subsequent_indent="    ")
-        for place, labels in groups.items()
-    ]
+    lines = [wrap(f"{place}: {', '.join(labels)}", "  ", "    ") for place, labels in groups.items()]
     return "\n".join([f"left out, since {dataset} declares no task for it:", *lines])
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import stat
-import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +27,7 @@ from cxc_eccv.builders.writing import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import HubError, InvalidOption
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_card
-from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
+from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
 
@@ -77,7 +76,7 @@ class Push:
             lines += ["", self.card_diff.rstrip("\n"), ""]
         if self.dropped:
             told = f"{EVAL_YAML} drops {len(self.dropped)} tasks of the leaderboard: {_name_some(self.dropped)}. "
-            lines += ["", textwrap.fill(f"{told}--all-tasks keeps those that this folder has labels for.", WIDTH)]
+            lines += ["", wrap(f"{told}--all-tasks keeps those that this folder has labels for.")]
         counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
         size = sum(change.size for change in self.pending if change.file)
         return "\n".join([*lines, f"{', '.join(counts)}; {_show_size(size)} to upload"])
@@ -89,7 +88,7 @@ class Push:
             return ""
         if self.content.edition != OFFICIAL:
             told = f"It holds the edition {self.content.edition!r}: no results can be submitted to it."
-            return textwrap.fill(told, WIDTH)
+            return wrap(told)
         steps = [
             f"The Hub must know the evaluation_framework {self.content.framework!r}. If its list lacks the name, "
             "propose it there in a pull request, or push again with --framework and a name of the list:\n"
@@ -137,13 +136,10 @@ class Push:
                 change.file.require_unchanged()
 
 
-WIDTH = 80
-
-
 def _show_step(number: int, step: str) -> str:
     """Wrapped, with its address on a line of its own."""
     text, *addresses = step.split("\n")
-    wrapped = textwrap.fill(text, WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
+    wrapped = wrap(text, f"{number}. ", "   ")
     return "\n".join([wrapped, *(f"   {address}" for address in addresses)])
 
 

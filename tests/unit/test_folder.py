@@ -220,6 +220,7 @@ def test_images_are_embedded_and_missing_ones_counted(tmp_path, photographs, sam
     names = sample_library.images("test")["file_name"].to_pylist()
     summary = build(tmp_path / "data", configs=[CAPTIONS], splits=["test"], images=photographs)
     (part,) = summary.splits
+    assert "Flickr terms of use" in (tmp_path / "data" / "LICENSE.md").read_text()
     assert (part.images_found, part.images_missing) == (len(names) - 1, 1)
     rows = datasets.load_dataset(str(tmp_path / "data"), split="test", cache_dir=str(tmp_path / "cache"))
     assert rows.features["image"] == datasets.Image()
