@@ -26,8 +26,10 @@ from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
 __all__ = [
     "AUTHORS",
+    "BUILT",
     "IMAGE_FIELD",
     "LANGUAGE",
+    "LICENCE_FILE",
     "TAGS",
     "TEMPLATES",
     "TITLE",
@@ -36,7 +38,9 @@ __all__ = [
     "config_card",
     "config_sections",
     "folder_card",
+    "licence_file",
     "licences",
+    "point_examples",
     "sources_of",
     "terms",
 ]
@@ -47,6 +51,12 @@ TITLE = "CxC, ECCV Caption and entailment labels"
 AUTHORS = "The cxc_eccv authors"
 LANGUAGE = "en"
 TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
+
+LICENCE_FILE = "LICENSE.md"
+"""Beside a card, with the terms; of files in a repository the Hub links to no other name than this and LICENSE."""
+
+BUILT = "cxc_eccv_data"
+"""The folder that the documentation builds and loads."""
 
 URL = ":/?#&=%~+,;@!$'*"
 """What stays as it is in an address; a parenthesis would end the link."""
@@ -76,7 +86,8 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
         _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
-        sections=config_sections(config, config.features, splits, "path/to/the/built/folder", "##"),
+        built=BUILT,
+        sections=config_sections(config, config.features, splits, BUILT, "##"),
         licences=licences(groups, catalog),
         citations=citations(groups, catalog),
         splits=list(splits),
@@ -130,7 +141,7 @@ def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
 
 def _built_sections(parts: Sequence[SplitSummary]) -> str:
     statistics = {part.split: part.statistics for part in parts}
-    return config_sections(parts[0].config, parts[0].features, statistics, "path/to/this/folder", "###")
+    return config_sections(parts[0].config, parts[0].features, statistics, None, "###")
 
 
 def _overview(summary: BuildSummary) -> str:
@@ -185,6 +196,7 @@ def _front_matter(
         # Terms differ between the sources; the card lists them.
         license="other",
         license_name="terms-of-each-source",
+        license_link=LICENCE_FILE,
         annotations_creators=["crowdsourced", "machine-generated"],
         language_creators="crowdsourced",
         size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
@@ -205,12 +217,17 @@ def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
 
 
 def config_sections(
-    config: DatasetConfig, features: datasets.Features, splits: Mapping[str, Mapping[str, Any]], path: str, level: str
+    config: DatasetConfig,
+    features: datasets.Features,
+    splits: Mapping[str, Mapping[str, Any]],
+    path: str | None,
+    level: str,
 ) -> str:
     """What, how collected, fields, statistics, defects and example of one config, as Markdown.
 
     ``features`` may have an image column besides; ``splits`` are split name to statistics, empty where none were
-    computed; the example loads ``path``; ``level`` is the prefix of the headings, as ``##``.
+    computed; the example loads ``path``, None for the folder that the card is in; ``level`` is the prefix of the
+    headings, as ``##``.
     """
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, f"{level} How it was collected", config.collection]
@@ -222,9 +239,26 @@ def config_sections(
     if config.defects:
         blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
-    load = f'from datasets import load_dataset\n\ndataset = load_dataset("{path}", "{config.name}", split="{split}")'
-    blocks += [f"{level} Example", fence(f"{load}\n{textwrap.dedent(config.example)}", "python")]
+    load = LOAD_HERE if path is None else LOAD.format(path)
+    code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
+    blocks += [f"{level} Example", fence(code, "python")]
     return "\n\n".join(block for block in blocks if block)
+
+
+LOAD = 'from datasets import load_dataset\n\ndataset = load_dataset("{}", '
+LOAD_HERE = """\
+# Run this in the folder itself.
+import os
+
+from datasets import load_dataset
+
+dataset = load_dataset(os.getcwd(), """
+"""The same in whatever folder, as the same data gives the same card; ``load_dataset(".")`` fails."""
+
+
+def point_examples(card: str, repo_id: str) -> str:
+    """Let the examples of a built folder's card load a repository of the Hub instead."""
+    return card.replace(LOAD_HERE, LOAD.format(repo_id))
 
 
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
@@ -248,6 +282,36 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
         for title, homepage, licence in terms(groups, catalog, used)
     ]
     return table(["source", "terms"], rows)
+
+
+PHOTOGRAPHS = (
+    "The photographs in `captions` are under other terms: the COCO Consortium does not own their copyright. Their use "
+    "must abide by the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each has the licence that its "
+    "author chose on Flickr."
+)
+
+
+def licence_file(
+    configs: Sequence[DatasetConfig], catalog: Catalog, used: Iterable[str] | None = None, *, images: bool = False
+) -> str:
+    """The text of ``LICENSE.md``: which config holds data of which sources, and their terms.
+
+    ``used`` is as of :func:`licences`; ``images`` says whether photographs are embedded.
+    """
+    groups = sources_of(configs)
+    rows = [
+        (markdown_text(catalog.group(name).title), ", ".join(f"`{one.name}`" for one in configs if name in one.sources))
+        for name in groups
+    ]
+    blocks = [
+        "# Terms of each source",
+        "The data comes from several sources, and stays under the terms of each. Who passes it on passes these on too.",
+        licences(groups, catalog, used),
+        "A config holds data of:",
+        table(["source", "configs"], rows),
+        *([PHOTOGRAPHS] if images else []),
+    ]
+    return "\n\n".join(blocks) + "\n"
 
 
 def bibtex(groups: Iterable[str], catalog: Catalog) -> str:

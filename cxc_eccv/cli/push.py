@@ -19,13 +19,19 @@ def push(
     framework: Annotated[
         str, typer.Option(help="evaluation_framework of eval.yaml, a name from the Hub's list.")
     ] = "cxc_eccv",
+    all_tasks: Annotated[
+        bool, typer.Option("--all-tasks", help="Declare every metric in eval.yaml, not the main ones alone.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
 ) -> None:
     """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
 
     Shows what is new, changed, removed and unchanged, and sends nothing without --yes. One commit holds everything;
     what the Hub has is not sent again, so an upload that failed goes on when the command is repeated. What is written
-    by hand in the card on the Hub, outside the marked part, is kept.
+    by hand in the card on the Hub, outside the marked part, is kept; its examples load the dataset by its name.
+
+    Of each task, eval.yaml declares the main metrics, those of ECCV Caption first. What is left to do by hand until the
+    Hub shows a leaderboard is listed after the upload.
 
     The token is that of `hf auth login` or HF_TOKEN.
 
@@ -43,10 +49,13 @@ def push(
     access = Access(timeout=timeout)
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach
-    push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework)
+    push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework, all_tasks=all_tasks)
     say(str(push))
     if not yes:
         say("Nothing was sent. Add --yes to upload.")
         return
     done = push.carry_out()
-    say(f"uploaded to {push.url}" if done.pending or push.pending else f"{push.url} is up to date")
+    url = push.repository.url
+    say(f"uploaded to {url}" if done.pending or push.pending else f"{url} is up to date")
+    if done.next_steps:
+        say(done.next_steps)
