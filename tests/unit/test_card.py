@@ -20,6 +20,7 @@ from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_confi
 from cxc_eccv.builders.markdown import cell, fence
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
@@ -104,7 +105,7 @@ def test_statistics_agree_with_a_slow_loop(name, sample_library):
     config = dataset_configs()[name]
     for split in set(config.splits) & set(sample_library.splits):
         rows = config.rows(sample_library, split, BuildOptions())
-        found = split_statistics(rows.table, split, rows.left_out)
+        found = split_statistics(conform(rows.table, config.features, name), split, rows.left_out)
         assert found["rows"] == rows.table.num_rows
         assert found["left_out"] == rows.left_out
         by = next((column for column in ("direction", "sampling_method") if column in config.features), None)
