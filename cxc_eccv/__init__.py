@@ -17,8 +17,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Library",
+    "MultiPositiveCollator",
     "attach_images",
     "build_folder",
+    "collect_positives",
     "compare",
     "evaluate",
     "evaluate_rankings",
@@ -26,13 +28,16 @@ __all__ = [
     "load_embeddings",
     "load_reports",
     "load_run",
+    "multi_positive_loss",
     "save_embeddings",
 ]
 
 HOMES = {
     "Library": "cxc_eccv.sources.library",
+    "MultiPositiveCollator": "cxc_eccv.contrastive",
     "attach_images": "cxc_eccv.builders.images",
     "build_folder": "cxc_eccv.builders.writing",
+    "collect_positives": "cxc_eccv.contrastive",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_rankings": "cxc_eccv.evaluation",
@@ -40,6 +45,7 @@ HOMES = {
     "load_embeddings": "cxc_eccv.runs",
     "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
+    "multi_positive_loss": "cxc_eccv.contrastive",
     "save_embeddings": "cxc_eccv.runs",
 }
 """Public name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from cxc_eccv.builders.packaged import load
     from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.comparison import compare, load_reports
+    from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library

@@ -9,8 +9,10 @@ import cxc_eccv
 
 PUBLIC = [
     "Library",
+    "MultiPositiveCollator",
     "attach_images",
     "build_folder",
+    "collect_positives",
     "compare",
     "evaluate",
     "evaluate_rankings",
@@ -18,6 +20,7 @@ PUBLIC = [
     "load_embeddings",
     "load_reports",
     "load_run",
+    "multi_positive_loss",
     "save_embeddings",
 ]
 
