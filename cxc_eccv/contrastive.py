@@ -75,8 +75,8 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
 class MultiPositiveCollator:
     """Makes batches of rows of ``pairs`` with their images, and marks who matches whom.
 
-    A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether caption j
-    describes image i. It does if it was written for that image, stands in one row with it, or is judged to.
+    A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether the caption of
+    row j describes the image of row i. It does if some row of the batch has the two together, or they are judged to.
 
     Attributes:
         processor: called as ``processor(text=captions, images=images, padding=True, truncation=True,
@@ -111,16 +111,11 @@ class MultiPositiveCollator:
     def _mark(self, rows: Sequence[Mapping[str, Any]]) -> torch.Tensor:
         import torch
 
-        image_ids = np.array([row["image_id"] for row in rows])
-        places: dict[int, list[int]] = {}
-        for column, row in enumerate(rows):
-            places.setdefault(row["caption_id"], []).append(column)
-        marked = image_ids[:, None] == image_ids
-        for number, row in enumerate(rows):
-            marked[number, places[row["caption_id"]]] = True
-            for caption_id in self.positives.get(row["image_id"], ()):
-                marked[number, places.get(caption_id, [])] = True
-        return torch.from_numpy(marked)
+        known = {row["image_id"]: set(self.positives.get(row["image_id"], ())) for row in rows}
+        for row in rows:
+            known[row["image_id"]].add(row["caption_id"])
+        caption_ids = np.array([row["caption_id"] for row in rows])
+        return torch.from_numpy(np.stack([np.isin(caption_ids, list(known[row["image_id"]])) for row in rows]))
 
 
 def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:

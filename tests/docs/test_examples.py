@@ -37,6 +37,14 @@ def test_corrected_labels_change_the_training():
         assert found["cxc/i2t/recall_at_5"] > 2 * 5 / 60  # five times one of 60 scenes is chance
 
 
+@pytest.mark.parametrize("name", ["train_pytorch.py", "train_trainer.py"])
+def test_training_with_several_positives_learns(name):
+    text = run_example(f"examples/{name}")
+    losses = [float(value) for value in re.findall(r"loss'?:? '?([\d.]+)", text)]
+    assert losses[5] < losses[0] / 2
+    assert values(text)["cxc/i2t/recall_at_5"] > 5 * 5 / 60  # five times one of 60 scenes is chance
+
+
 def test_weak_positives_become_targets_of_their_weight(monkeypatch):
     import runpy
 
