@@ -75,8 +75,9 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
 class MultiPositiveCollator:
     """Makes batches of rows of ``pairs`` with their images, and marks who matches whom.
 
-    A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether the caption of
-    row j describes the image of row i. It does if some row of the batch has the two together, or they are judged to.
+    A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether the caption
+    of row j describes the image of row i. It does if some row of the batch has the two together, or if they are judged
+    to match.
 
     Attributes:
         processor: called as ``processor(text=captions, images=images, padding=True, truncation=True,
@@ -122,8 +123,8 @@ def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     missing = [column for column in OF_A_ROW if column not in rows[0]]
     if missing:
         raise InvalidOption(
-            f"rows without {', '.join(missing)}: take those of the config `pairs`, loaded with images=FOLDER; a Trainer "
-            "keeps all columns with remove_unused_columns=False"
+            f"rows without {', '.join(missing)}: take those of the config `pairs`, loaded with images=FOLDER; a "
+            "Trainer keeps all columns with remove_unused_columns=False"
         )
     without = [row["caption_id"] for row in rows if row["image"] is None]
     if without:
@@ -136,8 +137,8 @@ def multi_positive_loss(
     r"""Mean contrastive loss of a batch of images and captions, each with one or more positives.
 
     An image i with the positives :math:`P_i` among the captions has the loss
-    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \log \frac{e^{S_{ip}/\tau}}{\sum_j e^{S_{ij}/\tau}}`: the mean over its
-    positives stands outside the logarithm (Khosla et al., arXiv 2004.11362, eq. 2), and a positive's denominator holds
+    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \log \frac{e^{S_{ip}/\tau}}{\sum_j e^{S_{ij}/\tau}}`: the mean over
+    its positives stands outside the logarithm (Khosla et al., arXiv 2004.11362, eq. 2), and a positive's denominator holds
     the others. Captions have the same over the columns; the result is half the sum of the two means. With one positive
     each it is CLIP's loss.
 

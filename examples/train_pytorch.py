@@ -2,8 +2,8 @@
 
     python examples/train_pytorch.py         # the embedded sample: offline, seconds
 
-Who matches whom comes from the config ``pairs``. Put your model in the place of the two linear towers, and what prepares
-its inputs in the place of ``Processor``: a processor of ``transformers`` is called in the same way.
+Who matches whom comes from the config ``pairs``. Put your model in the place of the two linear towers, and what
+prepares its inputs in the place of ``Processor``: a processor of ``transformers`` is called in the same way.
 
 The sample's validation split stands in for training data with judged positives. Of the real data only validation and
 test have any, and training on them spoils comparisons: mine weak positives of the training split.

@@ -2,16 +2,15 @@
 
     python examples/train_trainer.py         # the embedded sample: offline, seconds
 
-Three things differ from training on pairs alone: the collator, the loss, and ``remove_unused_columns=False``. Rows and
-images come from the config ``pairs``; who matches whom from ``retrieval``, whose judgments name their sources. Towers and
-inputs are those of ``train_pytorch.py``.
+Three things differ from training on pairs alone: the collator, the loss, and ``remove_unused_columns=False``. Rows
+and images come from the config ``pairs``; who matches whom from ``retrieval``, whose judgments name their sources.
+Towers and inputs are those of ``train_pytorch.py``.
 
 The sample's validation split stands in for training data with judged positives. Of the real data only validation and
 test have any, and training on them spoils comparisons: mine weak positives of the training split.
 """
 
 import tempfile
-from typing import Any
 
 import torch
 from train_pytorch import BATCH, EPOCHS, SHOWN, TEMPERATURE, Processor, Towers, encode, load_pairs
@@ -26,8 +25,12 @@ class MultiPositiveTrainer(Trainer):
     loss_is_scaled_for_ga = False  # the loss is a mean: Trainer divides it where it accumulates gradients
 
     def compute_loss(
-        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
-    ) -> Any:
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> object:
         """The loss over all positives of the batch."""
         positives = inputs.pop("positives")
         similarities = model(**inputs)  # of CLIP: model(**inputs).logits_per_image, and no temperature
