@@ -138,9 +138,9 @@ def multi_positive_loss(
 
     An image i with the positives :math:`P_i` among the captions has the loss
     :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \log \frac{e^{S_{ip}/\tau}}{\sum_j e^{S_{ij}/\tau}}`: the mean over
-    its positives stands outside the logarithm (Khosla et al., arXiv 2004.11362, eq. 2), and a positive's denominator holds
-    the others. Captions have the same over the columns; the result is half the sum of the two means. With one positive
-    each it is CLIP's loss.
+    its positives stands outside the logarithm (Khosla et al., arXiv 2004.11362, eq. 2), and a positive's denominator
+    holds the others. Captions have the same over the columns; the result is half the sum of the two means. With one
+    positive each it is CLIP's loss.
 
     Args:
         similarities: (I, C) of images to captions, of any floating type; computed in single precision.
