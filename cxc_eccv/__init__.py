@@ -18,8 +18,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Library",
+    "MultiPositiveCollator",
     "attach_images",
     "build_folder",
+    "collect_positives",
     "compare",
     "evaluate",
     "evaluate_rankings",
@@ -29,13 +31,16 @@ __all__ = [
     "load_reports",
     "load_run",
     "metric",
+    "multi_positive_loss",
     "save_embeddings",
 ]
 
 HOMES = {
     "Library": "cxc_eccv.sources.library",
+    "MultiPositiveCollator": "cxc_eccv.contrastive",
     "attach_images": "cxc_eccv.builders.images",
     "build_folder": "cxc_eccv.builders.writing",
+    "collect_positives": "cxc_eccv.contrastive",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_rankings": "cxc_eccv.evaluation",
@@ -47,6 +52,7 @@ HOMES = {
     "metric": "cxc_eccv.adapters",
     "report_html": "cxc_eccv.report.console",
     "report_text": "cxc_eccv.report.console",
+    "multi_positive_loss": "cxc_eccv.contrastive",
     "save_embeddings": "cxc_eccv.runs",
     "save_report": "cxc_eccv.report.folder",
 }
@@ -61,6 +67,7 @@ if TYPE_CHECKING:
     from cxc_eccv.builders.packaged import load
     from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.comparison import compare, load_reports
+    from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.report.console import report_html as report_html
     from cxc_eccv.report.console import report_text as report_text

@@ -67,7 +67,8 @@ class TinyWorld:
 
     def _ratings(self, kind, names, suffix, ratings):
         sides = {"sts": "caption1,caption2", "sis": "image1,image2", "sits": "caption,image"}[kind]
-        rows = [f"{names[0](a)},{names[1](b)},{score},m" for a, b, score in ratings]
+        method = {"sts": "c2c_isim", "sis": "i2i_csim", "sits": "c2i_intrasim"}[kind]
+        rows = [f"{names[0](a)},{names[1](b)},{score},{method}" for a, b, score in ratings]
         text = "\n".join([f"{sides},agg_score,sampling_method", *rows])
         (self.folder / f"cxc/{kind}_test{suffix}.csv").write_text(text + "\n")
 

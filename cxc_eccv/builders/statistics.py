@@ -29,7 +29,7 @@ def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -
     """Rows per group, and per column what its type allows to say.
 
     A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
-    and a histogram with bins one unit wide; a flag how often it is true; a short string or small integer how often
+    and a histogram with bins one unit wide; a flag how often it is true; a class label or a short string how often
     each value occurs. A flag inside a list of records counts too, as ``positives.conflict``. Ids and free text are
     left out, and so is a column that only repeats the split. The group is the value of ``direction`` or
     ``sampling_method``, or empty where the table has neither. ``left_out`` (rule to rows) is passed on.
@@ -39,12 +39,22 @@ def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -
         >>> split_statistics(table, "test", {})["groups"]["i2t"]
         {'rows': 2, 'columns': {'positives': {'items': 4, 'min': 1, 'median': 2.0, 'max': 3}}}
     """
+    num_bytes, table = table.nbytes, _name_labels(table)
     light = _light_columns(table, split)
     groups = {
         group: {"rows": n_rows, "columns": dict(_columns(rows, table.schema))}
         for group, n_rows, rows in _groups(light, table.num_rows)
     }
-    return {"rows": table.num_rows, "num_bytes": table.nbytes, "left_out": dict(left_out), "groups": groups}
+    return {"rows": table.num_rows, "num_bytes": num_bytes, "left_out": dict(left_out), "groups": groups}
+
+
+def _name_labels(table: pa.Table) -> pa.Table:
+    """The table with the names of its class labels in the place of their codes."""
+    for column, feature in datasets.Features.from_arrow_schema(table.schema).items():
+        if isinstance(feature, datasets.ClassLabel):
+            named = pc.take(pa.array(feature.names), table[column])
+            table = table.set_column(table.column_names.index(column), column, named)
+    return table
 
 
 def _light_columns(table: pa.Table, split: str) -> pa.Table:
@@ -56,7 +66,7 @@ def _light_columns(table: pa.Table, split: str) -> pa.Table:
             columns |= _inner_flags(field, table[field.name])
         elif pa.types.is_floating(field.type) or pa.types.is_boolean(field.type):
             columns[field.name] = table[field.name]
-        elif pa.types.is_string(field.type) or pa.types.is_int8(field.type):
+        elif pa.types.is_string(field.type):
             values = pc.unique(table[field.name]).to_pylist()
             if values != [split] and 0 < len(values) <= MOST_VALUES:
                 columns[field.name] = table[field.name]
@@ -128,7 +138,9 @@ def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:
 
 
 def _type_name(feature: object) -> str:
-    """A feature's type in words, as ``{id: int64, texts: list of string}``."""
+    """A feature's type in words, as ``{id: int64, texts: list of string}``; a class label with its codes."""
+    if isinstance(feature, datasets.ClassLabel):
+        return "class label: " + ", ".join(f"{code} {name}" for code, name in enumerate(feature.names))
     if isinstance(feature, datasets.Value):
         return str(feature.dtype)
     if isinstance(feature, dict):

@@ -16,17 +16,38 @@ __all__ = ["Command", "Group", "ScriptCommand", "split_help"]
 
 EXAMPLES = re.compile(r"^Examples?:\s*", re.MULTILINE)
 
+EXAMPLE_WIDTH = 78
+"""Columns of an example, which stands two columns in: what a narrow terminal wraps cannot be copied."""
+
 
 def split_help(text: str) -> tuple[str, str]:
-    r"""What a command does, and its examples, a command to a line.
+    r"""What a command does, and its examples, each from a line of its own.
+
+    A long command goes on with its next option, after a backslash as a shell takes it; a line of the text that opens
+    with an option belongs to the command above it.
 
     Example:
         >>> split_help("Score a model.\n\nExample: cxc-eccv evaluate clip.npz\n--output report")
-        ('Score a model.', 'cxc-eccv evaluate clip.npz \\\n  --output report')
+        ('Score a model.', 'cxc-eccv evaluate clip.npz --output report')
+        >>> print(split_help("Example: cxc-eccv evaluate " + 9 * "--tasks cxc ")[1])
+        cxc-eccv evaluate --tasks cxc --tasks cxc --tasks cxc --tasks cxc \
+          --tasks cxc --tasks cxc --tasks cxc --tasks cxc --tasks cxc
     """
     does, *examples = EXAMPLES.split(text, maxsplit=1)
     lines = [line.strip() for part in examples for line in part.splitlines() if line.strip()]
-    return does.strip(), "\n".join(lines).replace("\n--", " \\\n  --")
+    commands = "\n".join(lines).replace("\n--", " --").splitlines()
+    return does.strip(), "\n".join(map(_continue_lines, commands))
+
+
+def _continue_lines(command: str) -> str:
+    first, *options = command.split(" --")
+    lines = [first]
+    for option in options:
+        if len(lines[-1]) + len(f" --{option} \\") <= EXAMPLE_WIDTH:
+            lines[-1] += f" --{option}"
+        else:
+            lines.append(f"  --{option}")
+    return " \\\n".join(lines)
 
 
 USAGE_ERRORS: Any = typer.BadParameter.__bases__

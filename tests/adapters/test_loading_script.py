@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.writing.shards import conform
 
 SCRIPT = Path(__file__).parents[2] / "loading_scripts" / "cxc_eccv"
 
@@ -70,7 +71,7 @@ def find_declared(sample_library):
     told = {}
     for name, config in dataset_configs().items():
         tables = {
-            split: config.rows(sample_library, split, BuildOptions()).table
+            split: conform(config.rows(sample_library, split, BuildOptions()).table, config.features, name)
             for split in config.splits
             if split in sample_library.splits
         }

@@ -69,7 +69,7 @@ def test_the_rows_are_those_of_the_raw_file(get):
             number = int(text.rpartition(":")[2])
             named = row[f"caption{side}_id"], row[f"caption{side}"], row[f"image{side}_id"], row[f"file_name{side}"]
             assert named == (number, *captions[number])
-        judged = row["rating"], row["positive"], row["sampling_method"]
+        judged = row["rating"], row["positive"], loaded.features["sampling_method"].int2str(row["sampling_method"])
         assert judged == (float(rating), float(rating) >= 3, method)
 
 

@@ -26,6 +26,9 @@ for name in datasets.get_dataset_config_names(folder):
         assert list(streamed) == list(rows)
         assert streamed.features == rows.features == rows.info.features
         told[name + "/" + split] = list(rows)
+        if name == "retrieval":
+            assert [rows.features["direction"].int2str(code) for code in (0, 1, 2, 3)] == ["i2t", "t2i", "t2t", "i2i"]
+            assert set(rows.unique("direction")) == {0, 1, 2, 3}
 assert datasets.load_dataset(folder, split="test").column_names[0] == "image_id"
 assert "cxc_eccv" not in sys.modules
 print(json.dumps(told))

@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 from cxc_eccv.baselines.dual_encoder.losses import (  # noqa: E402 - after the check for torch
     LOSSES,
     Objective,
-    in_batch_softmax,
     one_way_loss,
     softmax_without_positive,
 )
+from cxc_eccv.contrastive import in_batch_softmax  # noqa: E402
 from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402
 
 

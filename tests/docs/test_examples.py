@@ -1,11 +1,14 @@
 """The scripts of ``examples`` run offline, and print what they are for."""
 
 import ast
+import contextlib
+import io
+import json
 import re
 
 import numpy as np
 import pytest
-from commands import run_example
+from commands import run_example, run_lines
 from pages import DOCS, ROOT
 
 SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -16,6 +19,50 @@ def test_a_script_runs_and_is_named_on_its_page(name):
     assert run_example(f"examples/{name}")
     assert f"python examples/{name}" in (DOCS / "examples.md").read_text(encoding="utf-8")
     assert f"python examples/{name}" in ast.get_docstring(ast.parse((ROOT / "examples" / name).read_text()))
+
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_whole_and_holds_no_outputs(path):
+    assert f"jupyter lab examples/{path.name}" in (DOCS / "examples.md").read_text(encoding="utf-8")
+    for cell in code_of(path):
+        assert (cell["outputs"], cell["execution_count"]) == ([], None)
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install nbformat")
+    nbformat.validate(nbformat.read(path, as_version=4))
+
+
+def code_of(path):
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+
+
+def run_cell(source, names):
+    """What a cell prints, and the value of its last expression, which a notebook shows."""
+    lines, out, value = source.splitlines(), io.StringIO(), None
+    body = ast.parse("\n".join(line for line in lines if not line.startswith("!"))).body
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    with contextlib.redirect_stdout(out):
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    return out.getvalue() + run_lines("\n".join(line[1:] for line in lines if line.startswith("!")), None), value
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_quick_tour_goes_from_the_data_to_a_report(workplace):
+    names = {}
+    shown = [run_cell("".join(cell["source"]), names) for cell in code_of(ROOT / "examples" / "quick_tour.ipynb")]
+    printed, seen = "".join(text for text, _ in shown), [value for _, value in shown if value is not None]
+    assert "Dataset" in repr(seen[0])
+    assert seen[1]._repr_png_()
+    assert seen[2][:2] == (["i2t", "t2i", "t2t", "i2i"], "i2t")
+    assert seen[2][2] > 5
+    assert "eccv: verified positive | " in printed
+    assert re.search(r"^eccv_caption/i2t/map_at_r +0\.\d{3} +\[", printed, re.MULTILINE)
+    assert seen[3]["flickr30k"]
+    assert "report.html" in seen[4]
+    assert (workplace / "report" / "report.html").is_file()
 
 
 def values(text):
@@ -35,6 +82,14 @@ def test_corrected_labels_change_the_training():
     assert values(plain) != values(corrected)
     for found in (values(plain), values(corrected)):
         assert found["cxc/i2t/recall_at_5"] > 2 * 5 / 60  # five times one of 60 scenes is chance
+
+
+@pytest.mark.parametrize("name", ["train_pytorch.py", "train_trainer.py"])
+def test_training_with_several_positives_learns(name):
+    text = run_example(f"examples/{name}")
+    losses = [float(value) for value in re.findall(r"loss'?:? '?([\d.]+)", text)]
+    assert losses[5] < losses[0] / 2
+    assert values(text)["cxc/i2t/recall_at_5"] > 5 * 5 / 60  # five times one of 60 scenes is chance
 
 
 def test_weak_positives_become_targets_of_their_weight(monkeypatch):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from datasets import Features, Value
 from datasets.info import DatasetInfosDict
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
@@ -18,9 +19,10 @@ from markdown_it import MarkdownIt
 from cxc_eccv.builders.cards import config_card
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
 from cxc_eccv.builders.markdown import cell, fence
-from cxc_eccv.builders.statistics import split_statistics
+from cxc_eccv.builders.statistics import split_statistics, statistics_tables
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.errors import UnknownName
+from cxc_eccv.builders.writing.shards import conform
+from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import mirror_folder
@@ -104,7 +106,7 @@ def test_statistics_agree_with_a_slow_loop(name, sample_library):
     config = dataset_configs()[name]
     for split in set(config.splits) & set(sample_library.splits):
         rows = config.rows(sample_library, split, BuildOptions())
-        found = split_statistics(rows.table, split, rows.left_out)
+        found = split_statistics(conform(rows.table, config.features, name), split, rows.left_out)
         assert found["rows"] == rows.table.num_rows
         assert found["left_out"] == rows.left_out
         by = next((column for column in ("direction", "sampling_method") if column in config.features), None)
@@ -233,10 +235,7 @@ def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path):
     own = (folder / "catalog.toml").read_text()
     entries = own[own.index("[entries.") :].replace('"Apache-2.0"', TERMS)
     (folder / "catalog.toml").write_text(HOSTILE + entries)
-    ratings = folder / "cxc" / "sts_test.csv"
-    ratings.write_text(ratings.read_text().replace("c2c_isim", "<b>_x_ | `y`"))
-    options = BuildOptions(allow_modified=True)
-    build_folder(tmp_path / "out", configs=["sts"], splits=["test"], data_dir=folder, options=options, progress=False)
+    build_folder(tmp_path / "out", configs=["sts"], splits=["test"], data_dir=folder, progress=False)
     body = (tmp_path / "out" / "README.md").read_text().split("\n---\n", 1)[1]
     html = MarkdownIt("commonmark").enable("table").render(body)
     for forbidden in (
@@ -252,4 +251,21 @@ def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path):
         assert forbidden not in html
     assert 'href="https://example.org/a%28b%29%20c"' in html
     assert "free | **bold** &lt;b&gt; # Heading `code`" in html
+
+
+def test_a_sampling_method_that_is_no_label_is_refused(tmp_path):
+    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
+    ratings = folder / "cxc" / "sts_test.csv"
+    ratings.write_text(ratings.read_text().replace("c2c_isim", "mine"))
+    options = BuildOptions(allow_modified=True)
+    with pytest.raises(DataError, match=r"sts/test, column 'sampling_method': 'mine' is not one of its labels, c2c_"):
+        build_folder(tmp_path / "out", configs=["sts"], data_dir=folder, options=options, progress=False)
+
+
+def test_statistics_show_values_as_text():
+    table = pa.table({"text": ["<b>_x_ | `y`"]})
+    found = {"test": split_statistics(table, "test", {})}
+    html = (
+        MarkdownIt("commonmark").enable("table").render(statistics_tables(Features({"text": Value("string")}), found))
+    )
     assert "&lt;b&gt;_x_ | `y`" in html

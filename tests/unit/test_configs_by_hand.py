@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from datasets import ClassLabel
 from tiny_world import TinyWorld, image
 
 import cxc_eccv as ce
@@ -48,9 +49,32 @@ def rows(tmp_path):
     def build(name, **options):
         config = dataset_configs()[name]
         built = config.rows(library, "test", BuildOptions(**options))
-        return conform(built.table, config.features, name).to_pylist(), built.left_out
+        found = conform(built.table, config.features, name).to_pylist()
+        for column, feature in config.features.items():
+            if isinstance(feature, ClassLabel):
+                found = [row | {column: feature.int2str(row[column])} for row in found]
+        return found, built.left_out
 
     return build
+
+
+def test_the_columns_of_class_labels():
+    """Codes are of the names' order, and one name has one code in every config."""
+    names = {
+        f"{name}/{column}": feature.names
+        for name, config in dataset_configs().items()
+        for column, feature in config.features.items()
+        if isinstance(feature, ClassLabel)
+    }
+    assert names == {
+        "captions/split": ["train", "restval", "validation", "test"],
+        "eccv_caption/direction": ["i2t", "t2i"],
+        "entailment/label": ["not_entailed", "entailed"],
+        "retrieval/direction": ["i2t", "t2i", "t2t", "i2i"],
+        "sis/sampling_method": ["i2i_csim"],
+        "sits/sampling_method": ["c2i_original", "c2i_intrasim"],
+        "sts/sampling_method": ["c2c_cocaption", "c2c_isim"],
+    }
 
 
 def test_captions(rows):
@@ -118,7 +142,7 @@ def test_sts(rows):
         for side, number in (("1", left), ("2", right)):
             sides |= {f"caption{side}_id": number, f"caption{side}": f"text {number}"}
             sides |= dict(zip((f"image{side}_id", f"file_name{side}"), owners[number], strict=True))
-        judged = {"rating": rating, "positive": positive, "sampling_method": "m"}
+        judged = {"rating": rating, "positive": positive, "sampling_method": "c2c_isim"}
         return sides | judged | {"rating_count": count, "rating_std": std}
 
     found, left_out = rows("sts")
@@ -141,7 +165,7 @@ def test_sis(rows):
             "rating": rating,
             "reverse_rating": reverse,
             "positive": positive,
-            "sampling_method": "m",
+            "sampling_method": "i2i_csim",
             "rating_count": count,
             "rating_std": std,
         }
@@ -158,7 +182,7 @@ def test_sis(rows):
 def test_sits(rows):
     def row(caption, owner, number, rating, positive):
         ids = {"caption_id": caption, "caption": f"text {caption}", "caption_image_id": owner, "image_id": number}
-        judged = {"file_name": image(number), "rating": rating, "positive": positive, "sampling_method": "m"}
+        judged = {"file_name": image(number), "rating": rating, "positive": positive, "sampling_method": "c2i_intrasim"}
         return ids | judged | {"rating_count": None, "rating_std": None}
 
     expected = [
@@ -198,10 +222,11 @@ def test_entailment(rows):
         premises = {1: ["text 12", "text 11"], 2: [f"text {n}" for n in range(21, 26)]}
         premises[INVALID_IMAGE] = ["text 31", f"text {INVALID_CAPTION}"]
         pair = {"image_id": number, "file_name": image(number), "premise": premises[number]}
-        text = {"hypothesis_id": caption, "hypothesis": f"text {caption}", "label": label}
+        text = {"hypothesis_id": caption, "hypothesis": f"text {caption}", "label": answers[label]}
         said = {"sources": sources, "rules": rules, "rating": rating, "votes": [], "conflict": conflict}
         return pair | text | said
 
+    answers = ("not_entailed", "entailed")
     found, left_out = rows("entailment")
     assert found == [
         row(1, 21, 1, ["cxc"], [RATED], 3.0, False),
@@ -216,7 +241,8 @@ def test_entailment(rows):
         "pairs of an image with its own caption": 3,
         "ECCV Caption positives outside the split's captions": 1,
     }
-    assert [row["label"] for row in rows("entailment", policy="strict")[0]] == [1, 0, 0, 1, 1, 1, 0]
+    strict = [row["label"] for row in rows("entailment", policy="strict")[0]]
+    assert strict == [answers[label] for label in (1, 0, 0, 1, 1, 1, 0)]
 
 
 def test_graded_entailment_labels_follow_a_pairs_own_label_but_for_original_links(tmp_path):

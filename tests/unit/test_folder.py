@@ -18,6 +18,7 @@ from PIL import Image
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
 from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
 from cxc_eccv.sources.catalog import load_catalog
 
@@ -65,7 +66,8 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
     places = {(part.config.name, part.split) for part in summary.splits}
     for name, config in dataset_configs().items():
         for split in set(config.splits) & set(sample_library.splits):
-            expected = config.rows(sample_library, split, BuildOptions()).table.to_pylist()
+            rows = config.rows(sample_library, split, BuildOptions()).table
+            expected = conform(rows, config.features, name).to_pylist()
             files = sorted((output / name).glob(f"{split}-*.parquet"))
             found = [row for file in files for row in pq.read_table(file).to_pylist()]
             assert found == expected, (name, split)

@@ -9,8 +9,10 @@ import cxc_eccv
 
 PUBLIC = [
     "Library",
+    "MultiPositiveCollator",
     "attach_images",
     "build_folder",
+    "collect_positives",
     "compare",
     "evaluate",
     "evaluate_rankings",
@@ -20,6 +22,7 @@ PUBLIC = [
     "load_reports",
     "load_run",
     "metric",
+    "multi_positive_loss",
     "save_embeddings",
 ]
 

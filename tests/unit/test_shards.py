@@ -6,7 +6,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders.writing import shards
 from cxc_eccv.errors import DataError
@@ -62,6 +62,21 @@ def test_wrong_columns_and_values_are_refused_by_name():
     table = pa.table({"id": ["seven"], "captions": rows(1)["captions"]})
     with pytest.raises(DataError, match="demo/test: the rows do not fit the features"):
         shards.conform(table, FEATURES, "demo/test")
+
+
+def test_names_become_codes_and_a_null_stays_one():
+    features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
+    table = shards.conform(pa.table({"direction": ["t2i", None, "i2t"]}), features, "demo/test")
+    assert table["direction"].to_pylist() == [1, None, 0]
+    assert shards.conform(table, features, "demo/test").equals(table)
+    assert Features.from_arrow_schema(table.schema) == features
+    assert datasets.Dataset(table)["direction"][:] == [1, None, 0]
+
+
+def test_a_name_that_is_no_label_is_refused():
+    features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
+    with pytest.raises(DataError, match=r"demo/test, column 'direction': 'i2i' is not one of its labels, i2t, t2i"):
+        shards.conform(pa.table({"direction": ["t2i", "i2i"]}), features, "demo/test")
 
 
 def test_the_schema_gives_the_features_back():

@@ -9,19 +9,10 @@ import torch
 
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.baselines.training import gather, process_rank
+from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.errors import InvalidOption, UnknownName
 
-__all__ = ["LOSSES", "MODES", "Objective", "in_batch_softmax", "one_way_loss", "softmax_without_positive"]
-
-
-def in_batch_softmax(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    r"""The usual in-batch softmax, its denominator over the whole row.
-
-    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \left(S_{ip} - \log \sum_j e^{S_{ij}}\right)`; with one positive per
-    row this is cross-entropy, with several the loss of Khosla et al. (arXiv 2004.11362, eq. 2). (K, N) scaled
-    similarities of K queries and N items, and at least one positive per row, to (K,) losses.
-    """
-    return similarities.logsumexp(1) - _mean_of_positives(similarities, positives)
+__all__ = ["LOSSES", "MODES", "Objective", "one_way_loss", "softmax_without_positive"]
 
 
 def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
@@ -33,7 +24,7 @@ def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor
     if positives.all(1).any():
         raise InvalidOption("a row of the batch has no negative; take batches of at least two pairs")
     negatives = similarities.masked_fill(positives, float("-inf"))
-    return negatives.logsumexp(1) - _mean_of_positives(similarities, positives)
+    return negatives.logsumexp(1) - mean_of_positives(similarities, positives)
 
 
 LOSSES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
@@ -47,10 +38,6 @@ def one_way_loss(
     # Logits and their sums of exponentials need single precision also where features are bf16.
     similarities = scale.float() * (queries.float() @ items.float().T)
     return LOSSES[loss](similarities, positives).mean()
-
-
-def _mean_of_positives(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    return similarities.masked_fill(~positives, 0).sum(1) / positives.sum(1)
 
 
 Match = Callable[..., torch.Tensor]

@@ -2,13 +2,15 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Library
 
 COCO_URL = "http://images.cocodataset.org"
+
+SPLITS = ("train", "restval", "validation", "test")
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
@@ -62,7 +64,7 @@ CONFIG = DatasetConfig(
             "image_id": Value("int64"),
             "file_name": Value("string"),
             "coco_url": Value("string"),
-            "split": Value("string"),
+            "split": ClassLabel(names=list(SPLITS)),
             "captions": [{"id": Value("int64"), "text": Value("string"), "invalid": Value("bool")}],
             "categories": [Value("string")],
             "invalid": Value("bool"),
@@ -77,7 +79,7 @@ CONFIG = DatasetConfig(
         "categories": "names of the object categories present; empty where COCO has no instance",
         "invalid": "ECCV Caption lists the image as invalid",
     },
-    splits=("train", "restval", "validation", "test"),
+    splits=SPLITS,
     rows=rows,
     sources=("karpathy", "coco_instances", "eccv_caption"),
     defects=(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
@@ -10,10 +10,12 @@ from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
 
+DIRECTIONS = ("i2t", "t2i")
+
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Image queries first, then caption queries, each in the order of the raw file."""
-    parts = [_direction(library, split, direction) for direction in ("i2t", "t2i")]
+    parts = [_direction(library, split, direction) for direction in DIRECTIONS]
     return Rows(pa.concat_tables(parts).combine_chunks())
 
 
@@ -47,7 +49,7 @@ CONFIG = DatasetConfig(
     features=Features(
         {
             "query_id": Value("int64"),
-            "direction": Value("string"),
+            "direction": ClassLabel(names=list(DIRECTIONS)),
             "query_caption": Value("string"),
             "query_file_name": Value("string"),
             "positives": [Value("int64")],
@@ -70,5 +72,6 @@ CONFIG = DatasetConfig(
         "in R although no run can retrieve them; so does this one, and it lists them in `unreachable`.",
         "Three captions on ECCV Caption's own list of invalid captions are still positives of some image.",
     ),
-    example='queries = dataset.filter(lambda row: row["direction"] == "i2t")\nprint(len(queries))',
+    example='i2t = dataset.features["direction"].str2int("i2t")\n'
+    'queries = dataset.filter(lambda row: row["direction"] == i2t)\nprint(len(queries))',
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
@@ -10,6 +10,8 @@ from cxc_eccv.judgments.evidence import match_hypotheses
 from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray
+
+LABELS = ("not_entailed", "entailed")
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
@@ -25,7 +27,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "premise": _premises(library, split).take(pa.array(pairs.queries[keep])),
         "hypothesis_id": caption_ids,
         "hypothesis": lookup.caption_texts(library, split, caption_ids),
-        "label": pa.array(pairs.positive[keep].astype(np.int8)),
+        "label": pa.array(LABELS).take(pa.array(pairs.positive[keep].astype(np.int8))),
         "sources": lookup.subset_lists(pairs.judged[keep], pairs.sources),
         "rules": lookup.subset_lists(pairs.said_positive[keep], pairs.rules),
         "rating": lookup.nullable(pairs.ratings[keep]),
@@ -54,7 +56,7 @@ CONFIG = DatasetConfig(
     name="entailment",
     title="Entailment-corrected image-caption pairs",
     description="One row per image and caption of another image: does the image, with its own five captions as "
-    "premise, entail the caption? `label` is 1 (entails) or 0.",
+    "premise, entail the caption? `label` is 1 (entailed) or 0.",
     collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. Labels "
     "come from a user's file in that layout (`entailment/entailment_test.jsonl` of the mirror folder) where there is "
     "one; it decides on the pairs it labels, as the paper takes a pair's own annotation, and `conflict` marks where "
@@ -67,7 +69,7 @@ CONFIG = DatasetConfig(
             "premise": [Value("string")],
             "hypothesis_id": Value("int64"),
             "hypothesis": Value("string"),
-            "label": Value("int8"),
+            "label": ClassLabel(names=list(LABELS)),
             "sources": [Value("string")],
             "rules": [Value("string")],
             "rating": Value("float64"),
@@ -81,7 +83,7 @@ CONFIG = DatasetConfig(
         "premise": "the image's own captions",
         "hypothesis_id": "COCO id of the caption",
         "hypothesis": "its text",
-        "label": "1: entailed, 0: not",
+        "label": "whether the image entails the caption",
         "sources": "which of `cxc`, `eccv`, `entailment` judged the pair",
         "rules": "what says that it is positive",
         "rating": "CxC SITS rating, null where unrated",
@@ -95,5 +97,6 @@ CONFIG = DatasetConfig(
         "Derived labels measure similarity, not strict entailment: a rating of 3 can stand for a partial match.",
         "Validation has no ECCV Caption positives.",
     ),
-    example='entailed = dataset.filter(lambda row: row["label"] == 1)\nprint(entailed[0]["hypothesis"])',
+    example='entailed = dataset.filter(lambda row: row["label"] == 1)\nprint(entailed[0]["hypothesis"])\n'
+    'print(dataset.features["label"].int2str(0))',
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
@@ -90,7 +90,7 @@ CONFIG = DatasetConfig(
     features=Features(
         {
             "query_id": Value("int64"),
-            "direction": Value("string"),
+            "direction": ClassLabel(names=list(DIRECTIONS)),
             "query_caption": Value("string"),
             "query_file_name": Value("string"),
             "query_invalid": Value("bool"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
@@ -50,7 +50,7 @@ CONFIG = DatasetConfig(
             "rating": Value("float64"),
             "reverse_rating": Value("float64"),
             "positive": Value("bool"),
-            "sampling_method": Value("string"),
+            "sampling_method": ClassLabel(names=["i2i_csim"]),
             **lookup.RATING_FEATURES,
         }
     ),

@@ -1,7 +1,7 @@
 """Config ``sits``: graded similarity of image-caption pairs."""
 
 import numpy as np
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
@@ -42,7 +42,7 @@ CONFIG = DatasetConfig(
             "file_name": Value("string"),
             "rating": Value("float64"),
             "positive": Value("bool"),
-            "sampling_method": Value("string"),
+            "sampling_method": ClassLabel(names=["c2i_original", "c2i_intrasim"]),
             **lookup.RATING_FEATURES,
         }
     ),
@@ -61,6 +61,7 @@ CONFIG = DatasetConfig(
     rows=rows,
     sources=("cxc", "karpathy"),
     defects=("38 original links of validation and 29 of test are rated below 3.",),
-    example='wrong = dataset.filter(lambda row: row["sampling_method"] == "c2i_original" and not row["positive"])\n'
+    example='original = dataset.features["sampling_method"].str2int("c2i_original")\n'
+    'wrong = dataset.filter(lambda row: row["sampling_method"] == original and not row["positive"])\n'
     "print(len(wrong))",
 )

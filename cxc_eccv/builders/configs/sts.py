@@ -1,7 +1,7 @@
 """Config ``sts``: graded similarity of caption pairs."""
 
 import numpy as np
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
@@ -45,7 +45,7 @@ CONFIG = DatasetConfig(
             "file_name2": Value("string"),
             "rating": Value("float64"),
             "positive": Value("bool"),
-            "sampling_method": Value("string"),
+            "sampling_method": ClassLabel(names=["c2c_cocaption", "c2c_isim"]),
             **lookup.RATING_FEATURES,
         }
     ),

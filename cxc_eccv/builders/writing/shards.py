@@ -9,6 +9,7 @@ from typing import Any
 
 import datasets
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cxc_eccv.builders.summary import Shards
@@ -40,16 +41,30 @@ def portable_schema(features: datasets.Features) -> pa.Schema:
 def conform(table: pa.Table, features: datasets.Features, name: str) -> pa.Table:
     """``table`` in one piece, with exactly the columns and types of ``features``; ``name`` says whose rows they are.
 
+    Names in a column of class labels become their codes; a null stays one.
+
     Raises:
         DataError: other columns, or values that do not fit.
     """
     if table.column_names != list(features):
         raise DataError(f"{name}: the rows have the columns {table.column_names}, the features {list(features)}")
+    for column, feature in features.items():
+        if isinstance(feature, datasets.ClassLabel) and pa.types.is_string(table.schema.field(column).type):
+            codes = _label_codes(table[column], feature.names, f"{name}, column {column!r}")
+            table = table.set_column(table.column_names.index(column), column, codes)
     try:
         # One chunk per column: how the rows were put together must not show in the file.
         return table.cast(portable_schema(features)).combine_chunks()
     except pa.ArrowInvalid as error:
         raise DataError(f"{name}: the rows do not fit the features: {error}") from None
+
+
+def _label_codes(column: pa.ChunkedArray, names: list[str], place: str) -> pa.ChunkedArray:
+    codes = pc.index_in(column, value_set=pa.array(names, pa.string()))
+    unknown = pc.unique(column.filter(pc.is_null(codes))).drop_null().to_pylist()
+    if unknown:
+        raise DataError(f"{place}: {unknown[0]!r} is not one of its labels, {', '.join(names)}")
+    return codes
 
 
 def row_groups(table: pa.Table) -> Iterator[pa.Table]:

@@ -1,0 +1,189 @@
+"""Contrastive training with several positives per query: who matches whom in a batch, and the loss over it.
+
+A batch of a retrieval model holds captions that describe another image of it, too; the usual loss pushes them away.
+``collect_positives`` takes the judged pairs from a dataset, ``MultiPositiveCollator`` marks those of a batch, and
+``multi_positive_loss`` trains on all of them, in a loop of your own or a ``transformers.Trainer``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cxc_eccv.errors import InvalidOption
+
+if TYPE_CHECKING:
+    import datasets
+    import torch
+
+__all__ = ["MultiPositiveCollator", "collect_positives", "in_batch_softmax", "mean_of_positives", "multi_positive_loss"]
+
+OF_PAIRS = ("image_id", "caption_id", "weak_positives")
+OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
+"""Columns that tell the two configs."""
+
+OF_A_ROW = ("image", "image_id", "caption", "caption_id")
+"""Columns that a training row needs."""
+
+
+def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> dict[int, set[int]]:
+    """The ids of the captions that describe each image, by image id, as a dataset judges them.
+
+    Of ``pairs``, an image's own captions and the weak positives. Of ``retrieval``, the pairs that either direction
+    between images and captions lists as positive; drop rows or judgments first to trust fewer sources.
+
+    Args:
+        dataset: one split of the config ``pairs`` or ``retrieval``, streamed or not.
+
+    Raises:
+        InvalidOption: a dataset of other columns, or without a pair of an image and a caption.
+
+    Example:
+        >>> import tempfile
+        >>> import cxc_eccv as ce
+        >>> pairs = ce.load("pairs", split="test", data_dir="sample", cache_dir=tempfile.mkdtemp())
+        >>> positives = collect_positives(pairs)
+        >>> len(positives), pairs[0]["caption_id"] in positives[pairs[0]["image_id"]]
+        (60, True)
+    """
+    columns = dataset.column_names or ()
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    if set(OF_PAIRS) <= set(columns):
+        for row in dataset.select_columns(list(OF_PAIRS)):
+            found[row["image_id"]] |= {row["caption_id"], *(weak["caption_id"] for weak in row["weak_positives"])}
+    elif set(OF_RETRIEVAL) <= set(columns):
+        i2t, t2i = map(dataset.features["direction"].str2int, ("i2t", "t2i"))
+        for row in dataset.select_columns(list(OF_RETRIEVAL[:3])):
+            ids = [judgment["id"] for judgment in row["positives"]]
+            if row["direction"] == i2t:
+                found[row["query_id"]].update(ids)
+            elif row["direction"] == t2i:
+                for image_id in ids:
+                    found[image_id].add(row["query_id"])
+    else:
+        raise InvalidOption(f"a dataset with {list(columns)}: give one split of the config `pairs` or `retrieval`")
+    if not found:
+        raise InvalidOption("the dataset has no pair of an image and a caption; keep rows of direction i2t or t2i")
+    return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiPositiveCollator:
+    """Makes batches of rows of ``pairs`` with their images, and marks who matches whom.
+
+    A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether the caption
+    of row j describes the image of row i. It does if some row of the batch has the two together, or if they are judged
+    to match.
+
+    Attributes:
+        processor: called as ``processor(text=captions, images=images, padding=True, truncation=True,
+            return_tensors="pt")``, as processors of ``transformers`` are, for a mapping of tensors. Images are RGB.
+        positives: image id to the ids of the captions that describe it, as :func:`collect_positives` gives.
+
+    Raises:
+        InvalidOption: rows without a needed column, or without their image.
+
+    Example:
+        >>> import torch
+        >>> from PIL import Image
+        >>> def process(text, images, **_):
+        ...     return {"lengths": torch.tensor([len(caption) for caption in text])}
+        >>> row = {"image": Image.new("L", (8, 6)), "image_id": 1, "caption_id": 11, "caption": "a cat"}
+        >>> batch = MultiPositiveCollator(process, {1: {22}})([row, row | {"image_id": 2, "caption_id": 22}])
+        >>> batch["positives"].tolist(), batch["lengths"].tolist()
+        ([[True, True], [False, True]], [5, 5])
+    """
+
+    processor: Callable[..., Mapping[str, torch.Tensor]]
+    positives: Mapping[int, Collection[int]]
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+        """One batch of the rows."""
+        _check_rows(rows)
+        captions = [row["caption"] for row in rows]
+        images = [row["image"].convert("RGB") for row in rows]  # some photographs of COCO are grey
+        inputs = self.processor(text=captions, images=images, padding=True, truncation=True, return_tensors="pt")
+        return {**inputs, "positives": self._mark(rows)}
+
+    def _mark(self, rows: Sequence[Mapping[str, Any]]) -> torch.Tensor:
+        import torch
+
+        known = {row["image_id"]: set(self.positives.get(row["image_id"], ())) for row in rows}
+        for row in rows:
+            known[row["image_id"]].add(row["caption_id"])
+        caption_ids = np.array([row["caption_id"] for row in rows])
+        return torch.from_numpy(np.stack([np.isin(caption_ids, list(known[row["image_id"]])) for row in rows]))
+
+
+def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    missing = [column for column in OF_A_ROW if column not in rows[0]]
+    if missing:
+        raise InvalidOption(
+            f"rows without {', '.join(missing)}: take those of the config `pairs`, loaded with images=FOLDER; a "
+            "Trainer keeps all columns with remove_unused_columns=False"
+        )
+    without = [row["caption_id"] for row in rows if row["image"] is None]
+    if without:
+        raise InvalidOption(f"the row of caption {without[0]} has no image; load with missing_images='drop'")
+
+
+def multi_positive_loss(
+    similarities: torch.Tensor, positives: torch.Tensor, *, temperature: float | torch.Tensor = 1.0
+) -> torch.Tensor:
+    r"""Mean contrastive loss of a batch of images and captions, each with one or more positives.
+
+    An image i with the positives :math:`P_i` among the captions has the loss
+    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \log \frac{e^{S_{ip}/\tau}}{\sum_j e^{S_{ij}/\tau}}`: the mean over
+    its positives stands outside the logarithm (Khosla et al., arXiv 2004.11362, eq. 2), and a positive's denominator
+    holds the others. Captions have the same over the columns; the result is half the sum of the two means. With one
+    positive each it is CLIP's loss.
+
+    Args:
+        similarities: (I, C) of images to captions, of any floating type; computed in single precision.
+        positives: (I, C) bool; whether the caption describes the image.
+        temperature: what similarities are divided by; 1 for logits, which are scaled already
+            (``logits_per_image`` of CLIP and its kin).
+
+    Raises:
+        InvalidOption: shapes that differ, a mask that is not bool, a temperature that is not positive, or an image or
+            a caption without a positive.
+
+    Example:
+        >>> import torch
+        >>> similarities = torch.tensor([[4.0, 3.0, 0.0], [0.0, 1.0, 5.0]])
+        >>> positives = torch.tensor([[True, True, False], [False, False, True]])
+        >>> round(multi_positive_loss(similarities, positives).item(), 4)
+        0.2381
+    """
+    import torch
+
+    if positives.dtype != torch.bool or similarities.shape != positives.shape or similarities.ndim != 2:
+        shapes = f"{tuple(similarities.shape)} and {tuple(positives.shape)} ({positives.dtype})"
+        raise InvalidOption(f"similarities and positives of {shapes}: give two matrices of one shape, the second bool")
+    if not temperature > 0:
+        raise InvalidOption(f"temperature={temperature}: need a number above 0")
+    for axis, side in ((1, "image"), (0, "caption")):
+        lonely = int((~positives.any(axis)).sum())
+        if lonely:
+            raise InvalidOption(f"{lonely} of {positives.shape[1 - axis]} {side}s of the batch have no positive in it")
+    logits = similarities.float() / temperature
+    return (in_batch_softmax(logits, positives).mean() + in_batch_softmax(logits.T, positives.T).mean()) / 2
+
+
+def in_batch_softmax(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
+    r"""The usual in-batch softmax, its denominator over the whole row.
+
+    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \left(S_{ip} - \log \sum_j e^{S_{ij}}\right)`; with one positive per
+    row this is cross-entropy, with several the loss of Khosla et al. (arXiv 2004.11362, eq. 2). (K, N) scaled
+    similarities of K queries and N items, and at least one positive per row, to (K,) losses.
+    """
+    return similarities.logsumexp(1) - mean_of_positives(similarities, positives)
+
+
+def mean_of_positives(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
+    """(K,) means of the (K, N) similarities over the positives of each row."""
+    return similarities.masked_fill(~positives, 0).sum(1) / positives.sum(1)

@@ -1,0 +1,179 @@
+"""Training with several positives: who matches whom against the labels, the loss against a loop over its formula."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import datasets  # noqa: E402 - after the check for torch
+from PIL import Image  # noqa: E402
+
+import cxc_eccv as ce  # noqa: E402
+from cxc_eccv.errors import InvalidOption  # noqa: E402
+from cxc_eccv.judgments.qrels import merge  # noqa: E402
+from cxc_eccv.types import DIRECTIONS  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def get(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cache")
+    return lambda *names, **options: ce.load(*names, data_dir="sample", cache_dir=folder, **options)
+
+
+def judged_pairs(library, direction):
+    found = merge(library, "test", direction)
+    queries, items = found.query_ids[found.queries[found.positive]], found.gallery_ids[found.items[found.positive]]
+    pairs = zip(queries.tolist(), items.tolist(), strict=True)
+    return {pair if direction == "i2t" else pair[::-1] for pair in pairs}
+
+
+def pairs_of(positives):
+    return {(image, caption) for image, captions in positives.items() for caption in captions}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_positives_are_those_of_the_labels(get, sample_library, streaming):
+    i2t, t2i = (judged_pairs(sample_library, direction) for direction in ("i2t", "t2i"))
+    assert pairs_of(ce.collect_positives(get("retrieval", "test", streaming=streaming))) == i2t | t2i
+    assert pairs_of(ce.collect_positives(get("pairs", "test", streaming=streaming))) == i2t
+
+
+def test_what_either_direction_judges_counts():
+    """ECCV Caption judges both directions separately."""
+    rows = [(1, "i2t", [11]), (21, "t2i", [1, 2]), (11, "t2t", [21]), (1, "i2i", [2])]
+    columns = {
+        "query_id": [query for query, _, _ in rows],
+        "direction": [direction for _, direction, _ in rows],
+        "positives": [[{"id": number} for number in ids] for _, _, ids in rows],
+        "negatives": [[{"id": 12}]] * 4,
+    }
+    dataset = datasets.Dataset.from_dict(columns).cast_column("direction", datasets.ClassLabel(names=list(DIRECTIONS)))
+    assert ce.collect_positives(dataset) == {1: {11, 21}, 2: {21}}
+
+
+def test_fewer_judgments_give_fewer_positives(get, sample_library):
+    rows = get("retrieval", "test")
+    t2i = rows.features["direction"].str2int("t2i")
+    found = ce.collect_positives(rows.filter(lambda row: row["direction"] == t2i))
+    assert pairs_of(found) == judged_pairs(sample_library, "t2i")
+
+
+def test_what_holds_no_pairs_of_images_and_captions_is_refused(get):
+    with pytest.raises(InvalidOption, match=r"'caption1_id', .* give one split of the config `pairs` or `retrieval`"):
+        ce.collect_positives(get("sts", "test"))
+    with pytest.raises(InvalidOption, match="give one split"):
+        ce.collect_positives(get("pairs"))
+    rows = get("retrieval", "test")
+    texts = rows.filter(lambda row: row["direction"] == rows.features["direction"].str2int("t2t"))
+    with pytest.raises(InvalidOption, match="keep rows of direction i2t or t2i"):
+        ce.collect_positives(texts)
+
+
+def process(text, images, *, padding, truncation, return_tensors):
+    assert (padding, truncation, return_tensors) == (True, True, "pt")
+    assert {image.mode for image in images} == {"RGB"}
+    return {"lengths": torch.tensor([len(caption) for caption in text])}
+
+
+def row(image_id, caption_id, image=None):
+    image = image or Image.new("L", (8, 6))
+    return {"image": image, "image_id": image_id, "caption_id": caption_id, "caption": "x" * image_id}
+
+
+def test_a_batch_marks_who_matches_whom(get):
+    dataset = get("pairs", "test")
+    rows = [one | {"image": Image.new("L", (8, 6))} for one in dataset.shuffle(seed=0).select(range(120))]
+    batch = ce.MultiPositiveCollator(process, ce.collect_positives(dataset))(rows)
+    expected = [
+        [
+            b["image_id"] == a["image_id"] or b["caption_id"] in {weak["caption_id"] for weak in a["weak_positives"]}
+            for b in rows
+        ]
+        for a in rows
+    ]
+    assert batch["positives"].dtype == torch.bool
+    assert batch["positives"].tolist() == expected
+    own = sum(a["image_id"] == b["image_id"] for a in rows for b in rows)
+    assert batch["positives"].sum() > own > len(rows)
+    assert batch["lengths"].tolist() == [len(one["caption"]) for one in rows]
+
+
+def test_a_pair_of_the_batch_is_a_positive_whatever_the_judgments_say():
+    batch = ce.MultiPositiveCollator(process, {})([row(1, 11), row(2, 11), row(2, 21)])
+    # Caption 11 was paired with both images; caption 21 with the second alone.
+    assert batch["positives"].tolist() == [[True, True, False], [True, True, True], [True, True, True]]
+
+
+def test_rows_that_lack_something_are_refused_by_name():
+    collator = ce.MultiPositiveCollator(process, {})
+    whole = row(1, 11)
+    with pytest.raises(InvalidOption, match=r"rows without image, caption: .*remove_unused_columns=False"):
+        collator([{name: whole[name] for name in ("image_id", "caption_id")}])
+    with pytest.raises(InvalidOption, match="the row of caption 21 has no image"):
+        collator([whole, row(2, 21) | {"image": None}])
+
+
+def slow_loss(similarities, positives, temperature):
+    """One direction: the mean over rows of the mean over positives of minus the log of the softmax."""
+    total = 0.0
+    for scores, marks in zip(similarities, positives, strict=True):
+        powers = [math.exp(score / temperature) for score in scores]
+        logs = [math.log(power / sum(powers)) for power, mark in zip(powers, marks, strict=True) if mark]
+        total -= sum(logs) / len(logs)
+    return total / len(similarities)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.25, torch.tensor(2.0)])
+def test_the_loss_is_its_formula_in_both_directions(temperature):
+    similarities = torch.randn(5, 7, generator=torch.Generator().manual_seed(1))
+    positives = torch.eye(5, 7, dtype=torch.bool)
+    positives[0, 3] = positives[2, 5] = positives[4, 6] = positives[2, 0] = True
+    forth = slow_loss(similarities.tolist(), positives.tolist(), float(temperature))
+    back = slow_loss(similarities.T.tolist(), positives.T.tolist(), float(temperature))
+    found = ce.multi_positive_loss(similarities, positives, temperature=temperature)
+    assert found.item() == pytest.approx((forth + back) / 2, rel=1e-5)
+    half = ce.multi_positive_loss(similarities.bfloat16(), positives, temperature=temperature)
+    assert half.dtype == torch.float32
+
+
+def test_with_one_positive_it_is_the_loss_of_clip():
+    similarities = torch.randn(6, 6, generator=torch.Generator().manual_seed(2))
+    cross_entropy, own = torch.nn.functional.cross_entropy, torch.arange(6)
+    expected = (cross_entropy(similarities, own) + cross_entropy(similarities.T, own)) / 2
+    torch.testing.assert_close(ce.multi_positive_loss(similarities, torch.eye(6, dtype=torch.bool)), expected)
+
+
+def test_a_judged_positive_is_pulled_and_not_pushed():
+    similarities = torch.zeros(3, 3, requires_grad=True)
+    positives = torch.eye(3, dtype=torch.bool)
+    ce.multi_positive_loss(similarities, positives).backward()
+    pushed, similarities.grad = similarities.grad[0, 1].item(), None
+    positives[0, 1] = True
+    ce.multi_positive_loss(similarities, positives).backward()
+    assert pushed > 0 > similarities.grad[0, 1].item()
+
+
+@pytest.mark.parametrize(
+    ("similarities", "positives", "options", "message"),
+    [
+        (torch.zeros(2, 3), torch.ones(3, 2, dtype=torch.bool), {}, r"\(2, 3\) and \(3, 2\) \(torch.bool\)"),
+        (torch.zeros(2, 2), torch.eye(2), {}, "the second bool"),
+        (torch.zeros(2, 2), torch.eye(2, dtype=torch.int64), {}, "the second bool"),
+        (torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), {"temperature": 0.0}, "temperature=0.0"),
+        (torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), {"temperature": math.nan}, "temperature=nan"),
+        (torch.zeros(2, 2), torch.tensor([[True, True], [False, False]]), {}, "1 of 2 images of the batch have no"),
+        (torch.zeros(2, 3), torch.eye(2, 3, dtype=torch.bool), {}, "1 of 3 captions of the batch have no positive"),
+    ],
+)
+def test_what_has_no_loss_is_refused(similarities, positives, options, message):
+    with pytest.raises(InvalidOption, match=message):
+        ce.multi_positive_loss(similarities, positives, **options)
+
+
+def test_a_dataset_with_images_goes_through_a_data_loader(get, tmp_path):
+    rows = get("pairs", "test").select(range(6)).to_list()
+    rows = datasets.Dataset.from_list([one | {"image": Image.new("RGB", (8, 6))} for one in rows])
+    collator = ce.MultiPositiveCollator(process, ce.collect_positives(rows))
+    batches = list(torch.utils.data.DataLoader(rows, batch_size=3, collate_fn=collator))
+    assert [batch["positives"].shape for batch in batches] == [(3, 3), (3, 3)]
