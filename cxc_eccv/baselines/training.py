@@ -1,4 +1,4 @@
-"""What the training scripts share: tokens, processes, epochs, progress, checkpoints to go on from, what a run leaves."""
+"""What the training scripts share: tokens, processes, epochs, progress, checkpoints, and what a run leaves."""
 
 from __future__ import annotations
 
@@ -163,7 +163,8 @@ class Progress(TrainerCallback):
     """
 
     def __init__(self, selecting: Collection[str] = ()) -> None:
-        self.selecting, self.bar = selecting, None
+        self.selecting = selecting
+        self.bar: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
         """A bar over all steps, those of an earlier run among them."""
@@ -176,7 +177,7 @@ class Progress(TrainerCallback):
         if self.bar is not None:
             self.bar.update()
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **others: Any) -> None:  # noqa: ANN401
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:  # noqa: ANN401
         """A line where there is something to tell."""
         if state.is_world_process_zero and (told := describe_log(logs, self.selecting)):
             width = len(str(state.max_steps))
@@ -242,7 +243,9 @@ def last_checkpoint(
     if resume is True and not complete:
         raise InvalidOption(f"--resume: {folder} holds no complete checkpoint. Leave the option out to begin a new run")
     if resume is False and complete:
-        raise InvalidOption(f"--no-resume: {folder} holds {complete[-1].name}. Remove it, or choose another --output-dir")
+        raise InvalidOption(
+            f"--no-resume: {folder} holds {complete[-1].name}. Remove the folder, or choose another --output-dir"
+        )
     if checkpoints:
         _refuse_another_run(record, identity)
     elif is_first:

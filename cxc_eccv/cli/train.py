@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -35,7 +36,7 @@ def dual_encoder(context: typer.Context) -> None:
     with needs_train_extra():
         from cxc_eccv.baselines.dual_encoder.script import train as run
 
-    _finish(run(context.args))
+    _finish(_quietly(run, context.args))
 
 
 @train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
@@ -50,16 +51,25 @@ def char_gru(context: typer.Context) -> None:
     with needs_train_extra():
         from cxc_eccv.baselines.char_gru.script import train as run
 
-    _finish(run(context.args))
+    _finish(_quietly(run, context.args))
+
+
+def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
+    """Without the bars of transformers for each file that it writes or reads."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return run(arguments)
 
 
 def _finish(trained: Trained) -> None:
     """Every process has what was trained; the first one writes its report and its card, and prints the scores."""
     if os.environ.get("RANK", "0") != "0":
         return
+    from cxc_eccv.evaluation.report_files import REPORT_FOLDER
     from cxc_eccv.hub.model_card import write_model_card
 
-    command, output = COMMAND.get() or f"cxc-eccv train {trained.kind}", trained.output / "report"
+    command, output = COMMAND.get() or f"cxc-eccv train {trained.kind}", trained.output / REPORT_FOLDER
     if trained.report is not None:
         deliver(trained.report, output, trained.run, trained.library, trained.images)
     elif output.exists():
@@ -69,6 +79,6 @@ def _finish(trained: Trained) -> None:
     say_written([trained.model, write_model_card(trained, command, scoring)])
     if trained.report is None:
         lines = [shlex.join(["cxc-eccv", *line]) for line in trained.scoring]
-        say("\n  ".join(["score it:", *(lines or [f"the same command with --report-on test"])]))
+        say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))
     if trained.push is not None:
         trained.push()

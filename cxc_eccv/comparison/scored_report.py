@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report, read_table
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
@@ -147,7 +147,7 @@ def load_reports(
     """Reports and the per-query values beside them.
 
     Args:
-        paths: ``report.json`` files, or the folders that hold them.
+        paths: ``report.json`` files, or the folders that hold them, those of trained models among them.
         names: of the models; None for the folders' names.
         data_dir: the raw files, read only where ``per_query.parquet`` does not say which image is behind a caption.
 
@@ -176,8 +176,8 @@ def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
 
 
 def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
-    files = [path / REPORT if path.is_dir() else path for path in map(Path, paths)]
-    folders = [file.absolute().parent.name for file in files]
+    files = [find_report(path) for path in map(Path, paths)]
+    folders = [(path if path.is_dir() else path.parent).absolute().name for path in map(Path, paths)]
     chosen = list(names) if names else folders if len(set(folders)) == len(folders) else [str(file) for file in files]
     if len(chosen) != len(files) or len(set(chosen)) != len(chosen):
         raise InvalidOption(f"{len(files)} reports need as many different names, not {', '.join(chosen)}")

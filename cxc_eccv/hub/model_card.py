@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.types import Report
+from cxc_eccv.types import Report, Result
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["write_model_card"]
@@ -45,6 +45,7 @@ def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
 
 
 def _write_card(trained: Trained, command: str, scoring: str) -> str:
+    folder = trained.model.resolve().name
     sections = [
         f"# {markdown_text(trained.name)}",
         trained.about,
@@ -52,11 +53,11 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         "## Training",
         _data(trained),
         fence(command, "sh"),
-        f"With version {cxc_eccv.__version__} of `cxc_eccv`, and these settings:",
-        table(("setting", "value"), [(code_span(key), code_span(_shown(value))) for key, value in _settings(trained)]),
+        f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
+        table(("option", "value"), _settings(trained)),
         "## Use",
-        f"`pip install 'cxc_eccv[train]'`, then, with the path or the Hub's name of {_folder(trained)}:",
-        fence(trained.loading.replace("FOLDER", trained.model.resolve().name).strip(), "python"),
+        f"`pip install 'cxc_eccv[train]'`, then, with its path or its name on the Hub in place of `{folder}`:",
+        fence(trained.loading.replace("FOLDER", folder).strip(), "python"),
         "Its scores come from:",
         fence(scoring, "sh"),
     ]
@@ -119,10 +120,9 @@ def _results(report: Report | None) -> Iterable[str]:
     yield table(("task", "direction", "metric", "value", "interval", "queries"), rows)
 
 
-def _cells(result: Any) -> tuple[str, str, int]:  # noqa: ANN401 - a Result
-    low, high = result.low, result.high
-    interval = "" if low is None else f"{show_value(result.metric, low)} to {show_value(result.metric, high)}"
-    return show_value(result.metric, result.value), interval, result.n_queries
+def _cells(result: Result) -> tuple[str, str, int]:
+    bounds = [show_value(result.metric, bound) for bound in (result.low, result.high) if bound is not None]
+    return show_value(result.metric, result.value), " to ".join(bounds), result.n_queries
 
 
 def _data(trained: Trained) -> str:
@@ -134,13 +134,8 @@ def _data(trained: Trained) -> str:
     return f"Trained on {on}{f', from {started}' if started else ''}."
 
 
-def _settings(trained: Trained) -> Sequence[tuple[str, Any]]:
-    return sorted(trained.settings.items())
-
-
-def _shown(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _folder(trained: Trained) -> str:
-    return f"this folder in place of `{trained.model.resolve().name}`"
+def _settings(trained: Trained) -> list[tuple[str, str]]:
+    return [
+        (code_span(name.replace("_", "-")), code_span(", ".join(value) if isinstance(value, list) else value))
+        for name, value in sorted(trained.settings.items())
+    ]

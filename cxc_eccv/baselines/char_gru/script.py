@@ -234,6 +234,7 @@ def _trainer(
     place = {"rank": options.process_index, "processes": options.world_size}
     rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
     batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
+    options.logging_steps = max(10, len(batches) // 20)
     sizes = {name: getattr(arguments, name) for name in ("recurrent_unit", "hidden_size", "pooling", "margin")}
     width = 0 if features is None else features.width
     model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **sizes))
@@ -261,7 +262,6 @@ def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArg
         seed=arguments.seed,
         save_strategy="epoch",
         save_total_limit=1,
-        logging_steps=50,
         ddp_find_unused_parameters=False,
         max_grad_norm=0.0,  # the paper clips nothing
         **options,
@@ -303,7 +303,9 @@ def _save_ensemble(folder: Path, count: int) -> None:
     AutoTokenizer.from_pretrained(chosen[0], trust_remote_code=False).save_pretrained(target)
 
 
-def _score(model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None) -> tuple[Report, Run]:
+def _score(
+    model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None
+) -> tuple[Report, Run]:
     """Retrieval on a split, and on COCO's all that captions and images allow, similarity among it."""
     assert arguments.report_on is not None  # noqa: S101 - asked by train
     collection, split = REPORTS[arguments.report_on]

@@ -130,8 +130,7 @@ class EpochRecord(TrainerCallback):
             writer = csv.DictWriter(lines, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        each = ", ".join(f"{key.split('/')[0]} {100 * found[key]:.1f}" for key in found if key.endswith("recall_at_10"))
-        Progress.tell(f"epoch {epoch}  R@10 on the selection images {100 * found[SELECTION]:.1f} ({each})")
+        Progress.tell(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images")
 
     def _save(self, name: str, model: Any, score: float) -> None:  # noqa: ANN401
         folder = self.folder / "snapshots"

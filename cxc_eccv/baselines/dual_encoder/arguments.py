@@ -136,8 +136,8 @@ class DualEncoderTrainingArguments(TrainingArguments):
         """Check the choices, and fill in what depends on them."""
         if self.resume_from_checkpoint is not None:
             raise InvalidOption(
-                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, which --resume "
-                "demands; --pretrained begins a new run from the weights of any"
+                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
+                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
             )
         if self.stage not in LEARNING_RATES:
             raise UnknownName("stage", self.stage, LEARNING_RATES)

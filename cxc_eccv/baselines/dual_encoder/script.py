@@ -41,6 +41,7 @@ from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
@@ -150,10 +151,10 @@ def _describe(
     towers = [arguments.text_model, *([RESNET if arguments.resnet else arguments.image_model] if has_images else [])]
     started = towers if arguments.pretrained is None else [arguments.pretrained]
     unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else {"image_model"} - {*towers}
-    images = sample_images() if data.images == SAMPLE else data.images and Path(data.images)
+    images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
-    shown = ["--images", str(images)] if has_images else []
-    vectors, report = str(folder / "test.npz"), str(folder / "report")
+    shown = ["--images", str(images)] if has_images else ["--only", "captions"]
+    vectors, report = str(folder / "test.npz"), str(folder / REPORT_FOLDER)
     return Trained(
         kind="dual-encoder",
         about=f"A dual encoder trained on {DESCRIBED[mode]}, as in Crisscrossed Captions (arXiv 2004.15020).",
