@@ -148,11 +148,16 @@ class EpochCallback(TrainerCallback):
 
 
 def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that say something, as others may see them: files and folders keep their name and lose their place."""
-    said = {name: value for name, value in settings.items() if value not in (None, False, [])}
+    """Settings that were made, as others may see them: files and folders keep their name and lose their place.
+
+    Example:
+        >>> without_places({"pretrained": None, "seed": 0})
+        {'seed': 0}
+    """
     return {
         name: Path(value).name if isinstance(value, str) and os.sep in value and Path(value).exists() else value
-        for name, value in said.items()
+        for name, value in settings.items()
+        if value is not None
     }
 
 
@@ -214,13 +219,13 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
         >>> scores = {"eval_recall_at_10": 0.42, "eval_cxc/i2t/recall_at_10": 0.5, "eval_cxc/t2i/recall_at_10": 0.34}
         >>> describe_log(scores, ["i2t", "t2i"])
         'validation R@10 42.0 (i2t 50.0, t2i 34.0)'
-        >>> describe_log({"train_loss": 1.8, "train_runtime": 93.4})
-        'done in 93 s, mean loss 1.8000'
+        >>> describe_log({"train_runtime": 93.4})
+        'done in 93 s'
     """
     if "loss" in logs:
         return f"loss {logs['loss']:.4f}  learning rate {logs['learning_rate']:.2e}"
     if "train_runtime" in logs:
-        return f"done in {logs['train_runtime']:.0f} s, mean loss {logs['train_loss']:.4f}"
+        return f"done in {logs['train_runtime']:.0f} s"
     if "eval_recall_at_10" not in logs:
         return ""
     found = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
