@@ -102,6 +102,7 @@ def test_the_card_s_code_loads_the_model_in_a_new_process(trained, kind):
     assert done.stdout == f"1 {width}\n", done.stderr[-2000:]
 
 
+@pytest.mark.filterwarnings("default:.*is of an earlier run")
 def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsys):
     folder = tmp_path / "model"
     words = ("train", "dual-encoder", *COMMANDS["dual-encoder"], "--output-dir", folder)
