@@ -69,7 +69,7 @@ def _finish(trained: Trained) -> None:
     from cxc_eccv.evaluation.report_files import REPORT_FOLDER
     from cxc_eccv.hub.model_card import write_model_card
 
-    command, output = COMMAND.get() or f"cxc-eccv train {trained.kind}", trained.output / REPORT_FOLDER
+    command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
     if trained.report is not None:
         deliver(trained.report, output, trained.run, trained.library, trained.images)
     elif output.exists():
@@ -82,3 +82,11 @@ def _finish(trained: Trained) -> None:
         say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))
     if trained.push is not None:
         trained.push()
+
+
+def _training_command(kind: str) -> str:
+    """The command line, as torchrun has it where there are several processes."""
+    plain, processes = f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
+    command = COMMAND.get() or plain
+    module = f"-m cxc_eccv.baselines.{kind.replace('-', '_')}"
+    return command if processes == "1" else command.replace(plain, f"torchrun --nproc-per-node {processes} {module}", 1)

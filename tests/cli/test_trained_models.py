@@ -18,11 +18,14 @@ from huggingface_hub import ModelCard
 
 from cxc_eccv.baselines.command_line import read_arguments
 from cxc_eccv.baselines.dual_encoder.arguments import DataArguments, ModelArguments
-from cxc_eccv.baselines.training import Progress, last_checkpoint
+from cxc_eccv.baselines.training import Progress, Trained, last_checkpoint
 from cxc_eccv.cli import main
-from cxc_eccv.cli.output import command_text
+from cxc_eccv.cli.output import COMMAND, command_text
+from cxc_eccv.cli.train import _training_command
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report_files import find_report
+from cxc_eccv.hub.model_card import write_model_card
+from cxc_eccv.sources.catalog import OFFICIAL
 
 PAGES = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
 COMMANDS = {
@@ -161,6 +164,30 @@ def test_a_wrong_value_is_told_by_the_name_with_hyphens(capsys):
 def test_a_command_keeps_no_secret_and_no_place(tmp_path):
     words = ["train", "dual-encoder", "--hub_token", "hf_a", "--hub-token=hf_b", "--output-dir", str(tmp_path / "run")]
     assert command_text(words) == "cxc-eccv train dual-encoder --output-dir run"
+
+
+def test_the_card_s_command_is_torchrun_s_where_it_started_the_training(monkeypatch):
+    before = COMMAND.set("cxc-eccv train char-gru --seed 1")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert _training_command("char-gru") == "cxc-eccv train char-gru --seed 1"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert _training_command("char-gru") == "torchrun --nproc-per-node 2 -m cxc_eccv.baselines.char_gru --seed 1"
+    COMMAND.reset(before)
+
+
+def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp_path):
+    parts, started = ["coco/train", "coco/restval", "flickr8k/all"], ["google-bert/bert-base-uncased"]
+    library = SimpleNamespace(edition=OFFICIAL)
+    facts = {"output": tmp_path, "model": tmp_path, "base_models": started, "parts": parts, "library": library}
+    trained = Trained(
+        kind="dual-encoder", about="A model.", has_images=True, settings={"seed": 1}, loading="", scoring=(), **facts
+    )
+    card = ModelCard.load(write_model_card(trained, "cxc-eccv train", "cxc-eccv evaluate"))
+    data = card.data.to_dict()
+    assert (data["datasets"], data["base_model"]) == (["coco", "flickr8k"], started)
+    assert data["pipeline_tag"] == "feature-extraction"
+    told = "Trained on `coco/train`, `coco/restval` and `flickr8k/all`, from `google-bert/bert-base-uncased`."
+    assert told in card.text
 
 
 def test_progress_is_lines_of_the_first_process_that_fit_a_terminal(capsys):

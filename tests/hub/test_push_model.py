@@ -41,6 +41,8 @@ TRAIN = (
 def test_a_trained_model_is_pushed_with_its_card_and_its_report(hub, client, tmp_path):
     client.command(*TRAIN, "--output-dir", tmp_path / "de")
     there = hub.store.repositories["model", "org/de_t2t"].files()
-    assert {"config.json", "model.safetensors", "tokenizer.json", "report/report.json", "report/report.html"} <= set(there)
+    assert {"config.json", "model.safetensors", "tokenizer.json", "report/report.json", "report/report.html"} <= set(
+        there
+    )
     assert there["README.md"] == (tmp_path / "de" / "README.md").read_bytes()
     assert b"model-index" in there["README.md"]
