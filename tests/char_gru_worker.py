@@ -36,7 +36,7 @@ CASES = [(False, "attention"), (True, "attention"), (True, "max")]
 
 if __name__ == "__main__":
     folder, *command = sys.argv[1:]
-    report = train(command)
+    report = train(command).report
     (Path(folder) / f"{process_rank()}.json").write_text(json.dumps(report.scores))
     distributed.barrier()
     distributed.destroy_process_group()

@@ -1,80 +1,94 @@
-"""What the training scripts share: the command line, tokens, processes, epochs, and going on from a checkpoint."""
+"""What the training scripts share: tokens, processes, epochs, progress, checkpoints, and what a run leaves."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import re
+import sys
 import warnings
-from argparse import Action, ArgumentDefaultsHelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
 from torch.distributed.nn.functional import all_gather
-from transformers import HfArgumentParser, TrainerCallback
+from tqdm.auto import tqdm
+from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.types import Report
 
 __all__ = [
     "EpochCallback",
+    "Progress",
+    "Trained",
     "gather",
     "last_checkpoint",
     "process_count",
     "process_rank",
-    "read_arguments",
+    "show_progress",
     "token_ids",
+    "without_places",
 ]
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
 
 
-def read_arguments(
-    name: str,
-    about: str,
-    kinds: Sequence[type],
-    command: Sequence[str],
-    presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-) -> tuple[Any, ...]:
-    """One dataclass of each kind, filled in from the command line of ``cxc-eccv train NAME``; ``--help`` ends it.
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training run leaves, as its report and its card tell of it.
 
-    A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` are what ``--preset`` may name, to
-    the options that stand where the command does not name them; UnknownName for any other.
-
-    Example:
-        >>> from dataclasses import dataclass
-        >>> @dataclass
-        ... class Arguments:
-        ...     epochs: int = 3
-        >>> read_arguments("my-model", "Train it.", [Arguments], ["--epochs", "5"])
-        (Arguments(epochs=5),)
+    Attributes:
+        kind: ``dual-encoder`` or ``char-gru``.
+        about: what it is, in a sentence.
+        output: the run's folder.
+        model: the folder of the model and of what prepares its inputs; ``output`` or one within.
+        has_images: whether it embeds images.
+        base_models: the checkpoints on the Hub that it started from.
+        parts: of the data that it was trained on; none for a file of the user's own, or the sample.
+        settings: option to value of what its weights depend on.
+        loading: Python that loads it and embeds a caption, with FOLDER for its folder.
+        scoring: arguments of the ``cxc-eccv`` commands that score it; none where only its own command does, repeated.
+        library: the raw files.
+        report, run: what it scored, and by which vectors; None where no report was asked for.
+        images: the folder of the images that the report shows.
+        push: uploads the folder; None where it stays here.
     """
-    parser = HfArgumentParser(
-        list(kinds),  # type: ignore[arg-type] # its annotation knows instances alone
-        prog=f"cxc-eccv train {name}",
-        usage="%(prog)s [OPTIONS]",  # over a hundred options on one line help nobody
-        description=about,
-        formatter_class=_DefaultsHelp,
-    )
-    preset = parser.parse_known_args(list(command))[0].preset if presets else None
-    if preset is not None:
-        if preset not in presets:
-            raise UnknownName("preset", preset, presets)
-        parser.set_defaults(**presets[preset])
-    *found, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
-    if unknown:
-        parser.error(f"unknown: {' '.join(unknown)}; --help lists the options")
-    return tuple(found)
 
+    kind: str
+    about: str
+    output: Path
+    model: Path
+    has_images: bool
+    base_models: Sequence[str]
+    parts: Sequence[str]
+    settings: Mapping[str, Any]
+    loading: str
+    scoring: Sequence[Sequence[str]]
+    library: Library
+    report: Report | None = None
+    run: Run | None = None
+    images: Path | None = None
+    push: Callable[[], Any] | None = None
 
-class _DefaultsHelp(ArgumentDefaultsHelpFormatter):
-    """Tells the defaults that there are: None and an empty list say nothing to a user."""
+    @property
+    def name(self) -> str:
+        """The folder's name, by which reports call the model."""
+        return self.output.resolve().name
 
-    def _get_help_string(self, action: Action) -> str | None:
-        return action.help if action.default in (None, []) else super()._get_help_string(action)
+    def scored(self, report: Report, run: Run) -> Trained:
+        """The same with its report, which says whose it is."""
+        facts = {**report.provenance, "model": self.name, "training": dict(self.settings)}
+        return replace(self, report=replace(report, provenance=facts), run=run)
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:  # noqa: ANN401 - tokenizers share no type
@@ -133,20 +147,115 @@ class EpochCallback(TrainerCallback):
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
 
 
-def last_checkpoint(folder: Path, identity: dict[str, Any], *, is_first: bool = True) -> str | None:
+def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that were made, as others may see them: files and folders keep their name and lose their place.
+
+    Example:
+        >>> without_places({"pretrained": None, "seed": 0})
+        {'seed': 0}
+    """
+    return {
+        name: Path(value).name if isinstance(value, str) and os.sep in value and Path(value).exists() else value
+        for name, value in settings.items()
+        if value is not None
+    }
+
+
+class Progress(TrainerCallback):
+    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process.
+
+    ``selecting`` are the directions whose mean R@10 is the ``recall_at_10`` of an evaluation.
+    """
+
+    def __init__(self, selecting: Collection[str] = ()) -> None:
+        self.selecting = selecting
+        self.bar: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """A bar over all steps, those of an earlier run among them."""
+        if state.is_world_process_zero and not args.disable_tqdm and sys.stderr.isatty():
+            options: dict[str, Any] = {"initial": state.global_step, "dynamic_ncols": True, "leave": False}
+            self.bar = tqdm(desc="training", total=state.max_steps, unit="step", **options)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
+        """One step on."""
+        if self.bar is not None:
+            self.bar.update()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:  # noqa: ANN401
+        """A line where there is something to tell."""
+        if state.is_world_process_zero and (told := describe_log(logs, self.selecting)):
+            width = len(str(state.max_steps))
+            self.tell(f"step {state.global_step:{width}}/{state.max_steps}  epoch {state.epoch:.2f}  {told}")
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
+        """The bar goes, the lines stay."""
+        if self.bar is not None:
+            self.bar.close()
+
+    @staticmethod
+    def tell(line: str) -> None:
+        """Print a line above whatever bar there is."""
+        tqdm.write(line)
+        sys.stdout.flush()
+
+
+def show_progress(trainer: Trainer, selecting: Collection[str] = ()) -> None:
+    """Progress as lines and a bar, in place of the dictionaries that Trainer prints."""
+    for kind in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(kind)
+    trainer.add_callback(Progress(selecting))
+
+
+EVALUATED = re.compile(r"eval_\w+/(\w+)/recall_at_10")
+
+
+def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> str:
+    """What Trainer logs, in words; empty for what is no news.
+
+    Example:
+        >>> describe_log({"loss": 1.8312, "learning_rate": 5e-05, "grad_norm": 7.4})
+        'loss 1.8312  learning rate 5.00e-05'
+        >>> scores = {"eval_recall_at_10": 0.42, "eval_cxc/i2t/recall_at_10": 0.5, "eval_cxc/t2i/recall_at_10": 0.34}
+        >>> describe_log(scores, ["i2t", "t2i"])
+        'validation R@10 42.0 (i2t 50.0, t2i 34.0)'
+        >>> describe_log({"train_runtime": 93.4})
+        'done in 93 s'
+    """
+    if "loss" in logs:
+        return f"loss {logs['loss']:.4f}  learning rate {logs['learning_rate']:.2e}"
+    if "train_runtime" in logs:
+        return f"done in {logs['train_runtime']:.0f} s"
+    if "eval_recall_at_10" not in logs:
+        return ""
+    found = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
+    each = ", ".join(f"{way} {100 * found[way]:.1f}" for way in selecting)
+    return f"validation R@10 {100 * logs['eval_recall_at_10']:.1f}{f' ({each})' if len(selecting) > 1 else ''}"
+
+
+def last_checkpoint(
+    folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
+) -> str | None:
     """The newest complete checkpoint below a run's folder, or None; the first process notes down whose folder it is.
 
     ``identity`` is what the weights of the run depend on; CheckpointMismatch names what was different in the run that
     the folder is of. A checkpoint that was being written as that run was interrupted is left aside, with a warning.
+    InvalidOption where ``resume`` is True and there is none, or False and there is one.
     """
-    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     record = folder / "run.json"
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
+    complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]
+    if resume is True and not complete:
+        raise InvalidOption(f"--resume: {folder} holds no complete checkpoint. Leave the option out to begin a new run")
+    if resume is False and complete:
+        raise InvalidOption(
+            f"--no-resume: {folder} holds {complete[-1].name}. Remove the folder, or choose another --output-dir"
+        )
     if checkpoints:
         _refuse_another_run(record, identity)
     elif is_first:
         folder.mkdir(parents=True, exist_ok=True)
         record.write_text(json.dumps(identity, indent=1), encoding="utf-8")
-    complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]
     for path in checkpoints:
         if path not in complete:
             warnings.warn(f"{path} is incomplete and is left aside", stacklevel=2)
@@ -162,5 +271,5 @@ def _refuse_another_run(record: Path, identity: dict[str, Any]) -> None:
         others = f", and {more} more arguments differ" if more else ""
         raise CheckpointMismatch(
             f"{record.parent} is of another run: {change}{others}. Repeat its arguments to go on, or choose another "
-            "--output_dir."
+            "--output-dir."
         )

@@ -25,11 +25,6 @@ def needs_train_extra() -> Iterator[None]:
         ) from None
 
 
-HOMES = ("cxc_eccv.baselines.dual_encoder.model", "cxc_eccv.baselines.char_gru.ensemble")
-"""Modules that register models when they are imported; the last one takes its member model along."""
-
-
 def register_models() -> None:
-    """Import them, so that transformers knows the models by the type that their config names."""
-    for home in HOMES:
-        importlib.import_module(home)
+    """So that transformers knows the trained baselines by the type that their config names."""
+    importlib.import_module("cxc_eccv.baselines.models")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_written", "write_report"]
+__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_written", "show_command", "write_report"]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 """The command line that is being run, as reports record it."""
@@ -80,8 +80,11 @@ def write_report(
     return written
 
 
+SECRETS = ("--hub-token", "--hub_token")
+
+
 def command_text(arguments: Sequence[str]) -> str:
-    """A command line to repeat, without what differs from machine to machine.
+    """A command line to repeat, without what differs from machine to machine, and without secrets.
 
     Files and folders lose their place and keep their name; where the output went is left out.
 
@@ -89,12 +92,23 @@ def command_text(arguments: Sequence[str]) -> str:
         >>> command_text(["evaluate", "clip.npz", "--tasks", "cxc/t2t", "--output", "out", "--seed", "1"])
         'cxc-eccv evaluate clip.npz --tasks cxc/t2t --seed 1'
     """
+    left_out = ("--output", *SECRETS)
     kept = [
-        _without_place(argument)
+        argument
         for previous, argument in pairwise(("", *arguments))
-        if previous != "--output" and not argument.startswith("--output")
+        if previous not in left_out and argument.partition("=")[0] not in left_out
     ]
-    return shlex.join(["cxc-eccv", *kept])
+    return show_command(kept)
+
+
+def show_command(arguments: Sequence[str]) -> str:
+    """A command line to copy; files and folders lose their place and keep their name.
+
+    Example:
+        >>> show_command(["evaluate", "/data/of me/clip.npz"])
+        'cxc-eccv evaluate clip.npz'
+    """
+    return shlex.join(["cxc-eccv", *map(_without_place, arguments)])
 
 
 def _without_place(argument: str) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.cli.help import ScriptCommand
+from cxc_eccv.cli.output import COMMAND, deliver, say_written, show_command
+from cxc_eccv.terminal import say
+
+if TYPE_CHECKING:
+    from cxc_eccv.baselines.training import Trained
 
 train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
 
@@ -21,13 +30,13 @@ def dual_encoder(context: typer.Context) -> None:
 
     The options are those of the script; --help lists them.
 
-    Example: cxc-eccv train dual-encoder --no_pretraining --data_dir sample --images sample --text_model sample
-    --image_model sample --train_text_model --extra_layers 0 --per_device_train_batch_size 30 --report_on test
+    Example: cxc-eccv train dual-encoder --no-pretraining --data-dir sample --images sample --text-model sample
+    --image-model sample --train-text-model --extra-layers 0 --per-device-train-batch-size 30 --report-on test
     """
     with needs_train_extra():
         from cxc_eccv.baselines.dual_encoder.script import train as run
 
-    _print(run(context.args))
+    _finish(_quietly(run, context.args))
 
 
 @train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
@@ -36,19 +45,48 @@ def char_gru(context: typer.Context) -> None:
 
     The options are those of the script; --help lists them.
 
-    Example: cxc-eccv train char-gru --data_dir sample --train_on coco/train coco/val --held_out 10 --hidden_size 8
-    --epochs 2 --cycle_epochs 1 --output_dir char_gru --report_on test
+    Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
+    --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
     """
     with needs_train_extra():
         from cxc_eccv.baselines.char_gru.script import train as run
 
-    _print(run(context.args))
+    _finish(_quietly(run, context.args))
 
 
-def _print(report: object) -> None:
-    """Every process has the report; the first one prints it."""
-    from cxc_eccv.report.console import print_report
-    from cxc_eccv.types import Report
+def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
+    """Without the bars of transformers for each file that it writes or reads."""
+    from transformers.utils import logging
 
-    if isinstance(report, Report) and os.environ.get("RANK", "0") == "0":
-        print_report(report)
+    logging.disable_progress_bar()
+    return run(arguments)
+
+
+def _finish(trained: Trained) -> None:
+    """Every process has what was trained; the first one writes its report and its card, and prints the scores."""
+    if os.environ.get("RANK", "0") != "0":
+        return
+    from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+    from cxc_eccv.hub.model_card import write_model_card
+
+    command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
+    if trained.report is not None:
+        deliver(trained.report, output, trained.run, trained.library, trained.images)
+    elif output.exists():
+        warnings.warn(f"{output} is of an earlier run; --report-on scores the model anew", stacklevel=2)
+    again = f"{command} --report-on test" if trained.report is None else command
+    scoring = "\n".join(map(show_command, trained.scoring)) or again
+    say_written([trained.model, write_model_card(trained, command, scoring)])
+    if trained.report is None:
+        lines = [shlex.join(["cxc-eccv", *line]) for line in trained.scoring]
+        say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))
+    if trained.push is not None:
+        trained.push()
+
+
+def _training_command(kind: str) -> str:
+    """The command line, as torchrun has it where there are several processes."""
+    plain, processes = f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
+    command = COMMAND.get() or plain
+    module = f"-m cxc_eccv.baselines.{kind.replace('-', '_')}"
+    return command if processes == "1" else command.replace(plain, f"torchrun --nproc-per-node {processes} {module}", 1)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report, read_table
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
@@ -147,7 +147,7 @@ def load_reports(
     """Reports and the per-query values beside them.
 
     Args:
-        paths: ``report.json`` files, or the folders that hold them.
+        paths: ``report.json`` files, or the folders that hold them, those of trained models among them.
         names: of the models; None for what the reports are of where they all differ, else the folders' names.
         data_dir: the raw files, read only where ``per_query.parquet`` does not say which image is behind a caption.
 
@@ -176,17 +176,17 @@ def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
 
 
 def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
-    files = [path / REPORT if path.is_dir() else path for path in map(Path, paths)]
-    chosen = list(names) if names else _default_names(files)
+    files = [find_report(path) for path in map(Path, paths)]
+    chosen = list(names) if names else _default_names(files, [Path(path) for path in paths])
     if len(chosen) != len(files) or len(set(chosen)) != len(chosen):
         raise InvalidOption(f"{len(files)} reports need as many different names, not {', '.join(chosen)}")
     return dict(zip(chosen, files, strict=True))
 
 
-def _default_names(files: Sequence[Path]) -> list[str]:
+def _default_names(files: Sequence[Path], paths: Sequence[Path]) -> list[str]:
     """What the reports are of, or where two are alike or one does not say it their folders, or else their files."""
     told = [read_report(file).name for file in files]
-    folders = [file.absolute().parent.name for file in files]
+    folders = [(path if path.is_dir() else path.parent).absolute().name for path in paths]
     differ = (found for found in (told, folders) if all(found) and len(set(found)) == len(found))
     return next(differ, [str(file) for file in files])
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import Report, Result
@@ -20,6 +20,8 @@ __all__ = [
     "PER_QUERY",
     "PER_QUERY_SCHEMA",
     "REPORT",
+    "REPORT_FOLDER",
+    "find_report",
     "per_query_table",
     "read_report",
     "read_table",
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 REPORT, PER_QUERY = "report.json", "per_query.parquet"
+REPORT_FOLDER = "report"
+"""Folder of a trained model's report, within the model's."""
 SCHEMA = 1
 
 
@@ -94,6 +98,18 @@ def read_report(path: Path) -> Report:
         raise DataError(f"{path}: cannot be read ({error}). Give what evaluate --output wrote.") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def find_report(path: Path) -> Path:
+    """The ``report.json`` that a path means: the file itself, or that of a folder, or of a trained model's folder.
+
+    Training writes its report to the folder ``report`` within its own. InvalidOption where there are both.
+    """
+    places = [path / REPORT, path / REPORT_FOLDER / REPORT] if path.is_dir() else [path]
+    found = [place for place in places if place.is_file()]
+    if len(found) > 1:
+        raise InvalidOption(f"{path} holds {REPORT} and {REPORT_FOLDER}/{REPORT}. Name the one that you mean.")
+    return (found or places)[0]
 
 
 def read_table(path: Path) -> pa.Table:

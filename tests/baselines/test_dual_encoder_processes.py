@@ -24,21 +24,21 @@ def torchrun(*arguments):
     return done.stderr
 
 
-SAMPLE = ["--data_dir", "sample", "--images", "sample", "--text_model", "sample", "--image_model", "sample"]
-SAMPLE += ["--train_on", "coco/train", "coco/restval"]
-RECIPE = ["--recolour", "--no_pretraining", "--train_text_model", "--extra_layers", "0", "--pooling", "mean"]
-RECIPE += ["--image_pooling", "max", "--normalize", "--scale", "15", "--loss", "softmax", "--learning_rate", "3e-3"]
-RECIPE += ["--num_train_epochs", "2", "--use_cpu", "--logging_steps", "1", "--disable_tqdm", "True"]
+SAMPLE = ["--data-dir", "sample", "--images", "sample", "--text-model", "sample", "--image-model", "sample"]
+SAMPLE += ["--train-on", "coco/train", "coco/restval"]
+RECIPE = ["--recolour", "--no-pretraining", "--train-text-model", "--extra-layers", "0", "--pooling", "mean"]
+RECIPE += ["--image-pooling", "max", "--normalize", "--scale", "15", "--loss", "softmax", "--learning-rate", "3e-3"]
+RECIPE += ["--num-train-epochs", "2", "--use-cpu", "--logging-steps", "1", "--disable-tqdm"]
 
 
 @pytest.mark.slow
 def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
     from cxc_eccv.baselines.dual_encoder.script import train
 
-    one = ["--per_device_train_batch_size", "34", "--output_dir", str(tmp_path / "one")]
-    two = ["--per_device_train_batch_size", "17", "--output_dir", str(tmp_path / "two")]
+    one = ["--per-device-train-batch-size", "34", "--output-dir", str(tmp_path / "one")]
+    two = ["--per-device-train-batch-size", "17", "--output-dir", str(tmp_path / "two")]
     train([*SAMPLE, *RECIPE, *one])
-    torchrun("-m", "cxc_eccv.baselines.dual_encoder", *SAMPLE, *RECIPE, "--ddp_backend", "gloo", *two)
+    torchrun("-m", "cxc_eccv.baselines.dual_encoder", *SAMPLE, *RECIPE, "--ddp-backend", "gloo", *two)
     logs = [json.loads((tmp_path / run / "trainer_state.json").read_text())["log_history"] for run in ("one", "two")]
     losses = [[row["loss"] for row in log if "loss" in row] for log in logs]
     assert len(losses[0]) == 4
@@ -58,7 +58,7 @@ def test_two_processes_tell_once_what_images_are_converted(tmp_path):
         with Image.open(path) as image:
             image.convert("L").save(path)
     told = "3 of 70 training images are not RGB and are converted: L 3"
-    run = ["--per_device_train_batch_size", "17", "--max_steps", "1", "--output_dir", str(tmp_path / "two")]
+    run = ["--per-device-train-batch-size", "17", "--max-steps", "1", "--output-dir", str(tmp_path / "two")]
     plain = [option for option in [*SAMPLE, *RECIPE] if option != "--recolour"]
-    options = [*plain, "--images", str(images), "--ddp_backend", "gloo", *run]
+    options = [*plain, "--images", str(images), "--ddp-backend", "gloo", *run]
     assert torchrun("-m", "cxc_eccv.baselines.dual_encoder", *options).count(told) == 1

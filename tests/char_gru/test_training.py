@@ -16,12 +16,12 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, Unkno
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
 
-PARTS = ["--data_dir", "sample", "--train_on", "coco/val", "--held_out", "4"]
-SMALL = ["--hidden_size", "8", "--images", "30", "--cycle_epochs", "1", "--highest_rate", "0.02"]
+PARTS = ["--data-dir", "sample", "--train-on", "coco/val", "--held-out", "4"]
+SMALL = ["--hidden-size", "8", "--images", "30", "--cycle-epochs", "1", "--highest-rate", "0.02"]
 
 
 def command(folder, *options):
-    return [*PARTS, *SMALL, "--output_dir", str(folder), *options]
+    return [*PARTS, *SMALL, "--output-dir", str(folder), *options]
 
 
 def weights(folder):
@@ -52,22 +52,21 @@ def test_a_run_that_goes_on_equals_one_without_a_break(tmp_path):
 
 @pytest.mark.slow
 def test_it_learns_the_sample(tmp_path):
-    parts = ["--data_dir", "sample", "--train_on", "coco/train", "coco/restval", "coco/val", "--held_out", "10"]
+    parts = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "coco/val", "--held-out", "10"]
     options = [
-        "--hidden_size",
+        "--hidden-size",
         "12",
         "--images",
         "16",
         "--epochs",
         "6",
-        "--cycle_epochs",
+        "--cycle-epochs",
         "2",
-        "--highest_rate",
+        "--highest-rate",
         "0.01",
     ]
-    report = train([*parts, *options, "--output_dir", str(tmp_path), "--report_on", "test"])
+    report = train([*parts, *options, "--output-dir", str(tmp_path), "--report-on", "test"]).report
     assert report.scores["cxc/t2t/recall_at_10"] > 0.7  # by chance 0.2; bag of words has 0.59
-    assert json.loads((tmp_path / "report.json").read_text())["scores"] == report.scores
 
 
 def test_captions_with_image_features(tmp_path, sample_library):
@@ -77,8 +76,8 @@ def test_captions_with_image_features(tmp_path, sample_library):
         sides.append(Embeddings(ids, random.standard_normal((ids.size, 5))))
     images = Embeddings(np.concatenate([s.ids for s in sides]), np.concatenate([s.vectors for s in sides]))
     save_embeddings(tmp_path / "features.npz", EmbeddingsRun(images, None))
-    options = ["--image_features", str(tmp_path / "features.npz"), "--captions", "1", "--epochs", "2"]
-    report = train(command(tmp_path / "run", *options, "--report_on", "test"))
+    options = ["--image-features", str(tmp_path / "features.npz"), "--captions", "1", "--epochs", "2"]
+    report = train(command(tmp_path / "run", *options, "--report-on", "test")).report
     # Five captions of 56 images, in batches of 30 and 26 images each.
     assert list(json.loads((tmp_path / "run" / "snapshots" / "snapshots.json").read_text())) == [
         "step-000010",
@@ -88,26 +87,26 @@ def test_captions_with_image_features(tmp_path, sample_library):
     assert {"coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1"} <= report.scores.keys()
     save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[0], None))
     with pytest.raises(MissingIds, match="the features lack"):
-        train(command(tmp_path / "few", "--image_features", str(tmp_path / "few.npz"), "--epochs", "2"))
+        train(command(tmp_path / "few", "--image-features", str(tmp_path / "few.npz"), "--epochs", "2"))
 
 
 def test_bad_options(tmp_path):
     with pytest.raises(InvalidOption, match="the ensemble takes 2 snapshots"):
         train(command(tmp_path, "--epochs", "1"))
     with pytest.raises(UnknownName, match="unknown split"):
-        train(command(tmp_path, "--epochs", "2", "--report_on", "train"))
+        train(command(tmp_path, "--epochs", "2", "--report-on", "train"))
     with pytest.raises(InvalidOption, match="at least two images"):
         train(command(tmp_path, "--epochs", "2", "--images", "1"))
 
 
 def test_parts_that_share_images_are_refused(tmp_path):
-    parts = ["--data_dir", "sample", "--output_dir", str(tmp_path), "--epochs", "2", "--cycle_epochs", "1"]
-    with pytest.raises(InvalidOption, match="60 images are in --train_on and in --select_on, the first"):
-        train([*parts, "--train_on", "coco/train", "coco/val", "--select_on", "coco/val"])
-    with pytest.raises(InvalidOption, match="60 images are in --train_on and in --report_on test"):
-        train([*parts, "--train_on", "coco/train", "coco/test", "--report_on", "test"])
-    with pytest.raises(InvalidOption, match="give --image_features"):
-        train([*parts, "--train_on", "coco/train", "--report_on", "flickr8k/test"])
+    parts = ["--data-dir", "sample", "--output-dir", str(tmp_path), "--epochs", "2", "--cycle-epochs", "1"]
+    with pytest.raises(InvalidOption, match="60 images are in --train-on and in --select-on, the first"):
+        train([*parts, "--train-on", "coco/train", "coco/val", "--select-on", "coco/val"])
+    with pytest.raises(InvalidOption, match="60 images are in --train-on and in --report-on test"):
+        train([*parts, "--train-on", "coco/train", "coco/test", "--report-on", "test"])
+    with pytest.raises(InvalidOption, match="give --image-features"):
+        train([*parts, "--train-on", "coco/train", "--report-on", "flickr8k/test"])
 
 
 FLICKR8K = {"train": 12, "dev": 4, "test": 6}
@@ -135,9 +134,9 @@ def flickr8k(tmp_path):
 
 
 def test_the_papers_own_task_is_a_preset(flickr8k):
-    command = ["--preset", "flickr8k", "--data_dir", str(flickr8k / "mirror"), "--hidden_size", "4", "--images", "6"]
-    command += ["--image_features", str(flickr8k / "features.npz"), "--epochs", "2", "--cycle_epochs", "1"]
-    report = train([*command, "--output_dir", str(flickr8k / "run")])
+    command = ["--preset", "flickr8k", "--data-dir", str(flickr8k / "mirror"), "--hidden-size", "4", "--images", "6"]
+    command += ["--image-features", str(flickr8k / "features.npz"), "--epochs", "2", "--cycle-epochs", "1"]
+    report = train([*command, "--output-dir", str(flickr8k / "run")]).report
     scores = json.loads((flickr8k / "run" / "snapshots" / "snapshots.json").read_text())
     assert list(scores) == ["step-000010", "step-000020"]  # 60 captions an epoch, six a batch
     rows = {row.key: row for row in report.results}
@@ -150,5 +149,5 @@ def test_the_papers_own_task_is_a_preset(flickr8k):
 
 def test_an_image_that_is_left_over_ends_no_run(tmp_path):
     # 57 images in batches of 28: one remains, which has no negative alone.
-    train(command(tmp_path, "--epochs", "2", "--held_out", "3", "--images", "28"))
+    train(command(tmp_path, "--epochs", "2", "--held-out", "3", "--images", "28"))
     assert (tmp_path / "ensemble" / "model.safetensors").is_file()

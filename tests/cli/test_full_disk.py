@@ -136,13 +136,13 @@ def test_encode_keeps_its_shards_and_goes_on_when_there_is_room(told, tmp_path, 
 
 SCRIPTS = {
     "dual-encoder": (
-        *("--data_dir", "sample", "--no_pretraining", "--text_model", "sample", "--mode", "t2t", "--use_cpu"),
-        *("--per_device_train_batch_size", "32", "--max_steps", "1", "--eval_strategy", "no"),
-        *("--load_best_model_at_end", "False", "--disable_tqdm", "True"),
+        *("--data-dir", "sample", "--no-pretraining", "--text-model", "sample", "--mode", "t2t", "--use-cpu"),
+        *("--per-device-train-batch-size", "32", "--max-steps", "1", "--eval-strategy", "no"),
+        *("--no-load-best-model-at-end", "--disable-tqdm"),
     ),
     "char-gru": (
-        *("--data_dir", "sample", "--train_on", "coco/val", "--held_out", "4", "--hidden_size", "8"),
-        *("--images", "30", "--cycle_epochs", "1", "--epochs", "2"),
+        *("--data-dir", "sample", "--train-on", "coco/val", "--held-out", "4", "--hidden-size", "8"),
+        *("--images", "30", "--cycle-epochs", "1", "--epochs", "2"),
     ),
 }
 
@@ -162,4 +162,4 @@ def test_training_names_its_folder(told, tmp_path, script, size):
     for name in ("torch", "transformers", "accelerate"):
         pytest.importorskip(name, reason=f"{name} is not installed: pip install 'cxc_eccv[train]'")
     out = tmp_path / "out"
-    assert told(size, "train", script, *SCRIPTS[script], "--output_dir", out) == str(out)
+    assert told(size, "train", script, *SCRIPTS[script], "--output-dir", out) == str(out)

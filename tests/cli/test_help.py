@@ -80,27 +80,29 @@ def test_the_training_scripts_list_their_own_options(name, helped):
     by_module = helped(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True), name)
     text = helped(main, "cxc-eccv", "train", command)
     assert f"usage: cxc-eccv train {command} [OPTIONS]" in text
-    for option in ("--train_on", "--report_on", "--output_dir", "--data_dir"):
+    for option in ("--train-on", "--report-on", "--output-dir", "--data-dir"):
         assert f"  {option}" in text
     assert "(default: " in text
     assert not re.search(r"\(default:\s+(None|\[\])\)", text)
+    assert not re.search(r"--\w*_", text)
+    assert "  --resume, --no-resume\n" in text
     assert by_module == text
 
 
 @pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
 def test_an_unknown_option_of_a_training_script_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["train", "char-gru", "--output_dir", "x", "--epoch_count", "3"])
+        main(["train", "char-gru", "--output-dir", "x", "--epoch-count", "3"])
     assert ended.value.code == 2
-    assert "unknown: --epoch_count 3; --help lists the options" in capsys.readouterr().err
+    assert "unknown: --epoch-count 3; --help lists the options" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
 @pytest.mark.parametrize("name", TRAIN)
 def test_a_training_script_under_python_m_is_the_command(name, monkeypatch, capsys, tmp_path):
     """Its errors are one message."""
-    options = ["--no_pretraining", "--mode", "t2i"] if name.endswith("dual_encoder") else ["--report_on", "t2i"]
-    monkeypatch.setattr(sys, "argv", [name, *options, "--output_dir", str(tmp_path / "out")])
+    options = ["--no-pretraining", "--mode", "t2i"] if name.endswith("dual_encoder") else ["--report-on", "t2i"]
+    monkeypatch.setattr(sys, "argv", [name, *options, "--output-dir", str(tmp_path / "out")])
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     err = capsys.readouterr().err

@@ -120,4 +120,4 @@ def test_the_curve_of_a_training_run_is_the_reports_mean(model, mirror):
     found = sts_correlations(encoder, library=library, tasks=["sts2013"])
     assert found == {"sts2013/pearson": evaluate_sts(encoder, library, ["sts2013"]).row("sts2013", "mean").pearson}
     with pytest.raises(UnknownName, match="STS task"):
-        train(["--data_dir", str(mirror), "--curve_sts", "sts2011", "--output_dir", "unused"])
+        train(["--data-dir", str(mirror), "--curve-sts", "sts2011", "--output-dir", "unused"])

@@ -8,9 +8,9 @@ pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 from cxc_eccv.cli import main
 
-SAMPLE = ["--data_dir", "sample", "--no_pretraining", "--text_model", "sample", "--mode", "t2t", "--use_cpu"]
-SAMPLE += ["--per_device_train_batch_size", "32"]
-SHORT = ["--max_steps", "1", "--eval_strategy", "no", "--load_best_model_at_end", "False", "--disable_tqdm", "True"]
+SAMPLE = ["--data-dir", "sample", "--no-pretraining", "--text-model", "sample", "--mode", "t2t", "--use-cpu"]
+SAMPLE += ["--per-device-train-batch-size", "32"]
+SHORT = ["--max-steps", "1", "--eval-strategy", "no", "--no-load-best-model-at-end", "--disable-tqdm"]
 
 
 def called(monkeypatch, *arguments):
@@ -20,23 +20,27 @@ def called(monkeypatch, *arguments):
 
 def test_trains_reports_and_keeps_the_model(monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
-        called(monkeypatch, *SAMPLE, *SHORT, "--report_on", "test", "--output_dir", str(tmp_path))
+        called(monkeypatch, *SAMPLE, *SHORT, "--report-on", "test", "--output-dir", str(tmp_path))
     assert end.value.code in (None, 0)
     assert "R@10" in capsys.readouterr().out
-    assert {"config.json", "model.safetensors", "tokenizer.json", "report.json"} <= {p.name for p in tmp_path.iterdir()}
+    kept = {"config.json", "model.safetensors", "tokenizer.json", "report", "README.md"}
+    assert kept <= {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--mode", "t2i"], "unknown mode 't2i'"),
-        (["--mode", "i2t", "--image_model", "sample"], "name it with --images"),
+        (["--mode", "i2t", "--image-model", "sample"], "name it with --images"),
         (["--pretrained", "x"], "either --pretrained"),
+        (["--report-on", "tests"], "unknown split 'tests'"),
+        (["--resume"], "holds no complete checkpoint. Leave the option out"),
+        (["--resume-from-checkpoint", "x"], "newest checkpoint of its --output-dir, as --resume demands"),
     ],
 )
 def test_bad_input_is_one_message_and_status_2(monkeypatch, tmp_path, capsys, arguments, words):
     with pytest.raises(SystemExit) as end:
-        called(monkeypatch, *SAMPLE, *SHORT, "--output_dir", str(tmp_path), *arguments)
+        called(monkeypatch, *SAMPLE, *SHORT, "--output-dir", str(tmp_path), *arguments)
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert words in error

@@ -27,3 +27,22 @@ told = [type(loaded).__name__, same]
 def test_a_pushed_model_comes_back_equal(client):
     answer = client.code(PUSH)
     assert answer.told == ["DualEncoderModel", True], answer
+
+
+TRAIN = (
+    *("train", "dual-encoder", "--data-dir", "sample", "--no-pretraining", "--text-model", "sample", "--mode", "t2t"),
+    *("--use-cpu", "--per-device-train-batch-size", "32", "--max-steps", "1", "--train-on", "coco/train"),
+    *("--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end", "--report-on", "test"),
+    *("--push-to-hub", "--hub-model-id", "org/de_t2t"),
+)
+
+
+@pytest.mark.slow
+def test_a_trained_model_is_pushed_with_its_card_and_its_report(hub, client, tmp_path):
+    client.command(*TRAIN, "--output-dir", tmp_path / "de")
+    there = hub.store.repositories["model", "org/de_t2t"].files()
+    assert {"config.json", "model.safetensors", "tokenizer.json", "report/report.json", "report/report.html"} <= set(
+        there
+    )
+    assert there["README.md"] == (tmp_path / "de" / "README.md").read_bytes()
+    assert b"model-index" in there["README.md"]

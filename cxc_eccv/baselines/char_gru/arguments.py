@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from cxc_eccv.baselines.training import read_arguments
+from cxc_eccv.baselines.command_line import read_arguments
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["PRESETS", "CharGruArguments", "parse_arguments"]
@@ -46,6 +46,7 @@ ELSEWHERE = (
     "image_features",
     "ensemble",
     "epochs",
+    "resume",
 )
 """Options that the weights at a given step do not depend on, nor the choice among the snapshots."""
 
@@ -68,10 +69,14 @@ class CharGruArguments:
         default=None, metadata={"help": "Parts whose images select the snapshots: flickr8k/dev, coco/val."}
     )
     held_out: int = field(
-        default=500, metadata={"help": "Without --select_on: training images kept back to select snapshots by."}
+        default=500, metadata={"help": "Without --select-on: training images kept back to select snapshots by."}
     )
     report_on: str | None = field(
-        default=None, metadata={"help": "Split to report on: val or test of COCO, flickr8k/dev or flickr8k/test."}
+        default=None,
+        metadata={
+            "help": "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write "
+            "OUTPUT-DIR/report."
+        },
     )
     intervals: str = field(
         default="bootstrap", metadata={"help": "Of the report: bootstrap, binomial, binomial_images or none."}
@@ -100,6 +105,10 @@ class CharGruArguments:
     ensemble: int = field(default=2, metadata={"help": "Snapshots of the ensemble, the best on the selection images."})
     bf16: bool = field(default=False, metadata={"help": "Multiply in bfloat16."})
     seed: int = field(default=0, metadata={"help": "Of the weights and the order of the images."})
+    resume: bool | None = field(
+        default=None,
+        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    )
 
     def __post_init__(self) -> None:
         cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
@@ -110,12 +119,12 @@ class CharGruArguments:
             )
         if self.preset is not None and self.image_features is None:
             raise InvalidOption(
-                f"--preset {self.preset} is the paper's run on images and captions and needs --image_features FILE; "
+                f"--preset {self.preset} is the paper's run on images and captions and needs --image-features FILE; "
                 "make the file with cxc-eccv features"
             )
         if self.captions == 1 and self.image_features is None:
             raise InvalidOption(
-                "one caption of an image and no features of it make no pair; give --image_features, or --captions 2"
+                "one caption of an image and no features of it make no pair; give --image-features, or --captions 2"
             )
 
     @property

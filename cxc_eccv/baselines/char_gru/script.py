@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -32,19 +32,29 @@ from cxc_eccv.baselines.char_gru.data import (
 from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble
 from cxc_eccv.baselines.char_gru.model import CharGruConfig, CharGruModel, hinge_loss_of_views
 from cxc_eccv.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
-from cxc_eccv.baselines.training import EpochCallback, gather, last_checkpoint, process_count, process_rank
+from cxc_eccv.baselines.training import (
+    EpochCallback,
+    Trained,
+    gather,
+    last_checkpoint,
+    process_count,
+    process_rank,
+    show_progress,
+    without_places,
+)
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.report_files import REPORT, write_report
 from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.writing import explained, replaced_file
+from cxc_eccv.writing import explained
 
 __all__ = ["cyclic_cosine", "cyclic_cosine_rate", "hinge_loss_of_processes", "train"]
 
@@ -57,14 +67,14 @@ REPORTS: Mapping[str, tuple[Collection, str]] = MappingProxyType(
         "flickr8k/test": (FLICKR8K, "test"),
     }
 )
-"""What ``--report_on`` may name."""
+"""What ``--report-on`` may name."""
 
 
-def train(command: Sequence[str]) -> Report | None:
-    """Train, save the ensemble of the best snapshots, and score the split that ``--report_on`` names.
+def train(command: Sequence[str]) -> Trained:
+    """Train, save the ensemble of the best snapshots, and score the split that ``--report-on`` names.
 
     Checkpoints of the same run in its output folder are gone on from. Under torchrun the processes share the batches
-    and the captions to encode, and train as one would; the first one writes, and all return the same report.
+    and the captions to encode, and train as one would; the first one writes, and all return the same, report included.
     """
     arguments = parse_arguments(command)
     _check_report(arguments)
@@ -76,20 +86,54 @@ def train(command: Sequence[str]) -> Report | None:
     features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None
     with explained(folder):
         trainer = _trainer(groups, selecting, arguments, features, similarity)
+        show_progress(trainer)
         is_first = trainer.is_world_process_zero()
-        checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, is_first=is_first)
+        options: dict[str, Any] = {"resume": arguments.resume, "is_first": is_first}
+        checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, **options)
         trainer.train(resume_from_checkpoint=checkpoint)
         processes = Processes(process_rank(), process_count())
         if processes.rank == 0:
             _save_ensemble(folder, arguments.ensemble)
     processes.wait()
+    trained = _describe(folder, library, arguments)
     if arguments.report_on is None:
-        return None
-    report = _score(folder / "ensemble", library, arguments, features)
-    if processes.rank == 0:
-        with replaced_file(folder / REPORT) as part:
-            write_report(part, report)
-    return report
+        return trained
+    report, run = _score(trained.model, library, arguments, features)
+    return trained.scored(report, run)
+
+
+LOADING = """\
+from transformers import AutoModel, AutoTokenizer
+
+import cxc_eccv.baselines.models  # AutoModel knows the model by it
+
+model = AutoModel.from_pretrained("FOLDER")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+inputs = tokenizer(["A dog runs."], return_tensors="pt")
+vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "report_on", "intervals", "curve_sts", "resume")
+"""Options that do not shape the ensemble."""
+
+
+def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Trained:
+    has_images = arguments.image_features is not None
+    pairs = "captions with image features" if has_images else "captions of the same image"
+    settings = {name: value for name, value in asdict(arguments).items() if name not in OF_NO_WEIGHT}
+    return Trained(
+        kind="char-gru",
+        about=f"A character GRU trained on {pairs}, as of Merkx and Frank (arXiv 1903.11393).",
+        output=folder,
+        model=folder / "ensemble",
+        has_images=has_images,
+        base_models=(),
+        parts=arguments.train_on if library.edition == OFFICIAL else (),
+        settings=without_places({**settings, "processes": process_count()}),
+        loading=LOADING,
+        # Captions of COCO are entered as tokens, which cxc-eccv encode does not know of.
+        scoring=(),
+        library=library,
+    )
 
 
 def _check_report(arguments: CharGruArguments) -> None:
@@ -100,7 +144,7 @@ def _check_report(arguments: CharGruArguments) -> None:
         raise UnknownName("split", arguments.report_on, REPORTS)
     if REPORTS[arguments.report_on][0] is FLICKR8K and arguments.image_features is None:
         raise InvalidOption(
-            f"--report_on {arguments.report_on} is retrieval between images and captions: give --image_features, or "
+            f"--report-on {arguments.report_on} is retrieval between images and captions: give --image-features, or "
             "report on COCO, whose captions are ranked by themselves too"
         )
 
@@ -112,11 +156,11 @@ def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionG
         collection, split = REPORTS[arguments.report_on]
         kind = "coco" if collection is COCO else "flickr"
         reported = {(kind, number) for number in collection.content(library, split).image_ids.tolist()}
-        _refuse_seen(groups, reported, f"--report_on {arguments.report_on}")
+        _refuse_seen(groups, reported, f"--report-on {arguments.report_on}")
     if arguments.select_on is None:
         return hold_out(groups, arguments.held_out)
     selecting = _groups(library, arguments.select_on, arguments)
-    _refuse_seen(groups, {(group.collection, group.image_id) for group in selecting}, "--select_on")
+    _refuse_seen(groups, {(group.collection, group.image_id) for group in selecting}, "--select-on")
     return groups, selecting
 
 
@@ -134,7 +178,7 @@ def _refuse_seen(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], o
     both = [group.image_id for group in groups if (group.collection, group.image_id) in others]
     if both:
         raise InvalidOption(
-            f"{len(both)} images are in --train_on and in {option}, the first: {both[0]}; name parts that share none"
+            f"{len(both)} images are in --train-on and in {option}, the first: {both[0]}; name parts that share none"
         )
 
 
@@ -190,6 +234,7 @@ def _trainer(
     place = {"rank": options.process_index, "processes": options.world_size}
     rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
     batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
+    options.logging_steps = max(10, len(batches) // 20)
     sizes = {name: getattr(arguments, name) for name in ("recurrent_unit", "hidden_size", "pooling", "margin")}
     width = 0 if features is None else features.width
     model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **sizes))
@@ -207,7 +252,7 @@ def _trainer(
 
 
 def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArguments:
-    options: dict[str, Any] = {"remove_unused_columns": False, "disable_tqdm": True, "report_to": []}
+    options: dict[str, Any] = {"remove_unused_columns": False, "report_to": []}
     return TrainingArguments(
         output_dir=str(folder / "checkpoints"),
         num_train_epochs=arguments.epochs,
@@ -217,7 +262,6 @@ def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArg
         seed=arguments.seed,
         save_strategy="epoch",
         save_total_limit=1,
-        logging_steps=10,
         ddp_find_unused_parameters=False,
         max_grad_norm=0.0,  # the paper clips nothing
         **options,
@@ -259,7 +303,9 @@ def _save_ensemble(folder: Path, count: int) -> None:
     AutoTokenizer.from_pretrained(chosen[0], trust_remote_code=False).save_pretrained(target)
 
 
-def _score(model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None) -> Report:
+def _score(
+    model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None
+) -> tuple[Report, Run]:
     """Retrieval on a split, and on COCO's all that captions and images allow, similarity among it."""
     assert arguments.report_on is not None  # noqa: S101 - asked by train
     collection, split = REPORTS[arguments.report_on]
@@ -273,5 +319,5 @@ def _score(model: Path, library: Library, arguments: CharGruArguments, features:
     if features is not None:
         run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))
     tasks = "all" if collection is COCO else "flickr8k"
-    report = evaluate(run, tasks, split=split, data_dir=library, per_query=True, intervals=arguments.intervals)
-    return replace(report, provenance={**report.provenance, "model": "character GRU", "training": arguments.identity})
+    options: dict[str, Any] = {"split": split, "data_dir": library, "intervals": arguments.intervals}
+    return evaluate(run, tasks, **options, per_query=True), run

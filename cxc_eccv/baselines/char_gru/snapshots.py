@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.baselines.char_gru.data import ImageFeatures
-from cxc_eccv.baselines.training import token_ids
+from cxc_eccv.baselines.training import Progress, token_ids
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.recall_at_k import recall_at_k
@@ -130,7 +130,7 @@ class EpochRecord(TrainerCallback):
             writer = csv.DictWriter(lines, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        print(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images", flush=True)  # noqa: T201
+        Progress.tell(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images")
 
     def _save(self, name: str, model: Any, score: float) -> None:  # noqa: ANN401
         folder = self.folder / "snapshots"

@@ -77,7 +77,7 @@ class DataArguments:
         metadata={"help": "coco/train, coco/restval, coco/val, flickr30k/train, flickr8k/all, ..."},
     )
     pairs_file: str | None = field(
-        default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train_on."}
+        default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train-on."}
     )
     data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
     images: str | None = field(
@@ -87,13 +87,15 @@ class DataArguments:
         default=None,
         metadata={
             "help": "Images taken out of the training data, whose R@10 selects the checkpoint in place of COCO val; by "
-            "default 5000 of --pairs_file, but at most a tenth, and none of --train_on."
+            "default 5000 of --pairs-file, but at most a tenth, and none of --train-on."
         },
     )
     recolour: bool = field(
         default=False, metadata={"help": "Augment the embedded sample: colours change in pictures and captions alike."}
     )
-    report_on: str | None = field(default=None, metadata={"help": "val or test: score the trained model there."})
+    report_on: str | None = field(
+        default=None, metadata={"help": "val or test: score the trained model there, and write OUTPUT-DIR/report."}
+    )
 
 
 @dataclass
@@ -103,13 +105,18 @@ class DualEncoderTrainingArguments(TrainingArguments):
     _argument_group_name = "training, with all of transformers' TrainingArguments"
 
     output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
+    resume: bool | None = field(
+        default=None,
+        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    )
+    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
     stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
     learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
     schedule: str = field(
-        default="staircase", metadata={"help": "staircase: 0.1%% less every 1000 steps; else --lr_scheduler_type."}
+        default="staircase", metadata={"help": "staircase: 0.1%% less every 1000 steps; else --lr-scheduler-type."}
     )
     num_train_epochs: float | None = field(  # type: ignore[assignment] # Trainer sees a number
-        default=None, metadata={"help": "By default 3; to pre-train, as many as --max_steps 30000 takes."}
+        default=None, metadata={"help": "By default 3; to pre-train, as many as --max-steps 30000 takes."}
     )
     max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients at this norm; 0: do not clip."})
     small_batch: bool = field(default=False, metadata={"help": "128 pairs over all processes."})
@@ -120,12 +127,18 @@ class DualEncoderTrainingArguments(TrainingArguments):
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"
     save_strategy: str = "epoch"
+    logging_steps: float = 50
     load_best_model_at_end: bool = True
     metric_for_best_model: str = "recall_at_10"
     report_to: str = "none"
 
     def __post_init__(self) -> None:
         """Check the choices, and fill in what depends on them."""
+        if self.resume_from_checkpoint is not None:
+            raise InvalidOption(
+                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
+                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
+            )
         if self.stage not in LEARNING_RATES:
             raise UnknownName("stage", self.stage, LEARNING_RATES)
         if self.schedule not in ("staircase", "other"):
@@ -140,7 +153,7 @@ class DualEncoderTrainingArguments(TrainingArguments):
         if self.small_batch:
             if SMALL_BATCH % self.world_size:
                 raise InvalidOption(
-                    f"--small_batch: {SMALL_BATCH} pairs do not divide among {self.world_size} processes; take a "
+                    f"--small-batch: {SMALL_BATCH} pairs do not divide among {self.world_size} processes; take a "
                     "number of processes that divides them"
                 )
             self.per_device_train_batch_size = SMALL_BATCH // self.world_size

@@ -29,7 +29,7 @@ from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_sa
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
 from cxc_eccv.sources.library import Library
 
-__all__ = ["SAMPLE", "image_backbone", "starting_model", "text_backbone"]
+__all__ = ["RESNET", "SAMPLE", "image_backbone", "starting_model", "text_backbone"]
 
 RESNET = "microsoft/resnet-152"
 SAMPLE = "sample"
@@ -56,7 +56,7 @@ def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
     TowerMissing where the model lacks a side that the mode needs, ModelError where it cannot be loaded.
     """
     if (arguments.pretrained is None) != arguments.no_pretraining:
-        raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no_pretraining")
+        raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no-pretraining")
     if arguments.pretrained is not None:
         return _pretrained(arguments.pretrained, mode)
     text, tokenizer = _text_backbone(arguments.text_model)
@@ -104,7 +104,7 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
     model = from_checkpoint(source, torch.float32, ())
     has_images = hasattr(model, "get_image_features") and getattr(model.config, "has_images", True)
     if not hasattr(model, "get_text_features"):
-        raise TowerMissing(f"{source} ({type(model).__name__}) is no dual encoder; give it as --text_model")
+        raise TowerMissing(f"{source} ({type(model).__name__}) is no dual encoder; give it as --text-model")
     if mode != "t2t" and not has_images:
         raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
     if mode == "t2t" and has_images:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import numpy as np
 from transformers import set_seed
 
 from cxc_eccv.baselines.caption_groups import link_judgments
+from cxc_eccv.baselines.command_line import read_arguments
+from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
@@ -28,23 +30,24 @@ from cxc_eccv.baselines.dual_encoder.data import (
     tokenizer_of,
     training_pairs,
 )
-from cxc_eccv.baselines.dual_encoder.loading import SAMPLE, starting_model
+from cxc_eccv.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
 from cxc_eccv.baselines.dual_encoder.losses import Objective
+from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
-from cxc_eccv.baselines.training import last_checkpoint, read_arguments
+from cxc_eccv.baselines.training import Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.report_files import REPORT, write_report
+from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report
-from cxc_eccv.writing import explained, replaced_file
+from cxc_eccv.writing import explained
 
 __all__ = ["train"]
 
@@ -57,11 +60,17 @@ KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingA
 TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
 """Mode to the directions whose mean R@10 selects the best checkpoint."""
 
+DESCRIBED = {
+    "t2t": "pairs of captions of an image",
+    "i2t": "images with their captions",
+    "t2t+i2t": "images with their captions and pairs of captions of an image",
+}
 
-def train(command: Sequence[str]) -> Report | None:
-    """Train, save model and processor, and score the split that ``--report_on`` names.
 
-    Checkpoints of the same run in its output folder are gone on from. Every process returns the report, if any.
+def train(command: Sequence[str]) -> Trained:
+    """Train, save model and processor, and score the split that ``--report-on`` names.
+
+    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
     """
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir)
@@ -69,6 +78,7 @@ def train(command: Sequence[str]) -> Report | None:
     mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")
     # A wrong name is told before anything is loaded.
     objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight)
+    split = None if data.report_on is None else _split_named(data.report_on)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
     tokenizer = tokenizer_of(processing)
@@ -98,20 +108,73 @@ def train(command: Sequence[str]) -> Report | None:
         ),
         processing_class=processing,
     )
+    show_progress(trainer, TRAINED[mode])
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder, identity, is_first=is_first))
+        checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
+        trainer.train(resume_from_checkpoint=checkpoint)
         trainer.save_model()
         trainer.save_state()
-    if data.report_on is None:
-        return None
-    split = _split_named(data.report_on)
-    report = evaluate(encode_it(trainer.model, split=split), split=split, data_dir=library, progress=False)
-    if is_first:
-        with replaced_file(folder / REPORT) as part:
-            write_report(part, report)
-    return report
+    trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
+    if training.push_to_hub:
+        trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
+    if split is None:
+        return trained
+    run = encode_it(trainer.model, split=split)
+    report = evaluate(run, split=split, data_dir=library, per_query=True, progress=False)
+    return trained.scored(report, run)
+
+
+LOADING = """\
+from transformers import AutoModel, {processor}
+{import_models}
+model = AutoModel.from_pretrained("FOLDER")
+processor = {processor}.from_pretrained("FOLDER")
+inputs = processor(text=["A dog runs."], return_tensors="pt")
+vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+IMPORT_MODELS = "\nimport cxc_eccv.baselines.models  # AutoModel knows the model by it\n"
+
+
+def _describe(
+    folder: Path,
+    library: Library,
+    arguments: ModelArguments,
+    data: DataArguments,
+    identity: dict[str, Any],
+    model: Any,  # noqa: ANN401 - any dual encoder
+) -> Trained:
+    """What was trained from what, how it is loaded, and how it is scored."""
+    mode = identity["mode"]
+    has_images = mode != "t2t"
+    towers = [arguments.text_model, *([RESNET if arguments.resnet else arguments.image_model] if has_images else [])]
+    started = towers if arguments.pretrained is None else [arguments.pretrained]
+    unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else {"image_model"} - {*towers}
+    images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
+    raw = ["--data-dir", data.data_dir] if data.data_dir else []
+    shown = ["--images", str(images)] if has_images else ["--only", "captions"]
+    vectors, report = str(folder / "test.npz"), str(folder / REPORT_FOLDER)
+    return Trained(
+        kind="dual-encoder",
+        about=f"A dual encoder trained on {DESCRIBED[mode]}, as in Crisscrossed Captions (arXiv 2004.15020).",
+        output=folder,
+        model=folder,
+        has_images=has_images,
+        base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
+        parts=data.train_on if data.pairs_file is None and library.edition == OFFICIAL else (),
+        settings=without_places({name: value for name, value in identity.items() if name not in unused}),
+        loading=LOADING.format(
+            processor="AutoProcessor" if has_images else "AutoTokenizer",
+            import_models=IMPORT_MODELS if isinstance(model, DualEncoderModel) else "",
+        ),
+        scoring=[
+            ["encode", "--model", str(folder), *shown, *raw, "--output", vectors],
+            ["evaluate", vectors, *raw, "--output", report],
+        ],
+        library=library,
+        images=images if has_images else None,
+    )
 
 
 def _read_pairs(
@@ -143,21 +206,21 @@ def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments
     batch = training.train_batch_size * training.world_size
     if len(pairs) < batch:
         raise InvalidOption(
-            f"{len(pairs)} images make no batch of {batch}; take a smaller --per_device_train_batch_size"
+            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
         )
 
 
 def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
     if data.recolour and (mode == "t2t" or not data.data_dir == data.images == SAMPLE):
-        raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data_dir sample --images sample")
+        raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data-dir sample --images sample")
 
 
 def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments) -> None:
     seen = set() if data.pairs_file else {name.replace("validation", "val") for name in data.train_on}
     if "coco/val" in seen and training.load_best_model_at_end and not data.held_out:
         message = (
-            "coco/val is trained on and selects the checkpoint; hold images out (--held_out 1000), or add "
-            "--eval_strategy no --load_best_model_at_end no"
+            "coco/val is trained on and selects the checkpoint; hold images out (--held-out 1000), or add "
+            "--eval-strategy no --no-load-best-model-at-end"
         )
         warnings.warn(message, stacklevel=3)
     if data.report_on is not None and f"coco/{data.report_on}".replace("validation", "val") in seen:

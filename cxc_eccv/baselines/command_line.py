@@ -1,0 +1,91 @@
+"""The command line of a training script, from dataclasses: names with hyphens, help, presets."""
+
+from __future__ import annotations
+
+import re
+from argparse import Action, ArgumentDefaultsHelpFormatter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from transformers import HfArgumentParser
+from transformers.hf_argparser import string_to_bool
+
+from cxc_eccv.errors import UnknownName
+
+__all__ = ["read_arguments"]
+
+
+def read_arguments(
+    name: str,
+    about: str,
+    kinds: Sequence[type],
+    command: Sequence[str],
+    presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> tuple[Any, ...]:
+    """One dataclass of each kind, filled in from the command line of ``cxc-eccv train NAME``; ``--help`` ends it.
+
+    A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` are what ``--preset`` may name, to
+    the options that stand where the command does not name them; UnknownName for any other. A name with underscores, as
+    scripts of transformers have them, is the same option.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Arguments:
+        ...     batch_size: int = 3
+        ...     half: bool = True
+        >>> read_arguments("my-model", "Train it.", [Arguments], ["--batch-size", "5", "--no-half"])
+        (Arguments(batch_size=5, half=False),)
+    """
+    parser = HfArgumentParser(
+        list(kinds),  # type: ignore[arg-type] # its annotation knows instances alone
+        prog=f"cxc-eccv train {name}",
+        usage="%(prog)s [OPTIONS]",  # over a hundred options on one line help nobody
+        description=about,
+        formatter_class=_HyphensHelp,
+        allow_abbrev=False,  # as of all commands
+    )
+    _prefer_hyphens(parser)
+    preset = parser.parse_known_args(list(command))[0].preset if presets else None
+    if preset is not None:
+        if preset not in presets:
+            raise UnknownName("preset", preset, presets)
+        parser.set_defaults(**presets[preset])
+    *found, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
+    if unknown:
+        parser.error(f"unknown: {' '.join(unknown)}; --help lists the options")
+    return tuple(found)
+
+
+def _prefer_hyphens(parser: HfArgumentParser) -> None:
+    """Names with underscores are taken and never shown; each switch is ``--name`` or ``--no-name``."""
+    for action in list(parser._actions):
+        action.option_strings = [name for name in action.option_strings if "_" not in name]
+        if action.type is string_to_bool:
+            action.nargs, action.const = "?", True
+            off = f"--no-{action.dest.replace('_', '-')}"
+            if off not in parser._option_string_actions and not action.dest.startswith("no_"):
+                parser.add_argument(off, f"--no_{action.dest}", dest=action.dest, action="store_false", default=None)
+
+
+class _HyphensHelp(ArgumentDefaultsHelpFormatter):
+    """Shows a switch and its opposite as one entry, and the defaults that there are.
+
+    None and an empty list say nothing to a user.
+    """
+
+    def add_argument(self, action: Action) -> None:
+        if action.const is not False:  # the opposite of a switch
+            super().add_argument(action)
+
+    def _format_action_invocation(self, action: Action) -> str:
+        shown = super()._format_action_invocation(action)
+        if action.type is not string_to_bool:
+            return shown
+        name = action.option_strings[-1]
+        return name if name.startswith("--no-") else f"{name}, --no-{name[2:]}"
+
+    def _get_help_string(self, action: Action) -> str | None:
+        text = action.help if action.default in (None, []) else super()._get_help_string(action)
+        return text and re.sub(r"--\w+", lambda found: found[0].replace("_", "-"), text)
