@@ -80,12 +80,15 @@ class BadRequest(Exception):
     pass
 
 
+COMMITS = itertools.count(1)
+"""Never the same again, whatever is reset: clients cache files by commit."""
+
+
 class Store:
     """All repositories of one Hub."""
 
     def __init__(self):
         self.repositories, self.objects = {}, {}
-        self._serial = itertools.count(1)
 
     def create(self, kind, name, files=None, private=False, sdk=None):
         """A repository as the Hub makes it, with a card of its own in a Space; then one commit with ``files``."""
@@ -179,7 +182,7 @@ class Store:
         for blob in blobs.values():
             if blob.apart:
                 self.objects[blob.sha256] = blob.content
-        oid = hashlib.sha1(f"{repository.kind}/{repository.name} {next(self._serial)}".encode()).hexdigest()
+        oid = hashlib.sha1(f"{repository.kind}/{repository.name} {next(COMMITS)}".encode()).hexdigest()
         commit = Commit(oid, blobs, title)
         repository.branches.setdefault(branch, []).append(commit)
         return commit

@@ -65,7 +65,7 @@ def test_a_dry_run_says_whether_there_is_a_token_and_does_not_show_it(hub, clien
 
 def test_a_second_push_has_nothing_to_do(hub, client, built, pushed):
     text = push(client, built, "--yes").out
-    assert "0 new, 0 changed, 0 removed, 9 unchanged; 0 B to upload" in text
+    assert "0 new, 0 changed, 0 removed, 10 unchanged; 0 B to upload" in text
     assert "is up to date" in text
     assert not hub.seen("^(POST|PUT)")
 
@@ -74,7 +74,7 @@ def test_only_what_changed_is_sent(hub, client, built, pushed):
     hub.store.write(pushed, {"sts/test-00000-of-00001.parquet": b"something else"})
     text = push(client, built, "--yes").out
     assert "changed    sts/test-00000-of-00001.parquet" in text
-    assert "0 new, 1 changed, 0 removed, 8 unchanged" in text
+    assert "0 new, 1 changed, 0 removed, 9 unchanged" in text
     assert not hub.seen("^PUT")  # the Hub has the content from the first push
     assert pushed.files()["sts/test-00000-of-00001.parquet"] == (built / "sts/test-00000-of-00001.parquet").read_bytes()
 
