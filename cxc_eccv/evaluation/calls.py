@@ -40,11 +40,18 @@ def evaluate(
     progress: bool = True,
     device: str | None = None,
     name: str | None = None,
+    limit: int | None = None,
+    allow_missing: bool = False,
 ) -> Report:
     """Score a run on tasks.
 
     Every query ranks the whole gallery of its task, exactly. An item that ties with a positive counts as ranked above
     it. Items of the run that no task needs are left out and counted in the provenance.
+
+    A part of the split can be scored, as if the rest of it had never been: galleries, queries and positives shrink to
+    that part, and every form of the report says so. Its numbers are higher than those on the whole split; no
+    leaderboard takes them, and they are compared with those on the same part alone. Images that ``encode`` could not
+    read and was told to skip are left out in this way by themselves.
 
     Args:
         run: embeddings, scores or rankings, as :func:`cxc_eccv.runs.load.load_run` gives them.
@@ -70,6 +77,9 @@ def evaluate(
         progress: show a bar when standard error is a terminal.
         device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
         name: what the model is called, in the report's title and in comparisons; None for what the run says.
+        limit: score the first images alone, so many in the order of their ids, and their captions: a first try.
+        allow_missing: score what the run has of the split, instead of refusing a run that lacks items; not for
+            rankings, which do not tell what their galleries lacked.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
@@ -104,11 +114,13 @@ def evaluate(
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
-        parts, skipped, refused = select(run, tasks, library, split, metrics)
-        raise_all([*refused, *find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)])
+        chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing)
+        parts, part_of_split = chosen.parts, {"restriction": chosen.restriction.facts} if chosen.restriction.facts else {}
+        faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
+        raise_all([*chosen.refused, *faults])
         measure(run, parts, scoring["similarity"], **options)
-        facts = describe_run(run, parts)
-        report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring, **model)
+        facts = {"run": describe_run(run, parts), **scoring, **model, **part_of_split}
+        report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
     return report
 

@@ -78,6 +78,25 @@ class Report:
         return str(self.provenance.get("model") or run.get("file") or "")
 
     @property
+    def restriction(self) -> str:
+        """On which part of its split it was scored, in words; empty where that was all of it.
+
+        Example:
+            >>> facts = {"limit": 200, "images": {"used": 198, "of": 5000}, "unreadable_images": 2}
+            >>> Report((), {}, {"restriction": facts}).restriction
+            '198 of 5,000 images; the first 200 by id, less 2 that could not be read'
+        """
+        facts = self.provenance.get("restriction") or {}
+        sides = [(side, facts[side]) for side in ("images", "captions") if side in facts]
+        parts = " and ".join(f"{counts['used']:,} of {counts['of']:,} {side}" for side, counts in sides)
+        lost = f"{facts['unreadable_images']:,} that could not be read" if "unreadable_images" in facts else ""
+        if "limit" in facts:
+            reason = f"; the first {facts['limit']:,} by id" + (f", less {lost}" if lost else "")
+        else:
+            reason = f"; less {lost}" if lost else ""
+        return parts + reason + ("; what the run lacks is left out" if facts.get("allow_missing") else "")
+
+    @property
     def scores(self) -> dict[str, float]:
         """Key to value, the ``scores`` table of report.json."""
         return {result.key: result.value for result in self.results}
