@@ -115,7 +115,10 @@ def evaluate(
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
         chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing)
-        parts, part_of_split = chosen.parts, {"restriction": chosen.restriction.facts} if chosen.restriction.facts else {}
+        parts, part_of_split = (
+            chosen.parts,
+            {"restriction": chosen.restriction.facts} if chosen.restriction.facts else {},
+        )
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
         raise_all([*chosen.refused, *faults])
         measure(run, parts, scoring["similarity"], **options)

@@ -67,7 +67,9 @@ def find_restriction(
     if limit is not None:
         check_whole("limit", limit)
     if allow_missing and run.kind == "rankings":
-        raise InvalidOption("allow_missing (--allow-missing): rankings do not tell what they lack, vectors and scores do")
+        raise InvalidOption(
+            "allow_missing (--allow-missing): rankings do not tell what they lack, vectors and scores do"
+        )
     unreadable = _read_unreadable(run)
     if limit is None and not allow_missing and not unreadable.size:
         return Restriction(unreadable, unreadable, {})

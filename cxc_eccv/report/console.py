@@ -24,13 +24,16 @@ def print_report(report: Report, console: Console | None = None) -> None:
 def render(page: Page) -> RenderableType:
     """The page as a rich renderable."""
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
+    part = ", on a part of the split" if page.restriction else ""
     blocks: list[RenderableType] = []
     for card in page.scores:
         tables = [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]
-        blocks.append(Text.assemble((visible(card.task), "bold"), (f", percent{interval}", "dim")))
+        blocks.append(Text.assemble((visible(card.task), "bold"), (f"{part}, percent{interval}", "dim")))
         blocks += [_table(rows) for rows in tables]
     if not blocks:
         blocks.append(Text("No task could be computed.", style="bold"))
+    if page.restriction:
+        blocks.append(Text(f"part of the split: {page.restriction}", style="bold red"))
     blocks += [
         Text(visible(f"modified data: {name} has sha256 {found}, expected {expected}"), style="bold red")
         for name, expected, found in page.modified

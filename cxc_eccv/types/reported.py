@@ -68,33 +68,40 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What was scored: the model's name, else that of the run file, else nothing.
+        """What was scored: the model's name, else that of the run file, else nothing; and on which part of a split.
 
         Example:
             >>> Report((), {}, {"run": {"file": "clip.npz"}}).name
             'clip.npz'
+            >>> Report((), {}, {"model": "CLIP", "restriction": {"images": {"used": 200, "of": 5000}}}).name
+            'CLIP, on 200 of 5,000 images'
         """
         run = self.provenance.get("run") or {}
-        return str(self.provenance.get("model") or run.get("file") or "")
+        model = str(self.provenance.get("model") or run.get("file") or "")
+        return ", on ".join(filter(None, [model, *self._parts[:1]]))
 
     @property
     def restriction(self) -> str:
         """On which part of its split it was scored, in words; empty where that was all of it.
 
         Example:
-            >>> facts = {"limit": 200, "images": {"used": 198, "of": 5000}, "unreadable_images": 2}
+            >>> facts = {"limit": 200, "unreadable_images": 2, "images": {"used": 198, "of": 5000}}
             >>> Report((), {}, {"restriction": facts}).restriction
-            '198 of 5,000 images; the first 200 by id, less 2 that could not be read'
+            '198 of 5,000 images: the first 200 by id, without 2 that could not be read'
         """
         facts = self.provenance.get("restriction") or {}
-        sides = [(side, facts[side]) for side in ("images", "captions") if side in facts]
-        parts = " and ".join(f"{counts['used']:,} of {counts['of']:,} {side}" for side, counts in sides)
-        lost = f"{facts['unreadable_images']:,} that could not be read" if "unreadable_images" in facts else ""
-        if "limit" in facts:
-            reason = f"; the first {facts['limit']:,} by id" + (f", less {lost}" if lost else "")
-        else:
-            reason = f"; less {lost}" if lost else ""
-        return parts + reason + ("; what the run lacks is left out" if facts.get("allow_missing") else "")
+        reasons = [f"the first {facts['limit']:,} by id"] * ("limit" in facts)
+        if lost := facts.get("unreadable_images"):
+            reasons.append(f"without {lost:,} that could not be read")
+        reasons += ["without what the run lacks"] * bool(facts.get("allow_missing"))
+        return f"{' and '.join(self._parts)}: {', '.join(reasons)}" if self._parts else ""
+
+    @property
+    def _parts(self) -> list[str]:
+        """How much of each side was scored, where that is not all of it."""
+        facts = self.provenance.get("restriction") or {}
+        counts = ((side, facts[side]) for side in ("images", "captions") if side in facts)
+        return [f"{count['used']:,} of {count['of']:,} {side}" for side, count in counts]
 
     @property
     def scores(self) -> dict[str, float]:
