@@ -21,6 +21,7 @@ __all__ = [
     "build_folder",
     "compare",
     "evaluate",
+    "evaluate_model",
     "evaluate_rankings",
     "load",
     "load_embeddings",
@@ -35,6 +36,7 @@ HOMES = {
     "build_folder": "cxc_eccv.builders.writing",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
+    "evaluate_model": "cxc_eccv.from_model",
     "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
+    from cxc_eccv.from_model import evaluate_model
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, raise_all
@@ -16,11 +17,11 @@ from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
 from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.registry import task
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Judgments, Report
+from cxc_eccv.types import SIDES, Embeddings, Judgments, Report
 
-__all__ = ["evaluate", "evaluate_rankings", "report_of_ranks"]
+__all__ = ["check_request", "evaluate", "evaluate_rankings", "report_of_ranks"]
 
 
 def evaluate(
@@ -115,17 +116,47 @@ def evaluate(
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
         chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing)
-        parts, part_of_split = (
-            chosen.parts,
-            {"restriction": chosen.restriction.facts} if chosen.restriction.facts else {},
-        )
+        parts, left_out = chosen.parts, chosen.restriction.facts
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
         raise_all([*chosen.refused, *faults])
         measure(run, parts, scoring["similarity"], **options)
-        facts = {"run": describe_run(run, parts), **scoring, **model, **part_of_split}
+        facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
     return report
+
+
+def check_request(
+    sides: Sequence[str],
+    tasks: str | Sequence[str] = "all",
+    *,
+    metrics: Sequence[str] | None = None,
+    split: str = "test",
+    data_dir: str | Path | Library | None = None,
+    limit: int | None = None,
+    similarity: str | None = None,
+    device: str | None = None,
+    block_size: int | None = None,
+    name: str | None = None,
+    **settings: Any,  # noqa: ANN401 - those of evaluate
+) -> None:
+    """Raise what :func:`evaluate` would raise of its options and raw files, before a model of these sides is encoded.
+
+    Example:
+        >>> check_request(["captions"], "coco_5k", data_dir="sample")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: coco_5k cannot be computed: the run has no images
+    """
+    check_split(split)
+    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    content = library.karpathy(split)
+    ids = {"images": content.image_ids, "captions": content.caption_ids}
+    vectors = {side: Embeddings(ids[side], np.ones((ids[side].size, 1))) if side in sides else None for side in SIDES}
+    run = EmbeddingsRun(**vectors)
+    choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
+    name_model(run, name)
+    Settings(**{option: value for option, value in settings.items() if option != "progress"})
+    raise_all(select(run, tasks, library, split, metrics, limit=limit).refused)
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
