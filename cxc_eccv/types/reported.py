@@ -87,14 +87,16 @@ class Report:
         Example:
             >>> facts = {"limit": 200, "unreadable_images": 2, "images": {"used": 198, "of": 5000}}
             >>> Report((), {}, {"restriction": facts}).restriction
-            '198 of 5,000 images: the first 200 by id, without 2 that could not be read'
+            '198 of 5,000 images (the first 200 by id, without 2 that could not be read)'
         """
         facts = self.provenance.get("restriction") or {}
-        reasons = [f"the first {facts['limit']:,} by id"] * ("limit" in facts)
-        if lost := facts.get("unreadable_images"):
-            reasons.append(f"without {lost:,} that could not be read")
-        reasons += ["without what the run lacks"] * bool(facts.get("allow_missing"))
-        return f"{' and '.join(self._parts)}: {', '.join(reasons)}" if self._parts else ""
+        limit, lost = facts.get("limit"), facts.get("unreadable_images")
+        reasons = [
+            f"the first {limit:,} by id" if limit else "",
+            f"without {lost:,} that could not be read" if lost else "",
+            "without what the run lacks" if facts.get("allow_missing") else "",
+        ]
+        return f"{' and '.join(self._parts)} ({', '.join(filter(None, reasons))})" if self._parts else ""
 
     @property
     def _parts(self) -> list[str]:
