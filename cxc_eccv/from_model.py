@@ -77,27 +77,26 @@ def evaluate_model(
     """
     from cxc_eccv.encoding import load_model
 
-    loaded = load_model(model)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     scoring = {"split": split, "data_dir": library, "limit": limit, **options}
-    check_request(loaded.sides, **scoring)
     encoding: dict[str, Any] = {"batch_size": batch_size, "pooling": pooling, "central_crop": central_crop}
     encoding |= {"skip_bad_images": skip_bad_images, "progress": options.get("progress", True)}
-    run, _ = encode_split(loaded, library, split, images, limit=limit, file=embeddings, **encoding)
+    run, _ = encode_split(load_model(model), images, scoring, file=embeddings, **encoding)
     return evaluate(run, **scoring)
 
 
 def encode_split(
     loaded: LoadedModel,
-    library: Library,
-    split: str,
-    images: str | Path | None = None,
+    images: str | Path | None,
+    scoring: dict[str, Any],
     *,
-    limit: int | None = None,
     file: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> tuple[EmbeddingsRun, bool]:
-    """What a model makes of a split, or of its first images, and whether that was there already."""
+    """What a model makes of a split, or of its first images, and whether that was there already.
+
+    Whatever ``evaluate`` would refuse of ``scoring``, which is to be handed to it, is refused before the work.
+    """
     from cxc_eccv.encoding import encode_once
 
     if loaded.is_cross_encoder:
@@ -107,7 +106,8 @@ def encode_split(
         )
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with images (--images)")
-    items = split_items(loaded.sides, library, split, images, limit)
+    check_request(loaded.sides, **scoring)
+    items = split_items(loaded.sides, scoring["data_dir"], scoring["split"], images, scoring["limit"])
     run, was_there = encode_once(loaded, file, **items, **options)
     return replace(run, model=loaded.title), was_there  # an encoding that is there may have had another name
 

@@ -32,7 +32,6 @@ from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun, Run
-    from cxc_eccv.sources.library import Library
 
 LOADING = (
     *("processor", "revision", "trust_remote_code", "caption_prompt", "image_prompt", "dtype", "lowercase"),
@@ -160,7 +159,7 @@ def evaluate(
     }
     run: Run
     if model is not None:
-        run = _encode(model, context.params, library, options)
+        run = _encode(model, context.params, options)
         if os.environ.get("RANK", "0") != "0":
             return  # of torchrun's processes, which shared the work, the first one scores
     else:
@@ -184,19 +183,16 @@ def _check_source(context: typer.Context, files: list[Path] | None, model: str |
         raise InvalidOption(f"{options}: for {wanted} alone; leave it out")
 
 
-def _encode(model: str, given: dict[str, Any], library: Library, scoring: dict[str, Any]) -> EmbeddingsRun:
+def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> EmbeddingsRun:
     """What the model makes of the split's images and captions, now or before; says where that is kept."""
     with needs_train_extra():
         from cxc_eccv.encoding import load_model
-    from cxc_eccv.evaluation import check_request
     from cxc_eccv.from_model import encode_split
 
     register_models()
     loaded = load_model(model, **{name: given[name] for name in LOADING})
-    check_request(loaded.sides, **scoring)
-    place = {"images": given["images"], "limit": given["limit"], "file": given["embeddings"]}
     options = {name: given[name] for name in ENCODING}
-    run, was_there = encode_split(loaded, library, scoring["split"], **place, **options)
+    run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
     did = "took the embeddings that are there" if was_there else "kept the embeddings for the next time"
     say(f"{did}: {run.path}", err=True)
     return run
