@@ -493,6 +493,8 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
     states = [_processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
     digest = hashlib.sha256()
     for name, tensor in sorted(loaded.model.state_dict().items()):
+        if not loaded.is_cross_encoder and any(part in name for part in UNUSED):
+            continue  # where a checkpoint lacks them, they are others whenever it is loaded
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
