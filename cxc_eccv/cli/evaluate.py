@@ -50,7 +50,7 @@ def evaluate(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="In place of files: Hugging Face id or folder of a model, which is encoded first."),
+        typer.Option(help="In place of files: a model, named as for encode, which is encoded first."),
     ] = None,
     images: Annotated[
         Path | None,
@@ -126,8 +126,10 @@ def evaluate(
     or .trec. What a file cannot give is listed with the reason.
 
     Examples:
-      cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 --output report
-      cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 --limit 200
+      cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014
+      --output report
+      cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014
+      --limit 200
       cxc-eccv evaluate --model sentence-transformers/all-MiniLM-L6-v2
       cxc-eccv evaluate clip.npz --output report
       cxc-eccv evaluate clip.npz --output report --images val2014

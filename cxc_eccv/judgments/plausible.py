@@ -43,17 +43,6 @@ class CategoryMatches:
         of_queries, of_items = np.split(classes, [len(query_sets)])
         return cls(query_ids, gallery_ids, of_queries, of_items, distances)
 
-
-def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
-    """(N,) class of each of N category sets, equal for equal ones, and the distances of classes."""
-    packed = np.packbits(sets, axis=1)
-    wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
-    order = np.lexsort(wide.T)
-    new = np.append(True, (wide[order[1:]] != wide[order[:-1]]).any(axis=1))
-    classes = np.empty(len(sets), dtype=np.int64)
-    classes[order] = np.cumsum(new) - 1
-    return classes, category_distances(sets[order[new]])
-
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> CategoryMatches:
         """As if these queries and items had never been; a query that has no match at zeta 0 left is none any more.
 
@@ -69,6 +58,17 @@ def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedi
         return CategoryMatches(
             self.query_ids[asked], self.gallery_ids[ranked], self.query_classes[asked], items, self.distances
         )
+
+
+def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
+    """(N,) class of each of N category sets, equal for equal ones, and the distances of classes."""
+    packed = np.packbits(sets, axis=1)
+    wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
+    order = np.lexsort(wide.T)
+    new = np.append(True, (wide[order[1:]] != wide[order[:-1]]).any(axis=1))
+    classes = np.empty(len(sets), dtype=np.int64)
+    classes[order] = np.cumsum(new) - 1
+    return classes, category_distances(sets[order[new]])
 
 
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
