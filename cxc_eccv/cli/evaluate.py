@@ -50,7 +50,7 @@ def evaluate(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="In place of files: a model, named as for encode, which is encoded first."),
+        typer.Option(help="In place of files, a model to encode first: its id or folder, or open_clip:NAME/TAG."),
     ] = None,
     images: Annotated[
         Path | None,
@@ -179,7 +179,7 @@ def _check_source(context: typer.Context, files: list[Path] | None, model: str |
             "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model ID_OR_FOLDER"
         )
     others, wanted = (("embeddings", *LOADING[:-2], *ENCODING), "--model") if files else (("direction",), "files")
-    given = [name for name in others if context.get_parameter_source(name).name == "COMMANDLINE"]
+    given = [name for name in others if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise InvalidOption(f"{options}: for {wanted} alone; leave it out")

@@ -19,7 +19,7 @@ from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import SIDES, Embeddings, Judgments, Report
+from cxc_eccv.types import Embeddings, Judgments, Report
 
 __all__ = ["check_request", "evaluate", "evaluate_rankings", "report_of_ranks"]
 
@@ -151,8 +151,8 @@ def check_request(
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     content = library.karpathy(split)
     ids = {"images": content.image_ids, "captions": content.caption_ids}
-    vectors = {side: Embeddings(ids[side], np.ones((ids[side].size, 1))) if side in sides else None for side in SIDES}
-    run = EmbeddingsRun(**vectors)
+    ones = {side: Embeddings(ids[side], np.ones((ids[side].size, 1), np.float32)) for side in sides}
+    run = EmbeddingsRun(ones.get("images"), ones.get("captions"))
     choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     name_model(run, name)
     Settings(**{option: value for option, value in settings.items() if option != "progress"})

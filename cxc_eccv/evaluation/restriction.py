@@ -19,7 +19,7 @@ from cxc_eccv.types import IntArray, Judgments, RatedPairs, check_whole, sides_o
 
 __all__ = ["Restriction", "find_restriction", "first_images"]
 
-Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs)
+Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | CategoryMatches | RatedPairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -145,8 +145,8 @@ def _tasks_of(report: Report) -> list[Task]:
 def _restriction_of(report: Report, run: Run, library: Library, split: str) -> Restriction:
     """What the report left out, so that nothing of it is shown among the retrieved."""
     facts = report.provenance.get("restriction") or {}
-    options = {"limit": facts.get("limit"), "allow_missing": bool(facts.get("allow_missing"))}
-    return find_restriction(run, [task.collection for task in _tasks_of(report)], library, split, **options)
+    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
+    return find_restriction(run, collections, library, split, limit=facts.get("limit"), allow_missing=missing)
 
 
 def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:
