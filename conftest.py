@@ -22,7 +22,7 @@ HELPERS = (
     "tests/tiny_models.py",
     "tests/two_processes.py",
 )
-PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/training.py")
+PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/training.py", "from_model.py")
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
 

@@ -66,12 +66,15 @@ def evaluate_model(
 
     Example:
         >>> from transformers import BertConfig, BertModel, BertTokenizer
-        >>> words = {word: number for number, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog cat".split())}
+        >>> letters = "abcdefghijklmnopqrstuvwxyz"
+        >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+        >>> words = {piece: number for number, piece in enumerate(pieces)}
         >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, num_hidden_layers=1)
-        >>> model = BertModel(BertConfig(vocab_size=len(words), **sizes))
         >>> from cxc_eccv.encoding import load_model
+        >>> model = BertModel(BertConfig(vocab_size=len(words), **sizes))
         >>> loaded = load_model(model, processor=BertTokenizer(vocab=words), name="tiny")
-        >>> report = evaluate_model(loaded, data_dir="sample", limit=20, tasks="co_captions", progress=False)
+        >>> options = dict(data_dir="sample", tasks="co_captions", limit=20, progress=False)
+        >>> report = evaluate_model(loaded, **options)
         >>> report.name, report.results[0].n_queries
         ('tiny, on 20 of 60 images', 100)
     """

@@ -27,7 +27,6 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
-import cxc_eccv
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
     CONFIG,
@@ -83,7 +82,7 @@ UNTOLD = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformer
 """Entries of a config that say where a model is from, and not what it does."""
 
 VERSIONED = ("torch", "transformers", "sentence_transformers", "open_clip", "timm", "cxc_eccv")
-"""Packages whose code is known by their version."""
+"""Packages whose code is told by their version."""
 
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
@@ -508,8 +507,14 @@ def _architecture_of(model: torch.nn.Module) -> list[Any]:
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     told = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
-    code = [_code_of(kind) for kind in kinds if kind.__module__.partition(".")[0] not in VERSIONED]
-    return [ADDRESS.sub("", repr(model)), told, code, cxc_eccv.__version__, transformers.__version__]
+    code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
+    packages = {"cxc_eccv", "transformers", *map(_package_of, kinds)}.intersection(VERSIONED)
+    versions = {name: sys.modules[name].__version__ for name in packages}
+    return [ADDRESS.sub("", repr(model)), told, code, versions]
+
+
+def _package_of(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds
