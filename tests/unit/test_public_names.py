@@ -13,6 +13,7 @@ PUBLIC = [
     "build_folder",
     "compare",
     "evaluate",
+    "evaluate_model",
     "evaluate_rankings",
     "load",
     "load_embeddings",
