@@ -1,16 +1,40 @@
-"""The compiled part of the package; everything else about it is in pyproject.toml."""
+"""What a table cannot say of the package: its compiled part, and its page; all else is in pyproject.toml."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
 
 from setuptools import Extension, setup
 
+ROOT = Path(__file__).parent
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
+VERSION = re.findall(r'^__version__ = "(.+)"$', (ROOT / "cxc_eccv" / "__init__.py").read_text(), re.MULTILINE)[0]
+LINK = re.compile(r"(?<=\]\()(?!\w+:|#)[^)]+(?=\))")
+
+
+def make_absolute(match: re.Match[str]) -> str:
+    """The address of a file at this version; from another page the README's own links lead nowhere."""
+    kind = "raw" if match[0].endswith(".png") else "blob"
+    return f"{REPOSITORY}/{kind}/v{VERSION}/{match[0]}"
+
+
+WINDOWS = sys.platform == "win32"
+
 setup(
+    long_description=LINK.sub(make_absolute, (ROOT / "README.md").read_text(encoding="utf-8")),
+    long_description_content_type="text/markdown",
     ext_modules=[
         Extension(
             "cxc_eccv.kernels._kernels",
             sources=["cxc_eccv/kernels/_kernels.c"],
-            extra_compile_args=["-O3"],
+            extra_compile_args=["/O2", "/std:c11"] if WINDOWS else ["-O3"],
+            libraries=[] if WINDOWS else ["m"],
+            # auditwheel tells by the C library that is named whose wheel it is, though we call nothing of it.
+            extra_link_args=["-Wl,--no-as-needed"] if sys.platform == "linux" else [],
             py_limited_api=True,
             # Without a compiler NumPy counts, with the same results.
             optional=True,
         )
-    ]
+    ],
 )

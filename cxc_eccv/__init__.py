@@ -6,6 +6,7 @@
 
     pairs = ce.load("sits", split="test")                    # a datasets.Dataset
     report = ce.evaluate(ce.load_run("clip.npz"))            # every task the file allows
+    print(report)                                            # a table per task
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ __all__ = [
     "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_report",
     "load_reports",
     "load_run",
+    "metric",
     "save_embeddings",
 ]
 
@@ -40,19 +43,32 @@ HOMES = {
     "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
+    "load_report": "cxc_eccv.report.folder",
     "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
+    "metric": "cxc_eccv.adapters",
+    "report_html": "cxc_eccv.report.console",
+    "report_text": "cxc_eccv.report.console",
     "save_embeddings": "cxc_eccv.runs",
+    "save_report": "cxc_eccv.report.folder",
 }
-"""Public name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
+"""Name to its module; imported on first use, so that ``import cxc_eccv`` is quick.
+
+Those that are not public are what a report's methods call: it lies below what shows and keeps it.
+"""
 
 if TYPE_CHECKING:
+    from cxc_eccv.adapters import metric
     from cxc_eccv.builders.images import attach_images
     from cxc_eccv.builders.packaged import load
     from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.from_model import evaluate_model
+    from cxc_eccv.report.console import report_html as report_html
+    from cxc_eccv.report.console import report_text as report_text
+    from cxc_eccv.report.folder import load_report
+    from cxc_eccv.report.folder import save_report as save_report
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library
 

@@ -1,4 +1,4 @@
-"""Texts out of data as they are shown: nothing in them acts on a terminal or in Markdown."""
+"""Texts out of data as they are shown: nothing in them acts on a terminal, in Markdown or in LaTeX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 
 from markupsafe import Markup
 
-__all__ = ["code_span", "markdown_text", "visible"]
+__all__ = ["code_span", "latex_text", "markdown_text", "visible"]
 
 ACTING = ("Cc", "Cs", "Zl", "Zp")
 """Categories of Unicode that move cursors, begin lines or cannot be written: controls, lone surrogates, separators."""
@@ -64,6 +64,36 @@ def code_span(value: object) -> Markup:
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text[0] in "` " or text[-1] in "` " else ""
     return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704 - a code span shows all as it is
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\`{}",
+    "[": "{[}",
+    "*": "{*}",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{EM DASH}": r"\textemdash{}",
+} | {char: f"\\{char}" for char in "{}$&#%_"}
+"""Characters that mean something else to LaTeX; a bracket or a star would be an option of the line break before it."""
+
+HYPHENS = re.compile(r"-(?=-)|(?<![\w)\]-])-(?=\d)")
+"""A hyphen before another one, with which it would make a dash, and the sign of a number."""
+
+
+def latex_text(value: object) -> str:
+    r"""A text that LaTeX shows as it is, on one line; the signs of negative numbers are set as such.
+
+    Example:
+        >>> print(latex_text("a_b & 50 % [v1]"), latex_text("ViT-B--32 at -0.5"))
+        a\_b \& 50 \% {[}v1] ViT-B-{}-32 at $-$0.5
+    """
+    text = "".join(LATEX.get(char, char) for char in visible(" ".join(str(value).split())))
+    return HYPHENS.sub(lambda found: "-{}" if text[found.end()] == "-" else "$-$", text)
 
 
 def _acts(char: str) -> bool:

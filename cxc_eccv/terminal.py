@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cxc_eccv.shown import visible
 
-__all__ = ["Sheet", "print_shown", "say"]
+__all__ = ["Sheet", "print_shown", "say", "shown_text"]
 
 UNBOUNDED = 1_000_000
 """Width of a pipe: there is no edge at which anything could be cut."""
@@ -41,6 +41,14 @@ def print_shown(shown: RenderableType, console: Console | None = None) -> None:
     console.print(shown, crop=False)
 
 
+def shown_text(shown: RenderableType) -> str:
+    """What :func:`print_shown` would print now, without colours, and without the end of the last line."""
+    width = console.width if (console := Console()).is_terminal else UNBOUNDED
+    with (plain := Console(width=width, color_system=None)).capture() as captured:
+        plain.print(shown, crop=False)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A table of texts. Where it is too wide its columns are stacked, then continued in further tables below.
@@ -52,6 +60,7 @@ class Sheet:
         stacked: groups of columns that may share a column, in the order in which they are tried.
         styles: of the rows, as many, or none.
         title: above the table.
+        bold: line and place of the cells in bold.
 
     Example:
         >>> sheet = Sheet(("", "value", "interval"), (("R@1", "41.7", "[40.0, 43.0]"),), stacked=(((0,), (1, 2)),))
@@ -67,6 +76,7 @@ class Sheet:
     stacked: Sequence[Sequence[Sequence[int]]] = ()
     styles: Sequence[str] = ()
     title: str = ""
+    bold: Collection[tuple[int, int]] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Rich's protocol: the first arrangement that fits."""
@@ -119,17 +129,24 @@ class Sheet:
         return table
 
     def _add_rows(self, table: Table, groups: Sequence[Sequence[int]]) -> None:
-        for row, style in zip(self.rows, self.styles or [""] * len(self.rows), strict=True):
+        styles = self.styles or [""] * len(self.rows)
+        for line, (row, style) in enumerate(zip(self.rows, styles, strict=True)):
             if len(row) == 1:
                 table.add_section()
                 table.add_row(Text(visible(row[0])))
             else:
-                table.add_row(*(Text(_stack(row, group)) for group in groups), style=style)
+                bold = [place for at, place in self.bold if at == line]
+                table.add_row(*(_stack_styled(row, group, bold) for group in groups), style=style)
 
 
 def _stack(cells: Sequence[str], group: Sequence[int]) -> str:
     """The cells of several columns below each other; an empty one takes no line."""
     return "\n".join(text for place in group if (text := visible(cells[place])))
+
+
+def _stack_styled(cells: Sequence[str], group: Sequence[int], bold: Collection[int]) -> Text:
+    lines = [Text(text, "bold" if place in bold else "") for place in group if (text := visible(cells[place]))]
+    return Text("\n").join(lines)
 
 
 def _widen(table: Table, spare: int) -> Table:

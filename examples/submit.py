@@ -47,9 +47,9 @@ def main() -> None:
 
 
 def proposed(path: Path, dataset: str) -> str:
-    """The results file, made without a look at the Hub."""
+    """The results file for a benchmark that declares the main metrics, made without a look at the Hub."""
     scores = report_from_json(path.read_text(encoding="utf-8")).scores
-    tasks = [task for task in leaderboard_tasks().values() if task.key in scores]
+    tasks = [task for task in leaderboard_tasks().values() if task.main and task.key in scores]
     return merge_results(None, [EvalResultEntry(dataset, task.task_id, scores[task.key]) for task in tasks])
 
 

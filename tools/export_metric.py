@@ -2,8 +2,8 @@
 
     python tools/export_metric.py map_at_r --output exported    # writes exported/map_at_r/
 
-The folder has the files of ``metrics/<name>/``: the module, with the source of all it uses of this package inside, and
-what makes it run as a Hub Space.
+The folder has the files of ``cxc_eccv/adapters/modules/<name>/``: the module, with the source of all it uses of this
+package inside, and what makes it run as a Hub Space.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def export_files(name: str) -> dict[str, str]:
     """
     described = Description(registry.metric(name))
     return {
-        f"{name}.py": inline(module_script(described), HEADER),
+        f"{name}.py": inline(module_script(described, self_contained=True), HEADER),
         "app.py": space_app(described),
         "README.md": metric_card(described, self_contained=True),
         "requirements.txt": requirements(self_contained=True),

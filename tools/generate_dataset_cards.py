@@ -1,4 +1,4 @@
-"""Writes ``dataset_cards/<config>.md`` from the declared configs and the statistics in ``statistics.json``.
+"""Writes ``dataset_cards/<config>.md`` and ``LICENSE.md`` from the declared configs and ``statistics.json``.
 
     python tools/generate_dataset_cards.py            # write
     python tools/generate_dataset_cards.py --check    # fail where a file is not what it would be
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.builders.cards import config_card
+from cxc_eccv.builders.cards import LICENCE_FILE, config_card, licence_file
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, dataset_configs
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.writing.folder import SPLITS
@@ -62,7 +62,8 @@ def expected_files(folder: Path) -> dict[str, str]:
         raise SourceMissing(f"{folder / 'statistics.json'} is absent. Set CXC_ECCV_DATA to compute it.")
     statistics, catalog = json.loads(text), load_catalog()
     cards = {f"{name}.md": str(config_card(config, statistics, catalog)) for name, config in dataset_configs().items()}
-    return {"statistics.json": text, **cards}
+    terms = licence_file(list(dataset_configs().values()), catalog)
+    return {"statistics.json": text, LICENCE_FILE: terms, **cards}
 
 
 def compute_statistics(library: Library) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Writes ``metrics/<name>/`` for every metric of the registry: an ``evaluate`` module that also runs as a Hub Space.
+"""Writes ``cxc_eccv/adapters/modules/``: for every metric an ``evaluate`` module that also runs as a Hub Space.
 
     python tools/generate_metric_modules.py            # write
     python tools/generate_metric_modules.py --check    # fail where a file is not what it would be, byte for byte
@@ -15,7 +15,7 @@ from metric_modules.folder import differences, metric_files, write_files
 
 from cxc_eccv.errors import CxcEccvError
 
-FOLDER = Path(__file__).parents[1] / "metrics"
+FOLDER = Path(__file__).parents[1] / "cxc_eccv" / "adapters" / "modules"
 
 
 def main() -> None:

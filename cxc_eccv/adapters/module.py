@@ -1,4 +1,4 @@
-"""What all ``evaluate`` modules in ``metrics/`` share: checked batches, options, and the way to their scores."""
+"""What all ``evaluate`` modules in ``modules/`` share: checked batches, options, and the way to their scores."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,11 +24,39 @@ from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
-__all__ = ["citations", "config_card", "config_sections", "folder_card", "licences", "sources_of"]
+__all__ = [
+    "AUTHORS",
+    "BUILT",
+    "IMAGE_FIELD",
+    "LANGUAGE",
+    "LICENCE_FILE",
+    "TAGS",
+    "TEMPLATES",
+    "TITLE",
+    "bibtex",
+    "citations",
+    "config_card",
+    "config_sections",
+    "folder_card",
+    "licence_file",
+    "licences",
+    "point_examples",
+    "sources_of",
+    "terms",
+]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 TITLE = "CxC, ECCV Caption and entailment labels"
+AUTHORS = "The cxc_eccv authors"
+LANGUAGE = "en"
+TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
+
+LICENCE_FILE = "LICENSE.md"
+"""Beside a card, with the terms; of files in a repository the Hub links to no other name than this and LICENSE."""
+
+BUILT = "cxc_eccv_data"
+"""The folder that the documentation builds and loads."""
 
 URL = ":/?#&=%~+,;@!$'*"
 """What stays as it is in an address; a parenthesis would end the link."""
@@ -58,7 +86,8 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
         _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
-        sections=config_sections(config, config.features, splits, "path/to/the/built/folder", "##"),
+        built=BUILT,
+        sections=config_sections(config, config.features, splits, BUILT, "##"),
         licences=licences(groups, catalog),
         citations=citations(groups, catalog),
         splits=list(splits),
@@ -103,7 +132,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
 
 def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     sizes = {part.split: (part.shards.num_rows, part.shards.num_bytes) for part in parts}
-    file_bytes = sum(part.shards.file_bytes for part in parts)
+    file_bytes = sum(sum(part.shards.sizes) for part in parts)
     # datasets finds its cache of a local folder by the front matter alone: without a hash of the files it would serve
     # other rows of equal size from an old cache.
     content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
@@ -112,7 +141,7 @@ def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
 
 def _built_sections(parts: Sequence[SplitSummary]) -> str:
     statistics = {part.split: part.statistics for part in parts}
-    return config_sections(parts[0].config, parts[0].features, statistics, "path/to/this/folder", "###")
+    return config_sections(parts[0].config, parts[0].features, statistics, None, "###")
 
 
 def _overview(summary: BuildSummary) -> str:
@@ -162,16 +191,17 @@ def _front_matter(
         extra["modified_data"] = [{"file": name, **hashes} for name, hashes in modified.items()]
     return DatasetCardData(
         pretty_name=title,
-        language="en",
+        language=LANGUAGE,
         multilinguality="monolingual",
         # Terms differ between the sources; the card lists them.
         license="other",
         license_name="terms-of-each-source",
+        license_link=LICENCE_FILE,
         annotations_creators=["crowdsourced", "machine-generated"],
         language_creators="crowdsourced",
         size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
         task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
-        tags=["image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption"],
+        tags=list(TAGS),
         configs=[_files(info, info["config_name"] == default) for info in infos],
         dataset_info=infos,
         **extra,
@@ -187,12 +217,17 @@ def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
 
 
 def config_sections(
-    config: DatasetConfig, features: datasets.Features, splits: Mapping[str, Mapping[str, Any]], path: str, level: str
+    config: DatasetConfig,
+    features: datasets.Features,
+    splits: Mapping[str, Mapping[str, Any]],
+    path: str | None,
+    level: str,
 ) -> str:
     """What, how collected, fields, statistics, defects and example of one config, as Markdown.
 
     ``features`` may have an image column besides; ``splits`` are split name to statistics, empty where none were
-    computed; the example loads ``path``; ``level`` is the prefix of the headings, as ``##``.
+    computed; the example loads ``path``, None for the folder that the card is in; ``level`` is the prefix of the
+    headings, as ``##``.
     """
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, f"{level} How it was collected", config.collection]
@@ -204,9 +239,26 @@ def config_sections(
     if config.defects:
         blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
-    load = f'from datasets import load_dataset\n\ndataset = load_dataset("{path}", "{config.name}", split="{split}")'
-    blocks += [f"{level} Example", fence(f"{load}\n{textwrap.dedent(config.example)}", "python")]
+    load = LOAD_HERE if path is None else LOAD.format(path)
+    code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
+    blocks += [f"{level} Example", fence(code, "python")]
     return "\n\n".join(block for block in blocks if block)
+
+
+LOAD = 'from datasets import load_dataset\n\ndataset = load_dataset("{}", '
+LOAD_HERE = """\
+# Run this in the folder itself.
+import os
+
+from datasets import load_dataset
+
+dataset = load_dataset(os.getcwd(), """
+"""The same in whatever folder, as the same data gives the same card; ``load_dataset(".")`` fails."""
+
+
+def point_examples(card: str, repo_id: str) -> str:
+    """Let the examples of a built folder's card load a repository of the Hub instead."""
+    return card.replace(LOAD_HERE, LOAD.format(repo_id))
 
 
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
@@ -214,19 +266,60 @@ def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
     return list(dict.fromkeys(name for config in configs for name in config.sources))
 
 
-def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
-    """Terms of every source as a table; with the names of the raw files ``used``, the files' own terms where read."""
+def terms(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> Iterator[tuple[str, str, str]]:
+    """Title, address and terms of every source; where raw files of it were ``used``, the files' own terms."""
     names = set(used or ())
-    rows = []
     for name in groups:
         group = catalog.group(name)
         read = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
-        terms = "; ".join(dict.fromkeys(read or [group.licence]))
-        rows.append((f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL)})", markdown_text(terms)))
+        yield group.title, group.homepage, "; ".join(dict.fromkeys(read or [group.licence]))
+
+
+def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
+    """Terms of every source as a table."""
+    rows = [
+        (f"[{markdown_text(title)}]({quote(homepage, safe=URL)})", markdown_text(licence))
+        for title, homepage, licence in terms(groups, catalog, used)
+    ]
     return table(["source", "terms"], rows)
 
 
-def citations(groups: Iterable[str], catalog: Catalog) -> str:
-    """BibTeX of every paper the groups name, each once, as a code block."""
+PHOTOGRAPHS = (
+    "The photographs in `captions` are under other terms: the COCO Consortium does not own their copyright. Their use "
+    "must abide by the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each has the licence that its "
+    "author chose on Flickr."
+)
+
+
+def licence_file(
+    configs: Sequence[DatasetConfig], catalog: Catalog, used: Iterable[str] | None = None, *, images: bool = False
+) -> str:
+    """The text of ``LICENSE.md``: which config holds data of which sources, and their terms.
+
+    ``used`` is as of :func:`licences`; ``images`` says whether photographs are embedded.
+    """
+    groups = sources_of(configs)
+    rows = [
+        (markdown_text(catalog.group(name).title), ", ".join(f"`{one.name}`" for one in configs if name in one.sources))
+        for name in groups
+    ]
+    blocks = [
+        "# Terms of each source",
+        "The data comes from several sources, and stays under the terms of each. Who passes it on passes these on too.",
+        licences(groups, catalog, used),
+        "A config holds data of:",
+        table(["source", "configs"], rows),
+        *([PHOTOGRAPHS] if images else []),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def bibtex(groups: Iterable[str], catalog: Catalog) -> str:
+    """BibTeX of every paper the groups name, each once."""
     keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
-    return fence("\n\n".join(catalog.citations[key].strip() for key in keys), "bibtex")
+    return "\n\n".join(catalog.citations[key].strip() for key in keys)
+
+
+def citations(groups: Iterable[str], catalog: Catalog) -> str:
+    """The same as a code block."""
+    return fence(bibtex(groups, catalog), "bibtex")

@@ -37,12 +37,12 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What was written for one config and split: ``num_bytes`` uncompressed in memory, ``file_bytes`` on disk."""
+    """What was written for one config and split: the files, with size on disk and hash; ``num_bytes`` in memory."""
 
     files: tuple[str, ...]
     num_rows: int
     num_bytes: int
-    file_bytes: int
+    sizes: tuple[int, ...]
     sha256: tuple[str, ...]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,8 @@ from cxc_eccv.writing import replaced_folder
 if TYPE_CHECKING:
     from cxc_eccv.types import Report
 
-COMPARISON, CHARTS = "compare.json", ("published_ranks.svg", "published_ranks.png")
+CHARTS = ("published_ranks.svg", "published_ranks.png")
+TEXTS = ("compare.json", "compare.md", "compare.tex", "compare.csv", "placements.csv")
 
 
 def compare(
@@ -25,7 +27,13 @@ def compare(
         list[Path], typer.Argument(help="report.json files or their folders; the first is the baseline.")
     ],
     published: Annotated[bool, typer.Option("--published", help="Place the models among published ones.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Folder for compare.json and the chart of ranks.")] = None,
+    all_published: Annotated[
+        bool, typer.Option("--all-published", help="Show all published models, and the models in their place.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for compare.json, the tables as Markdown, LaTeX and CSV, and the chart of ranks."),
+    ] = None,
     names: Annotated[
         list[str] | None,
         typer.Option(help="Models' names. Default: the reports', or where two are alike the folders'."),
@@ -47,52 +55,72 @@ def compare(
     Tested is the main metric of each task, direction by direction, corrected for the number of tests by Holm's method.
 
     Each report needs the per_query.parquet that evaluate --output writes beside it; a single report with --published
-    does not. Reports of different data, splits or protocols are refused.
+    or --all-published does not. Reports of different data, splits or protocols are refused.
 
     Examples:
       cxc-eccv compare baseline/report.json new/report.json
       cxc-eccv compare baseline new --all-metrics --output compared
       cxc-eccv compare new/report.json --published --output compared
+      cxc-eccv compare new --all-published
     """
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
-    from cxc_eccv.comparison.published import require_matplotlib
-    from cxc_eccv.comparison.views import comparison_to_json, render_comparison, render_placements
+    from cxc_eccv.comparison.published import order_models
+    from cxc_eccv.comparison.views import (
+        comparison_tables,
+        comparison_to_json,
+        order_tables,
+        order_to_csv,
+        placement_table,
+        rows_to_csv,
+    )
+    from cxc_eccv.tables import tables_to_console, tables_to_latex, tables_to_markdown
 
+    published = published or all_published
     if len(reports) == 1 and not published:
         raise InvalidOption("one report alone: name a second one, or place it among published models with --published")
     check_output(output)
-    draws_chart = published and chart and output is not None
-    if draws_chart:
-        require_matplotlib()
-    models, tables = read_reports(reports, names_of(names)), published_tables() if published else ()
-    placements = [placement for table in tables for placement in place(table, models)]
-    comparison, written = None, []
+    models, papers = read_reports(reports, names_of(names)), published_tables() if published else ()
+    placements = [placement for paper in papers for placement in place(paper, models)]
+    orders = [order_models(paper, models) for paper in papers] if all_published else []
+    comparison = None
     if len(reports) > 1:
         scored = load_reports(reports, names_of(names), data_dir)
         metrics = "all" if all_metrics else "main"
         comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence, metrics=metrics)
+    tables = [] if comparison is None else comparison_tables(comparison)
+    for paper in papers:
+        tables.append(placement_table(paper, [one for one in placements if one.table == paper.name], list(models)))
+        tables += [table for order in orders if order.table is paper for table in order_tables(order)]
+    written = []
     try:
         if output is not None:
             agreement = published_agreement() if published else None
-            text = comparison_to_json(comparison, placements, tables, agreement)
-            written = _write(text, models if draws_chart else None, output)
+            texts = {
+                "compare.json": comparison_to_json(comparison, placements, papers, agreement),
+                "compare.md": tables_to_markdown(tables),
+                "compare.tex": tables_to_latex(tables),
+            }
+            if comparison is not None:
+                texts["compare.csv"] = rows_to_csv(comparison.records())
+            if published:
+                texts["placements.csv"] = rows_to_csv([asdict(placement) for placement in placements])
+            texts |= {f"published_{order.table.name}.csv": order_to_csv(order) for order in orders}
+            written = _write(texts, models if published and chart else None, output)
     finally:
-        if comparison is not None:
-            print_shown(render_comparison(comparison))
-        for table in tables:
-            placed = [placement for placement in placements if placement.table == table.name]
-            print_shown(render_placements(table, placed, list(models)))
+        print_shown(tables_to_console(tables))
     say_written(written)
 
 
-def _write(text: str, models: dict[str, Report] | None, output: Path) -> list[Path]:
-    """Write ``compare.json`` and the chart of the models' ranks, all or nothing."""
-    from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table
+def _write(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
+    """Write the files and the chart of the models' ranks, all or nothing, in place of all that a comparison writes."""
+    from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table, published_tables
 
-    names = [COMPARISON]
-    with replaced_folder(output, (COMPARISON, *CHARTS)) as folder:
-        (folder / COMPARISON).write_text(text, encoding="utf-8")
+    names = list(texts)
+    ours = {*TEXTS, *CHARTS, *(f"published_{paper.name}.csv" for paper in published_tables())}
+    with replaced_folder(output, ours) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
         if models is not None:
             try:
                 draw_rank_chart(eccv_caption_table(), models, [folder / name for name in CHARTS])

@@ -11,7 +11,7 @@ from cxc_eccv.terminal import say
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`, or of a metric, as metrics/map_at_r.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`; for a Space a metric, as map_at_r.")],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
@@ -19,31 +19,43 @@ def push(
     framework: Annotated[
         str, typer.Option(help="evaluation_framework of eval.yaml, a name from the Hub's list.")
     ] = "cxc_eccv",
+    all_tasks: Annotated[
+        bool, typer.Option("--all-tasks", help="Declare every metric in eval.yaml, not the main ones alone.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
 ) -> None:
     """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
 
     Shows what is new, changed, removed and unchanged, and sends nothing without --yes. One commit holds everything;
     what the Hub has is not sent again, so an upload that failed goes on when the command is repeated. What is written
-    by hand in the card on the Hub, outside the marked part, is kept.
+    by hand in the card on the Hub, outside the marked part, is kept; its examples load the dataset by its name.
+
+    Of each task, eval.yaml declares the main metrics, those of ECCV Caption first. What is left to do by hand until the
+    Hub shows a leaderboard is listed after the upload.
 
     The token is that of `hf auth login` or HF_TOKEN.
 
     Examples:
       cxc-eccv push cxc_eccv_data org/cxc_eccv
       cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
-      cxc-eccv push metrics/map_at_r org/map_at_r --type space --yes
+      cxc-eccv push map_at_r org/map_at_r --type space --yes
     """
+    from cxc_eccv.adapters import module_folder
     from cxc_eccv.hub.client import Access
     from cxc_eccv.hub.upload import plan_push
 
+    if repo_type == "space" and not folder.exists() and folder.name == str(folder):
+        folder = module_folder(folder.name)
     access = Access(timeout=timeout)
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach
-    push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework)
+    push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework, all_tasks=all_tasks)
     say(str(push))
     if not yes:
         say("Nothing was sent. Add --yes to upload.")
         return
     done = push.carry_out()
-    say(f"uploaded to {push.url}" if done.pending or push.pending else f"{push.url} is up to date")
+    url = push.repository.url
+    say(f"uploaded to {url}" if done.pending or push.pending else f"{url} is up to date")
+    if done.next_steps:
+        say(done.next_steps)

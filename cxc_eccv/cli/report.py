@@ -1,4 +1,4 @@
-"""``cxc-eccv report``: the pages of a report anew."""
+"""``cxc-eccv report``: the pages of a report anew, or reports as the tables of a paper."""
 
 from __future__ import annotations
 
@@ -8,22 +8,86 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import Thumbnails
+from cxc_eccv.cli.choices import names as names_of
 from cxc_eccv.cli.output import say_written
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import say
+from cxc_eccv.writing import replaced_file
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that evaluate --output wrote.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Folders that evaluate --output wrote; of tables also report.json."),
+    ],
     images: Thumbnails = None,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print tables for a paper, with the rules of booktabs.")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print them as Markdown.")] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print them as CSV, values whole and under report.json's keys.")
+    ] = False,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Of tables: with the intervals.")] = False,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Of tables: which tasks. Default: COCO, CxC, ECCV Caption, plausible match, Flickr."),
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(help="Of tables: models' names. Default: the reports', or where two are alike the folders'."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="File for the tables. Default: standard output.")] = None,
 ) -> None:
-    """Rebuild report.md and report.html from report.json, per_query.parquet and examples.parquet.
+    """Rebuild report.md and report.html, or print one or several reports as the tables of a paper.
 
-    The HTML page is one self-contained file: it loads nothing from elsewhere. Without --images it shows images by
-    their file names and captions.
+    The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one self-contained
+    file: it loads nothing from elsewhere. Without --images it shows images by their file names and captions.
+
+    Tables have a row per report and the columns of COCO 1K, COCO 5K, CxC and ECCV Caption, the best in bold. Reports of
+    different data, splits or protocols are refused.
 
     Examples:
       cxc-eccv report out
       cxc-eccv report out --images val2014
+      cxc-eccv report baseline new --latex --output scores.tex
+      cxc-eccv report baseline new --markdown --tasks coco_5k,cxc --intervals
     """
+    forms = [name for name, wanted in (("latex", latex), ("markdown", markdown), ("csv", csv)) if wanted]
+    if len(forms) > 1:
+        raise InvalidOption(f"--{' and --'.join(forms)} are different tables; name one")
+    if not forms:
+        _refuse(intervals=intervals, tasks=tasks, names=names, output=output)
+        _rebuild(folders, images)
+        return
+    if images is not None:
+        raise InvalidOption(f"--images are thumbnails in report.html, which --{forms[0]} does not make; leave one out")
+    from cxc_eccv.comparison import read_reports
+    from cxc_eccv.report.paper import paper_csv, paper_tables
+    from cxc_eccv.tables import tables_to_latex, tables_to_markdown
+
+    reports, chosen = read_reports(folders, names_of(names)), names_of(tasks)
+    if csv:
+        text = paper_csv(reports, chosen, intervals=intervals)
+    else:
+        to_text = tables_to_latex if latex else tables_to_markdown
+        text = to_text(paper_tables(reports, chosen, intervals=intervals))
+    if output is None:
+        say(text.rstrip("\n"))
+    else:
+        with replaced_file(output) as file:
+            file.write_text(text, encoding="utf-8", newline="\n")
+        say_written([output])
+
+
+def _refuse(**options: object) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise InvalidOption(f"--{given[0]} is for tables; name their form: --latex, --markdown or --csv")
+
+
+def _rebuild(folders: list[Path], images: Path | None) -> None:
     from cxc_eccv.report.folder import rebuild_pages
 
-    say_written(rebuild_pages(folder, images))
+    for folder in folders:
+        say_written(rebuild_pages(folder, images))

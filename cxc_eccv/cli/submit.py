@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.cli.choices import names
 from cxc_eccv.terminal import say
 
 
@@ -16,30 +17,45 @@ def submit(
     dataset: Annotated[
         str, typer.Option(help="Repository of the released dataset, the benchmark `cxc-eccv push` made: owner/name.")
     ],
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Tasks or their directions, comma-separated or repeated, as eccv_caption,cxc/i2t. "
+            "Default: all that the dataset declares."
+        ),
+    ] = None,
     date: Annotated[
         str | None, typer.Option(help="When the report was computed, as 2026-11-20. Default: today.")
     ] = None,
     notes: Annotated[str | None, typer.Option(help="The setting in a few words, as zero-shot.")] = None,
     source: Annotated[str | None, typer.Option(help="Address of logs or a paper.")] = None,
     model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Open the pull request. Without it nothing is sent.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
 ) -> None:
     """Check a report strictly, and propose its results to the model they are about.
 
     Only reports of the official data, unmodified, by this release are accepted; any other is refused with the reason.
-    Shows the change of .eval_results/cxc_eccv.yaml, and sends nothing without --yes.
+    Results that the dataset's eval.yaml declares no task for are left out, and named.
+
+    Shows the change of .eval_results/cxc_eccv.yaml, and sends nothing without --yes. Given again with other results, it
+    updates the pull request that it opened, while that is open.
 
     The token is that of `hf auth login` or HF_TOKEN.
 
     Examples:
       cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
-      cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv --notes zero-shot --yes
+      cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
+        --tasks eccv_caption,cxc/i2t --notes zero-shot --yes
     """
     from cxc_eccv.hub.client import Access
     from cxc_eccv.hub.submit import SubmitOptions, plan_submission
 
-    options = SubmitOptions(dataset, date, notes, source, model_index)
+    options = SubmitOptions(
+        dataset, None if tasks is None else tuple(names(tasks) or ()), date, notes, source, model_index
+    )
     access = Access(timeout=timeout)
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach
@@ -48,7 +64,7 @@ def submit(
     if not submission.pending:
         return
     if not yes:
-        say("Nothing was sent. Add --yes to open the pull request.")
+        say("Nothing was sent. Add --yes to send it.")
         return
-    url = submission.open_pull_request(lambda: plan_submission(report, model, options, access=access))
-    say(f"pull request: {url}")
+    url, done = submission.propose(lambda: plan_submission(report, model, options, access=access))
+    say(f"{url} states these results already" if done == "nothing" else f"{done} pull request: {url}")

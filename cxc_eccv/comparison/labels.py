@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.spec import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 
-__all__ = ["list_names", "metric_name", "scale_of", "show_value", "task_name"]
+__all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "show_value", "task_name", "unit_of"]
 
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
@@ -44,20 +44,36 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
     return (spec.long_title if in_full else spec.title).format(**parameters)
 
 
-def show_value(label: str, value: float, form: str = ".1f") -> str:
-    """The value in its metric's unit: fractions and correlations in percent, ranks and numbers as they are.
+def heading_of(key: str) -> tuple[str, str, str]:
+    """What stands above a column of a metric's values: task, direction and metric.
 
     Example:
-        >>> show_value("recall_at_1", 0.4174), show_value("median_rank", 2.5, "+.1f")
-        ('41.7', '+2.5')
+        >>> heading_of("coco_5k/i2t/recall_at_1"), heading_of("coco_1k/rsum")
+        (('COCO 5K', 'i2t', 'R@1'), ('COCO 1K', '', 'RSUM'))
     """
-    return format(scale_of(label) * value, form)
+    task, *direction, metric = key.split("/")
+    return task_name(task), "".join(direction), metric_name(metric)
 
 
-def scale_of(label: str) -> int:
-    """What values of a metric are multiplied by to be shown; those of another version are taken for fractions."""
+def show_value(label: str, value: float, decimals: int = 1, *, sign: bool = False) -> str:
+    """The value in its metric's unit: fractions in percent, correlations, ranks and numbers as they are.
+
+    A correlation has two decimals more than the others, being no percentage.
+
+    Example:
+        >>> show_value("recall_at_1", 0.4174), show_value("median_rank", 2.5, sign=True)
+        ('41.7', '+2.5')
+        >>> show_value("bootstrap_spearman", 0.7349), show_value("bootstrap_spearman_std", 0.0041)
+        ('0.735', '0.004')
+    """
+    unit = unit_of(label)
+    return format(UNITS[unit] * value, f"{'+' if sign else ''}.{decimals + 2 * (unit == 'correlation')}f")
+
+
+def unit_of(label: str) -> str:
+    """The unit of a metric's values; those of another version are taken for fractions."""
     spec, _, _ = _read(label)
-    return 100 if spec is None else spec.scale
+    return "percent" if spec is None else spec.unit
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,13 @@ from cxc_eccv.comparison.resampling import enough_samples, holm, least_p_value, 
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.score import interval
-from cxc_eccv.types import FloatArray, check_whole
+from cxc_eccv.shown import visible
+from cxc_eccv.tables import tables_to_console, tables_to_html
+from cxc_eccv.terminal import shown_text
+from cxc_eccv.types import FloatArray, Report, check_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Comparison", "ComparisonSettings", "Difference", "compare"]
 
@@ -92,9 +99,9 @@ class Difference:
         return "/".join(part for part in (self.task, self.direction, self.metric) if part)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """Models against a baseline.
+    """Models against a baseline; printed, or at the end of a notebook's cell, it shows its tables.
 
     Attributes:
         baseline: its name.
@@ -116,10 +123,41 @@ class Comparison:
         """Whether a difference holds at the level of the tests after Holm's correction."""
         return one.p_holm < self.settings.level
 
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per model and metric: the attributes of :class:`Difference`, and whether it is significant.
+
+        Example:
+            >>> Comparison("old", (), ComparisonSettings(), ()).to_pandas().columns[:3].tolist()
+            ['model', 'baseline', 'task']
+        """
+        import pandas as pd
+
+        columns = [*(column.name for column in fields(Difference)), "significant"]
+        return pd.DataFrame(self.records(), columns=columns)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of :meth:`to_pandas`."""
+        return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
+
+    def __repr__(self) -> str:
+        models = f"{', '.join(self.models)} with {self.baseline}"
+        significant = sum(map(self.significant, self.differences))
+        return visible(f"<Comparison of {models}: {len(self.differences)} tests, {significant} significant>")
+
+    def __str__(self) -> str:
+        from cxc_eccv.comparison.views import comparison_tables
+
+        return shown_text(tables_to_console(comparison_tables(self)))
+
+    def _repr_html_(self) -> str:
+        from cxc_eccv.comparison.views import comparison_tables
+
+        return f"<div>\n{tables_to_html(comparison_tables(self))}\n</div>"
+
 
 def compare(
-    baseline: ScoredReport,
-    *others: ScoredReport,
+    baseline: Report | ScoredReport,
+    *others: Report | ScoredReport,
     seed: int = 0,
     samples: int | None = None,
     confidence: float = 0.95,
@@ -134,7 +172,8 @@ def compare(
     metric, unless all metrics are asked for.
 
     Args:
-        baseline: what the others are compared with.
+        baseline: what the others are compared with: a report with ``per_query``, under its name, or one of
+            :func:`load_reports`.
         *others: at least one.
         seed: of the draws.
         samples: bootstrap samples; 2 / (samples + 1) is the smallest p-value before correction. None for as many as
@@ -161,25 +200,28 @@ def compare(
         (0.25, 9, 0, True, 10000)
     """
     settings = ComparisonSettings(seed, FEWEST_SAMPLES if samples is None else samples, confidence, metrics)
-    if not others:
-        raise InvalidOption(f"only {baseline.name} is given: a comparison needs at least two reports")
-    names = [report.name for report in (baseline, *others)]
-    if len(set(names)) < len(names):
-        raise InvalidOption(f"models need different names, not {', '.join(names)}")
-    plans = {other.name: _plan(baseline, other, metrics) for other in others}
+    first, *rest = (ScoredReport.of(one.name, one) if isinstance(one, Report) else one for one in (baseline, *others))
+    if not rest:
+        raise InvalidOption(f"only {first.name} is given: a comparison needs at least two reports")
+    names = [report.name for report in (first, *rest)]
+    if len(set(names)) < len(names) or not all(names):
+        raise InvalidOption(
+            f"models need different names, not {', '.join(map(repr, names))}; ScoredReport.of(name, report) gives one"
+        )
+    plans = {other.name: _plan(first, other, metrics) for other in rest}
     n_tests = sum(len(plan.tested) for plan in plans.values())
     if samples is None:
         settings = replace(settings, samples=enough_samples(n_tests, settings.level))
     rows: list[Difference] = []
     for name, plan in plans.items():
         drawn = paired_samples(plan.pairs, seed, settings.samples, progress=progress)
-        rows += [_difference(key, drawn[key], plan.pairs, baseline.name, name, confidence) for key in plan.tested]
+        rows += [_difference(key, drawn[key], plan.pairs, first.name, name, confidence) for key in plan.tested]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
-    notes = [note for other in others for note in notes_on(baseline, other)]
+    notes = [note for other in rest for note in notes_on(first, other)]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     left_out = {name: plan.left_out for name, plan in plans.items()}
-    return Comparison(baseline.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes))
+    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ CLUSTER = "cluster"
 COLUMNS = ("query_id", "task", "direction", "metric", "value")
 NO_VALUES = (
     "Without the values of single queries a difference has neither interval nor p-value. Run cxc-eccv evaluate again "
-    "with --output, which writes them."
+    "with --output, which writes them, or ce.evaluate with per_query=True."
 )
 
 

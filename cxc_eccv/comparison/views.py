@@ -1,23 +1,32 @@
-"""Comparisons and placements to look at: console tables, and the text of compare.json."""
+"""Comparisons and placements to look at: their tables, and the texts of the files that keep them."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from cxc_eccv.comparison.labels import metric_name, show_value, task_name
-from cxc_eccv.comparison.paired import Comparison, Difference
-from cxc_eccv.comparison.published import Agreement, Placement, PublishedTable
+from cxc_eccv.comparison.labels import SPREAD, heading_of, metric_name, show_value, task_name
+from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.shown import visible
-from cxc_eccv.terminal import Sheet
+from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["comparison_to_json", "render_comparison", "render_placements"]
+if TYPE_CHECKING:
+    from cxc_eccv.comparison.paired import Comparison, Difference
+
+__all__ = [
+    "comparison_tables",
+    "comparison_to_json",
+    "order_tables",
+    "order_to_csv",
+    "placement_table",
+    "rows_to_csv",
+]
 
 SCHEMA = 1
 P_VALUE = "two-sided: 2 (1 + min(samples <= 0, samples >= 0)) / (samples + 1), at most 1"
@@ -70,6 +79,32 @@ def _record(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def order_to_csv(order: ModelOrder) -> str:
+    """A row per model, the user's among them: every figure whole, in the units of report.json and under its keys."""
+    rows: list[dict[str, object]] = []
+    for model in order.models:
+        row: dict[str, object] = {"model": visible(model.name), "published": model.published}
+        for key, found in order.standings.items():
+            if model in found:
+                row |= {key: found[model].value, f"{key}{SPREAD}": found[model].deviation}
+        rows.append({name: value for name, value in row.items() if value is not None})
+    return rows_to_csv(rows)
+
+
+def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    r"""Rows under the names of their columns; what a row lacks is empty.
+
+    Example:
+        >>> rows_to_csv([{"model": "a, b", "mrr": 0.5}, {"model": "c", "rsum": 400.0}])
+        'model,mrr,rsum\n"a, b",0.5,\nc,,400.0\n'
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text := io.StringIO(), names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
 LEAST_SHOWN = 0.001
 LONGEST_HEADING = 16
 """Longer names of models do not stand above columns; the title or a legend has them."""
@@ -81,17 +116,9 @@ STACKED = (
 """Columns of a comparison that share one in a narrow terminal: value over interval, p over Holm, and so on."""
 
 
-def render_comparison(comparison: Comparison) -> RenderableType:
-    """A table per model against the baseline, what was left out, and the notes."""
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """A table per model against the baseline with what was left out, and below the last one the notes on all."""
     settings, n_tests = comparison.settings, len(comparison.differences)
-    blocks: list[RenderableType] = []
-    for model in comparison.models:
-        blocks.append(Text(visible(f"{model} against {comparison.baseline}"), style="bold"))
-        blocks.append(_differences([row for row in comparison.differences if row.model == model], comparison))
-        blocks += [
-            Text(visible(f"not compared: {', '.join(keys)}: {reason}"), style="dim")
-            for reason, keys in group_by_reason(comparison.not_compared.get(model, {})).items()
-        ]
     family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
     legend = (
         f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a paired "
@@ -99,43 +126,86 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         f"tests ({family}), * under {settings.level:.2g}; won:lost counts the queries that the model does better or "
         "worse."
     )
-    notes = (Text(visible(f"note: {note}")) for note in comparison.notes)
-    return Group(*blocks, Text(legend, style="dim"), *notes)
+    *most, last = [_difference_table(comparison, model) for model in comparison.models]
+    cautions = [f"note: {note}" for note in comparison.notes]
+    return [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
 
 
-def render_placements(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> RenderableType:
+def _difference_table(comparison: Comparison, model: str) -> Table:
+    is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
+    names = (comparison.baseline, model) if is_short else ("baseline", "model")
+    header = [(text,) for text in ("", *names, "difference", "interval", "p", "Holm", "won:lost")]
+    rows: list[Sequence[str | Cell]] = []
+    styles = []
+    own = [row for row in comparison.differences if row.model == model]
+    for task in dict.fromkeys(row.task for row in own):
+        of_task = [row for row in own if row.task == task]
+        rows += [[task_name(task)], *(_difference_cells(row, comparison.significant(row)) for row in of_task)]
+        styles += ["", *("bold" if comparison.significant(row) else "" for row in of_task)]
+    left_out = group_by_reason(comparison.not_compared.get(model, {}))
+    notes = [f"not compared: {', '.join(keys)}: {reason}" for reason, keys in left_out.items()]
+    return Table(header, rows, f"{model} against {comparison.baseline}", notes=notes, stacked=STACKED, styles=styles)
+
+
+def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:
+    low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
+    return [
+        _row_name(row.key),
+        show_value(row.metric, row.baseline_value),
+        show_value(row.metric, row.value),
+        Cell(show_value(row.metric, row.difference, sign=True), strong=significant),
+        f"[{low}, {high}]",
+        _p(row.p_value),
+        f"{_p(row.p_holm)} {'*' if significant else ' '}",
+        f"{row.better:,}:{row.worse:,}" if row.direction else "",
+    ]
+
+
+def placement_table(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> Table:
     """A row per metric: each model's value, its rank, and for one model its neighbours.
 
     The placements are those of the table, the names those of the models in order.
     """
+    title, subtitle = "Among published models", f"{table.title}, {table.printed_in}"
     by_key: dict[str, dict[str, Placement]] = {}
     for placement in placements:
         by_key.setdefault(placement.key, {})[placement.model] = placement
-    title = Text.assemble(("Among published models", "bold"), (f"  {table.title}, {table.printed_in}", "dim"))
     if not by_key:
-        return Group(title, Text("  no metric in common\n", style="dim"))
+        return Table((), (), title, subtitle, [NOTHING_SHARED])
     legend, headings = _headings(names)
-    source = Text(f"Of equal values, published models rank first. {table.citation}. {table.url}\n", style="dim")
     pairs = [(2 * place + 1, 2 * place + 2) for place in range(len(names))]  # no table ends between value and rank
     header = ["", *(cell for heading in headings for cell in (heading, "rank"))]
     if len(names) == 1:
         header, pairs = [*header, "just above", "just below"], [*pairs, (3, 4)]
-    rows = list(_placement_rows(by_key, names, table.decimals - 2))
-    prose = frozenset(range(2 * len(names) + 1, len(header)))
-    return Group(title, *legend, Sheet(header, rows, prose, [[(0,), *pairs]]), source)
+    return Table(
+        [(heading,) for heading in header],
+        list(_placement_rows(by_key, names, table.decimals - 2)),
+        title,
+        subtitle,
+        [*legend, f"Of equal values, published models rank first. {_source(table)}"],
+        prose=frozenset(range(2 * len(names) + 1, len(header))),
+        stacked=[[(0,), *pairs]],
+    )
 
 
-def _headings(names: Sequence[str]) -> tuple[list[Text], list[str]]:
+NOTHING_SHARED = "no metric in common"
+
+
+def _source(table: PublishedTable) -> str:
+    return f"{table.citation}. {table.url}"
+
+
+def _headings(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """A legend of the names that are too long to stand above a column, and what stands there."""
     if all(len(name) <= LONGEST_HEADING for name in names):
         return [], list(names)
     headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
-    return [Text(visible(f"{short}: {name}")) for short, name in zip(headings, names, strict=True)], headings
+    return [f"{short}: {name}" for short, name in zip(headings, names, strict=True)], headings
 
 
 def _placement_rows(
     by_key: Mapping[str, Mapping[str, Placement]], names: Sequence[str], decimals: int
-) -> Iterator[Sequence[str]]:
+) -> Iterator[Sequence[str | Cell]]:
     for task in dict.fromkeys(key.split("/")[0] for key in by_key):
         yield [task_name(task)]
         for key in (key for key in by_key if key.split("/")[0] == task):
@@ -144,40 +214,67 @@ def _placement_rows(
             yield [_row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
 
 
-def _differences(rows: Sequence[Difference], comparison: Comparison) -> Sheet:
-    model = rows[0].model if rows else ""
-    is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
-    names = (comparison.baseline, model) if is_short else ("baseline", "model")
-    header = ("", *names, "difference", "interval", "p", "Holm", "won:lost")
-    lines: list[Sequence[str]] = []
-    styles = []
-    for task in dict.fromkeys(row.task for row in rows):
-        own = [row for row in rows if row.task == task]
-        lines += [[task_name(task)], *(_difference_cells(row, comparison.significant(row)) for row in own)]
-        styles += ["", *("bold" if comparison.significant(row) else "" for row in own)]
-    return Sheet(header, lines, stacked=STACKED, styles=styles)
-
-
-def _difference_cells(row: Difference, significant: bool) -> list[str]:
-    return [
-        _row_name(row.key),
-        show_value(row.metric, row.baseline_value),
-        show_value(row.metric, row.value),
-        show_value(row.metric, row.difference, "+.1f"),
-        f"[{show_value(row.metric, row.low, '+.1f')}, {show_value(row.metric, row.high, '+.1f')}]",
-        _p(row.p_value),
-        f"{_p(row.p_holm)} {'*' if significant else ' '}",
-        f"{row.better:,}:{row.worse:,}" if row.direction else "",
-    ]
-
-
-def _placement_cells(place: Placement | None, decimals: int) -> list[str]:
+def _placement_cells(place: Placement | None, decimals: int) -> list[str | Cell]:
     if place is None:
         return ["", ""]
+    return [_value_cell(place.key, place, decimals), f"{place.rank} of {place.n_models}"]
+
+
+def _value_cell(key: str, found: Placement | Standing, decimals: int, best: str = "") -> Cell:
+    """A value as its paper prints it, with the deviation of its samples; in bold where it is shown as the best is."""
+    metric = key.rpartition("/")[2]
+    text = show_value(metric, found.value, decimals)
+    deviation = "" if found.deviation is None else f"± {show_value(metric, found.deviation, decimals)}"
+    return Cell(text, deviation, strong=text == best)
+
+
+MOST_COLUMNS = 14
+"""Of metrics in one table of all models: what a page is wide enough for."""
+
+
+def order_tables(order: ModelOrder) -> list[Table]:
+    """A row per model, the user's in bold and in their place; the best value of every column is in bold.
+
+    Columns that a page is too narrow for stand in further tables, whose rows are the models that have one of them.
+    """
+    paper = order.table
+    title, subtitle = f"Published models of {paper.title}", paper.printed_in
+    if not order.standings:
+        return [Table((), (), title, subtitle, [NOTHING_SHARED])]
+    parts: list[list[str]] = [[]]
+    for _, group in groupby(order.standings, key=lambda key: key.rpartition("/")[0]):
+        keys = list(group)
+        if len(parts[-1]) + len(keys) > MOST_COLUMNS:
+            parts.append([])
+        parts[-1] += keys
+    both = "" if order.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
+    legend = (
+        f"In the order of {' '.join(filter(None, heading_of(order.by)))}{both}; best values and own models in bold."
+    )
     return [
-        show_value(place.key.rpartition("/")[2], place.value, f".{decimals}f"),
-        f"{place.rank} of {place.n_models}",
+        Table(
+            [("", "", ""), ("", "", "rank"), *map(heading_of, keys)],
+            list(_order_rows(order, keys)),
+            f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
+            subtitle,
+            [legend, _source(paper)] if place == len(parts) else (),
+        )
+        for place, keys in enumerate(parts, 1)
     ]
+
+
+def _order_rows(order: ModelOrder, keys: Sequence[str]) -> Iterator[list[str | Cell]]:
+    decimals = order.table.decimals - 2
+    found = {key: order.standings[key] for key in keys}
+    best = {key: _value_cell(key, next(iter(one.values())), decimals).text for key, one in found.items()}
+    for place, model in enumerate(order.models, 1):
+        if model.published and not any(model in one for one in found.values()):
+            continue
+        rank = str(place) if model in order.standings[order.by] else MISSING
+        values = [
+            _value_cell(key, one[model], decimals, best[key]) if model in one else MISSING for key, one in found.items()
+        ]
+        yield [Cell(model.name, strong=not model.published), rank, *values]
 
 
 def _row_name(key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,8 @@ def evaluate(
         unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
             ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
             table with ``image_id``, ``caption_id``, ``label``) says its label. Results state policy and coverage.
-        per_query: keep the value of every query in ``report.per_query``.
+        per_query: keep the value of every query in ``report.per_query``, and the run itself, so that ``report.save``
+            writes all that a comparison and the page need.
         similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
             it does not say; the provenance records which was taken, and from where.
         block_size: queries that one thread scores at once; None for about 80 MB of scores in all; of embeddings.
@@ -123,7 +125,7 @@ def evaluate(
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
-    return report
+    return replace(report, origin=(run, library)) if per_query else report
 
 
 def check_request(

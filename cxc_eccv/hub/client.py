@@ -11,6 +11,7 @@ import json
 import logging
 import re
 import tempfile
+import textwrap
 import time
 import traceback
 import warnings
@@ -28,13 +29,13 @@ from huggingface_hub.hf_api import RepoFile
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
 from cxc_eccv.writing import explained
 
-__all__ = ["Access", "Repository", "hide_secrets", "redact", "repeat", "text_diff"]
+__all__ = ["Access", "Repository", "hide_secrets", "redact", "repeat", "text_diff", "wrap"]
 
 Answer = TypeVar("Answer")
 Entry = TypeVar("Entry")
 Subject = TypeVar("Subject")
 
-LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token that may write to it."
+LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +92,29 @@ class Repository:
     def __str__(self) -> str:
         return f"{self.repo_type} {self.repo_id} on {self.access.endpoint}"
 
-    def head(self) -> str | None:
-        """The commit at the tip of ``main``, or None where there is no such repository, or none one may see."""
+    @property
+    def url(self) -> str:
+        """Where it is on the web."""
+        kind = "" if self.repo_type == "model" else f"{self.repo_type}s/"
+        return f"{self.access.endpoint}/{kind}{self.repo_id}"
+
+    def head(self, revision: str | None = None) -> str | None:
+        """The commit at the tip of ``main``, or None where there is no such repository, or none one may see.
+
+        ``revision`` is another branch, as ``refs/pr/1``.
+        """
 
         def look_up(api: HfApi, repo_id: str, repo_type: str) -> str | None:
             try:
-                return str(api.repo_info(repo_id, repo_type=repo_type).sha)
+                return str(api.repo_info(repo_id, repo_type=repo_type, revision=revision).sha)
             except RepositoryNotFoundError:
                 return None
 
         return self._ask("look up", look_up)
+
+    def is_private(self) -> bool:
+        """Whether only those it belongs to see it, and no leaderboard does."""
+        return bool(self._ask("look up", HfApi.repo_info).private)
 
     def files(self, revision: str) -> dict[str, RepoFile]:
         """Path to file of everything the repository holds at a revision."""
@@ -131,6 +145,7 @@ class Repository:
         message: str,
         *,
         parent: str,
+        branch: str | None = None,
         pull_request: str | None = None,
         check: Callable[[], object] = lambda: None,
     ) -> CommitInfo:
@@ -139,15 +154,14 @@ class Repository:
         Args:
             operations: content that the Hub stores apart from git and does not have yet is sent first.
             message: title of the commit, and of the pull request.
-            parent: commit that the operations were made for; ``HubConflict`` if ``main`` is not there any more.
+            parent: commit that the operations were made for; ``HubConflict`` if the branch is not there any more.
+            branch: where to, as ``refs/pr/1``; ``main`` for None.
             pull_request: its description, to propose the commit instead of making it.
             check: called once the content is sent; what it raises keeps the commit from being made.
         """
         additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
-        proposes = pull_request is not None
-        self._ask_once(
-            "send files to", HfApi.preupload_lfs_files, additions=additions, free_memory=False, create_pr=proposes
-        )
+        place = {"revision": branch, "create_pr": pull_request is not None}
+        self._ask_once("send files to", HfApi.preupload_lfs_files, additions=additions, free_memory=False, **place)
         check()
         done = self._ask_once(
             "commit to",
@@ -155,8 +169,8 @@ class Repository:
             operations=operations,
             commit_message=message,
             commit_description=pull_request,
-            create_pr=proposes,
             parent_commit=parent,
+            **place,
         )
         held = self.files(done.oid)
         lost = [addition.path_in_repo for addition in additions if addition.path_in_repo not in held]
@@ -166,11 +180,20 @@ class Repository:
             )
         return done
 
-    def open_pull_requests(self) -> list[Discussion]:
-        """Pull requests that are neither merged nor closed, newest first."""
-        wanted = {"discussion_type": "pull_request", "discussion_status": "open"}
+    def pull_requests(self, title: str, *, closed: bool = False) -> list[Discussion]:
+        """Open pull requests of a title, newest first; or those that were closed without being merged."""
+        status = "closed" if closed else "open"
+        wanted = {"discussion_type": "pull_request", "discussion_status": status}
         found = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
-        return sorted(found, key=lambda discussion: discussion.num, reverse=True)
+        # The Hub counts merged ones among the closed.
+        titled = (discussion for discussion in found if (discussion.title, discussion.status) == (title, status))
+        return sorted(titled, key=lambda discussion: discussion.num, reverse=True)
+
+    def account(self) -> str | None:
+        """Name of the token's account on the Hub; None without a token."""
+        if not self.access.token:
+            return None
+        return str(self._ask("ask whose token may change", lambda api, *_, **__: api.whoami())["name"])
 
     def _ask(self, doing: str, call: Callable[..., Answer], **options: object) -> Answer:
         """For requests that change nothing, or the same however often they are made."""
@@ -201,6 +224,13 @@ def text_diff(before: str, after: str, path: str) -> str:
     names = f"{path} (on the Hub)", f"{path} (new)"
     lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names, n=2)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def wrap(text: str, first: str = "", rest: str = "") -> str:
+    """Break a message into lines that fit a terminal, after words alone; the first line and the rest are indented."""
+    return textwrap.fill(
+        text, 80, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
 
 
 TRIES = 5

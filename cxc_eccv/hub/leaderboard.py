@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from cxc_eccv.builders.writing import MANIFEST_NAME
-from cxc_eccv.errors import HubError, ReportRefused
+from cxc_eccv.errors import HubError, ReportRefused, UnknownName
 from cxc_eccv.hub.client import Repository
 from cxc_eccv.registry import metric, metric_variants, tasks
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.tasks.task import Task
 
 __all__ = [
+    "ACTIVATION",
     "FRAMEWORK",
+    "FRAMEWORK_LIST",
     "NAME",
     "PATH",
     "SPLIT",
+    "Benchmark",
     "LeaderboardTask",
     "check_benchmark",
     "eval_yaml",
     "leaderboard_tasks",
     "read_task_ids",
+    "select_tasks",
 ]
 
 SPLIT = "test"
@@ -36,10 +40,14 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardTask:
-    """One column of the leaderboard: a key of report.json, and the dataset config that holds its labels."""
+    """One column of the leaderboard: a key of report.json, and the dataset config that holds its labels.
+
+    Main is the one metric by which a direction, or a kind of rated pairs, is read first.
+    """
 
     key: str
     config: str
+    main: bool
 
     @property
     def task_id(self) -> str:
@@ -47,38 +55,89 @@ class LeaderboardTask:
         return self.key.replace("/", "_")
 
 
+ORDER = (
+    "eccv_caption",
+    "cxc",
+    "coco_5k",
+    "coco_1k",
+    "plausible_match",
+    "entailment",
+    "cxc_rated",
+    "co_captions",
+)
+"""Evaluation tasks as the leaderboard has them, any other behind: the Hub opens it with the first one's column."""
+
+
 @cache
 def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
-    """Report key to leaderboard task: what a report shows by default on the test split.
+    """Report key to leaderboard task: what a report shows by default on the test split, main metrics first.
 
     A task without a config has its labels elsewhere and is left out. So is a metric of which lower is better, as median
     rank: an ``eval.yaml`` has no place to say so.
 
     Example:
-        >>> leaderboard_tasks()["eccv_caption/i2t/map_at_r"].task_id
+        >>> next(iter(leaderboard_tasks().values())).task_id
         'eccv_caption_i2t_map_at_r'
     """
-    entries = (entry for task in tasks().values() if task.config and SPLIT in task.splits for entry in _entries(task))
-    return MappingProxyType({entry.key: entry for entry in entries})
+    known = {name: task for name, task in tasks().items() if task.config and SPLIT in task.splits}
+    in_order = [name for name in ORDER if name in known] + [name for name in known if name not in ORDER]
+    entries = [entry for name in in_order for entry in _entries(known[name])]
+    return MappingProxyType({entry.key: entry for entry in sorted(entries, key=lambda entry: not entry.main)})
 
 
 def _entries(task: Task) -> Iterator[LeaderboardTask]:
+    """Every metric of every part. A part that the task's main metric is not for has its first one instead."""
     metrics = [metric_variants(name) for name in task.metrics]
     for part in task.parts:
+        labels = [
+            spec.label(**chosen)
+            for spec, variants in metrics
+            if spec.higher_is_better and part in task.offers.get(spec.needs, {})
+            for chosen in variants
+        ]
+        main = task.main_metric if task.main_metric in (*labels, *task.whole) else next(iter(labels), "")
         config = part if part in task.rated else task.config
-        for spec, variants in metrics:
-            if spec.higher_is_better and part in task.offers.get(spec.needs, {}):
-                labels = (spec.label(**chosen) for chosen in variants)
-                yield from (LeaderboardTask(f"{task.name}/{part}/{label}", config) for label in labels)
+        yield from (LeaderboardTask(f"{task.name}/{part}/{label}", config, label == main) for label in labels)
     for name in task.whole:
         if metric(name).higher_is_better:
-            yield LeaderboardTask(f"{task.name}/{name}", task.config)
+            yield LeaderboardTask(f"{task.name}/{name}", task.config, name == task.main_metric)
+
+
+def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]:
+    """Names as users give them to the leaderboard tasks they stand for.
+
+    A name is that of an evaluation task, of a direction of it, a key of report.json, or an id on the Hub.
+
+    Raises:
+        UnknownName: it is none of these.
+
+    Example:
+        >>> [task.key for task in select_tasks(["eccv_caption/i2t"])["eccv_caption/i2t"]][:2]
+        ['eccv_caption/i2t/map_at_r', 'eccv_caption/i2t/r_precision']
+    """
+    return {name: _select(name) for name in names}
+
+
+def _select(name: str) -> tuple[LeaderboardTask, ...]:
+    board = leaderboard_tasks().values()
+    found = tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
+    if not found:
+        # Of a known task its keys are suggested, else the tasks: all at once are too many to read.
+        keys = [task.key for task in board if task.key.partition("/")[0] == name.partition("/")[0]]
+        raise UnknownName(
+            "task of the leaderboard", name, keys or sorted({task.key.partition("/")[0] for task in board})
+        )
+    return found
 
 
 PATH = "eval.yaml"
 
 FRAMEWORK = "cxc_eccv"
 """The Hub validates this name against a list of its own, to which a pull request adds it."""
+
+FRAMEWORK_LIST = "https://github.com/huggingface/huggingface.js/blob/main/packages/tasks/src/eval.ts"
+ACTIVATION = "https://huggingface.co/spaces/OpenEvals/README/discussions/2"
+"""Where the Hub's documentation of evaluation results asks for new benchmarks to be named."""
 
 NAME = "CxC and ECCV Caption"
 DESCRIPTION = (
@@ -89,15 +148,15 @@ DESCRIPTION = (
 )
 
 
-def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK) -> str:
-    """The text of ``eval.yaml``: one task for each of :func:`leaderboard_tasks` whose config is among ``configs``.
+def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK, *, all_tasks: bool = False) -> str:
+    """The text of ``eval.yaml``: the main ones of :func:`leaderboard_tasks` whose config is among ``configs``.
 
-    The Hub knows the evaluation by the name ``framework``.
+    ``all_tasks`` puts the others behind them. The Hub knows the evaluation by the name ``framework``.
     """
     tasks = [
         {"id": task.task_id, "config": task.config, "split": SPLIT}
         for task in leaderboard_tasks().values()
-        if configs is None or task.config in configs
+        if (task.main or all_tasks) and (configs is None or task.config in configs)
     ]
     content = {"name": NAME, "description": DESCRIPTION, "evaluation_framework": framework, "tasks": tasks}
     return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
@@ -111,16 +170,21 @@ def read_task_ids(text: str, where: str) -> frozenset[str]:
         raise HubError(f"{where} does not declare tasks: {type(error).__name__}: {error}") from None
 
 
-def check_benchmark(
-    repository: Repository, task_ids: Collection[str], files: Mapping[str, str]
-) -> tuple[str, Mapping[str, str]]:
-    """Raise unless a dataset is the benchmark, has the tasks, and was built from the raw files of a report.
+class Benchmark(NamedTuple):
+    """The released dataset: its commit that was looked at, its tasks' ids, and catalog name to sha256 of raw files."""
 
-    Gives its commit that was looked at, and the sha256 of its raw files, by catalog name as the report's.
-    """
+    revision: str
+    task_ids: frozenset[str]
+    sources: Mapping[str, str]
+
+
+def check_benchmark(repository: Repository, files: Mapping[str, str]) -> Benchmark:
+    """Raise unless a dataset is a benchmark that was built from the raw ``files`` of a report, name to sha256."""
     revision = repository.head()
     if revision is None:
-        raise HubError(f"there is no {repository}, or it may not be read. Name the released dataset with --dataset.")
+        raise HubError(
+            f"there is no {repository}, or it is private and may not be read. Name the released dataset with --dataset."
+        )
     present = repository.files(revision)
     for name in (PATH, MANIFEST_NAME):
         if name not in present:
@@ -134,15 +198,12 @@ def check_benchmark(
     if manifest.get("modified"):
         names = ", ".join(manifest["modified"])
         raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is no benchmark")
-    lacking = [task_id for task_id in task_ids if task_id not in declared]
-    if lacking:
-        raise ReportRefused(f"{repository.repo_id} has no task {', '.join(lacking[:3])}. Is it the released dataset?")
     sources: dict[str, str] = manifest["sources"]
     for name, digest in files.items():
         if sources.get(name, digest) != digest:
             built_from = f"the file {repository.repo_id} was built from: sha256 {digest} there {sources[name]}"
             raise ReportRefused(f"{name} is not {built_from}")
-    return revision, sources
+    return Benchmark(revision, declared, sources)
 
 
 def _read_manifest(text: str, where: str) -> dict[str, Any]:

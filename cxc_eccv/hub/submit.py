@@ -1,31 +1,40 @@
 """Submission: a checked report as a pull request to the model it is about, planned and opened.
 
-It writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, if asked to, the older model-index of the card.
+It writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, if asked to, the older model-index of the card. A
+second submission goes into the first one's pull request while that is open.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
-from huggingface_hub import CommitOperationAdd, EvalResult, EvalResultEntry, eval_result_entries_to_yaml
+from huggingface_hub import CommitOperationAdd, Discussion, EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 import cxc_eccv
 from cxc_eccv.errors import HubConflict, HubError, InvalidOption, ReportRefused
 from cxc_eccv.hub.card import CARD, join_card, read_matter, replace_keys, split_card
-from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
-from cxc_eccv.hub.leaderboard import NAME, SPLIT, LeaderboardTask, check_benchmark, leaderboard_tasks
+from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
+from cxc_eccv.hub.leaderboard import (
+    NAME,
+    SPLIT,
+    LeaderboardTask,
+    check_benchmark,
+    leaderboard_tasks,
+    select_tasks,
+)
+from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 
-__all__ = ["RESULTS", "Submission", "SubmitOptions", "checked_report", "merge_results", "plan_submission"]
+__all__ = ["RESULTS", "Proposal", "Submission", "SubmitOptions", "checked_report", "merge_results", "plan_submission"]
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
@@ -33,12 +42,25 @@ Text = tuple[str | None, str]
 """What is there, None for nothing, and what shall be there."""
 
 
+class Proposal(NamedTuple):
+    """Where results are proposed, and what was done: a pull request ``opened``, ``updated``, or ``nothing`` to do."""
+
+    url: str
+    done: Literal["opened", "updated", "nothing"]
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """A submission that was looked at and not made yet; print it to see what it would change.
 
-    Left out are keys of the report that the leaderboard has no task for; unpublished are raw files without a hash of
-    their authors'.
+    Attributes:
+        repository: the model.
+        parent: commit that was looked at: of the pull request, or of ``main`` where a new one is to be opened.
+        files: path to what is there and what shall be there.
+        title, description: of the pull request.
+        account: whose token it is; None without one.
+        pull_request: the open one that is updated, or that has the same results already; None for a new one.
+        notes: what to know besides: results left out, raw files taken on trust, an earlier one that was closed.
     """
 
     repository: Repository
@@ -46,8 +68,9 @@ class Submission:
     files: Mapping[str, Text]
     title: str
     description: str
-    left_out: tuple[str, ...] = ()
-    unpublished: tuple[str, ...] = ()
+    account: str | None = None
+    pull_request: Discussion | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def pending(self) -> dict[str, str]:
@@ -59,40 +82,60 @@ class Submission:
         """Unified diff of all files."""
         return "\n".join(text_diff(before or "", after, path) for path, (before, after) in self.files.items())
 
+    @property
+    def plan(self) -> str:
+        """What would be sent where, in a sentence."""
+        if not self.pending:
+            return f"{self.pull_request.url if self.pull_request else self.repository} states these results already"
+        if self.pull_request:
+            return f"to be updated: pull request {self.pull_request.url}"
+        return f"to be opened: a new pull request to {self.repository}"
+
     def __str__(self) -> str:
-        lines = [f"left out: {key}, for which the leaderboard has no task" for key in self.left_out]
-        lines += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in self.unpublished]
-        lines += [self.diff if self.pending else f"{self.repository} states these results already"]
-        return "\n".join(lines)
+        return "\n".join([*self.notes, self.diff, self.plan] if self.pending else [*self.notes, self.plan])
 
-    def open_pull_request(self, plan_anew: Callable[[], Submission]) -> str:
-        """Open the pull request, once: one that is open with the same results is used; give its address.
+    def propose(self, plan_anew: Callable[[], Submission]) -> Proposal:
+        """Open the pull request, or update the one that is open.
 
-        ``plan_anew`` makes the submission again, after a failure or after somebody else changed the model.
+        ``plan_anew`` makes the submission again: after a failure whose request may have arrived all the same, and where
+        somebody changed the model, or merged or closed the pull request meanwhile.
         """
         self.repository.access.require_token()
-        return repeat(lambda submission: submission._find_open() or submission._open(), self, plan_anew)
+        return repeat(Submission._propose, self, plan_anew)
 
-    def _open(self) -> str:
+    def _propose(self) -> Proposal:
+        url = self.pull_request.url if self.pull_request else ""
+        if not self.pending:
+            return Proposal(url or self.repository.url, "nothing")
         additions = [CommitOperationAdd(path, text.encode()) for path, text in self.pending.items()]
-        commit = self.repository.commit(additions, self.title, parent=self.parent, pull_request=self.description)
-        return str(commit.pr_url)
+        if self.pull_request is None:
+            commit = self.repository.commit(
+                additions,
+                self.title,
+                parent=self.parent,
+                pull_request=self.description,
+                check=self._require_none_open,
+            )
+            return Proposal(str(commit.pr_url), "opened")
+        branch = _branch(self.pull_request)
+        self.repository.commit(additions, self.title, parent=self.parent, branch=branch)
+        if self.pull_request.num not in (one.num for one in self.repository.pull_requests(self.title)):
+            raise HubConflict(f"{url} was merged or closed while it was being updated. Run the command again.")
+        return Proposal(url, "updated")
 
-    def _find_open(self) -> str | None:
-        """Its answer may have been lost, or the command was given twice."""
-        for proposal in self.repository.open_pull_requests():
-            if proposal.title == self.title and self._states_the_same(f"refs/pr/{proposal.num}"):
-                return proposal.url
-        return None
+    def _require_none_open(self) -> None:
+        """The plan may be old by now."""
+        if found := _find_own(self.repository.pull_requests(self.title), self.account):
+            raise HubConflict(f"{found.url} was opened meanwhile. Run the command again.")
 
-    def _states_the_same(self, revision: str) -> bool:
-        there = self.repository.files(revision)
-        for path, text in self.pending.items():
-            found = self.repository.text(path, revision) if path in there else ""
-            stated = _read_undated if path == RESULTS else str
-            if not found or stated(found) != stated(text):
-                return False
-        return True
+
+def _branch(pull_request: Discussion) -> str:
+    return f"refs/pr/{pull_request.num}"
+
+
+def _find_own(pull_requests: Sequence[Discussion], account: str | None) -> Discussion | None:
+    """The newest one that an account opened; what others opened is theirs to change."""
+    return next((one for one in pull_requests if account and one.author == account), None)
 
 
 def plan_submission(
@@ -100,42 +143,103 @@ def plan_submission(
 ) -> Submission:
     """Check a report against this package, the official data and the benchmark, and plan the pull request.
 
-    Changes nothing.
+    Changes nothing. Results that the benchmark declares no task for are left out.
 
     Args:
         path: ``report.json`` of ``cxc-eccv evaluate`` on the test split.
         model: repository of the model, ``owner/name``.
-        options: the benchmark, and what to say beside the numbers.
+        options: the benchmark, which tasks, and what to say beside the numbers.
         access: which Hub, with which token.
 
     Raises:
         ReportRefused: the report must not be submitted; says why.
         InvalidOption: an option, or the name of a repository, is wrong.
+        UnknownName: an option names a task that the leaderboard cannot have.
         HubConflict: what the model's repository holds cannot be merged with.
         HubError: no such model or benchmark; or the Hub, or the way to it, failed.
     """
     access = access or Access()
     options.require_no_secret(access.token)
     report, files = checked_report(path)
-    tasks = [task for task in leaderboard_tasks().values() if task.key in report.scores]
+    benchmark = check_benchmark(Repository(options.dataset, "dataset", access), files)
+    tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
+    board = [(task, _make_entry(task, report, options, benchmark.revision)) for task in tasks]
+    published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
+    trusted = sorted(set(files) - published)
+    notes = [_show_left_out(left_out, options.dataset)] if left_out else []
+    notes += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in trusted]
+    planned = _plan_pull_request(Repository(model, "model", access), board, options)
+    return replace(planned, description=_describe(report), notes=(*notes, *planned.notes))
+
+
+def _choose_tasks(
+    report: Report, options: SubmitOptions, declared: Collection[str], path: str | Path
+) -> tuple[list[LeaderboardTask], list[str]]:
+    """The tasks whose results are proposed; and keys of results that the benchmark declares no task for."""
+    asked = select_tasks(options.tasks or ())
+    wanted = {task.key for chosen in asked.values() for task in chosen}
+    keys = [key for key in report.scores if key in wanted or not asked]
+    tasks = [task for task in leaderboard_tasks().values() if task.key in keys and task.task_id in declared]
+    for name, chosen in asked.items():
+        if not any(task.key in report.scores for task in chosen):
+            raise ReportRefused(f"{path}: it has no result of {name}. Evaluate it too, or leave it out of --tasks.")
+        if not any(task in tasks for task in chosen):
+            raise ReportRefused(
+                f"{options.dataset} has no task for {name} that this report has a result of; its {EVAL_YAML} declares "
+                f"{', '.join(sorted(declared))}. Leave {name} out of --tasks."
+            )
     if not tasks:
-        raise ReportRefused(f"{path}: it has no result that the leaderboard has a task for")
-    benchmark = Repository(options.dataset, "dataset", access)
-    revision, sources = check_benchmark(benchmark, [task.task_id for task in tasks], files)
-    published = {entry.name for entry in load_catalog() if entry.sha256} | set(sources)
-    repository = Repository(model, "model", access)
-    parent = repository.head()
+        raise ReportRefused(
+            f"{path}: it has no result that {options.dataset} has a task for. Is that the released dataset? Its "
+            f"{EVAL_YAML} declares {', '.join(sorted(declared))}."
+        )
+    found = {task.key for task in tasks}
+    return tasks, [key for key in keys if key not in found]
+
+
+def _show_left_out(keys: Sequence[str], dataset: str) -> str:
+    """Keys of a report by what they are of, in the width of a terminal."""
+    groups: dict[str, list[str]] = {}
+    for key in keys:
+        place, _, label = key.rpartition("/")
+        groups.setdefault(place, []).append(label)
+    lines = [wrap(f"{place}: {', '.join(labels)}", "  ", "    ") for place, labels in groups.items()]
+    return "\n".join([f"left out, since {dataset} declares no task for it:", *lines])
+
+
+def _plan_pull_request(repository: Repository, board: Board, options: SubmitOptions) -> Submission:
+    """Into one's own open pull request; else a new one, unless the results are in ``main`` or proposed already."""
+    new = replace(_plan_at(repository, board, options), account=repository.account())
+    proposed = repository.pull_requests(new.title)
+    if own := _find_own(proposed, new.account):
+        return replace(_plan_at(repository, board, options, own), account=new.account)
+    if not new.pending:
+        return new
+    for theirs in proposed:
+        try:
+            found = _plan_at(repository, board, options, theirs)
+        except HubConflict:  # what is wrong with another's file stops nobody
+            continue
+        if not found.pending:
+            return found
+    notes = []
+    if closed := _find_own(repository.pull_requests(new.title, closed=True), new.account):
+        notes.append(f"closed without being merged: {closed.url}, an earlier pull request of yours")
+    if repository.is_private():
+        notes.append(f"{repository.repo_id} is private: no leaderboard shows its results until it is public")
+    return replace(new, notes=tuple(notes))
+
+
+def _plan_at(
+    repository: Repository, board: Board, options: SubmitOptions, pull_request: Discussion | None = None
+) -> Submission:
+    """What would change in a pull request that is open, or in ``main`` for None."""
+    parent = repository.head(_branch(pull_request) if pull_request else None)
     if parent is None:
-        raise HubError(f"there is no {repository}, or it may not be read")
-    board = [(task, _make_entry(task, report, options, revision)) for task in tasks]
+        raise HubError(f"there is no {repository}, or it is private or gated and this token may not read it")
+    title = f"Add results on {options.dataset}"
     return Submission(
-        repository,
-        parent,
-        _merge_texts(repository, parent, board, options),
-        f"Add results on {options.dataset}",
-        _describe(report),
-        tuple(key for key in report.scores if key not in leaderboard_tasks()),
-        tuple(sorted(set(files) - published)),
+        repository, parent, _merge_texts(repository, parent, board, options), title, "", None, pull_request
     )
 
 
@@ -182,26 +286,32 @@ FARTHEST_EAST = datetime.timedelta(hours=14)
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What a submission says beside the numbers.
+    """What is submitted where, and what is said beside the numbers.
 
     Attributes:
         dataset: the benchmark, ``owner/name``: the released dataset that ``cxc-eccv push`` uploaded.
+        tasks: names of what is submitted, as ``eccv_caption`` or ``cxc/i2t``; None for all that the benchmark declares.
         date: when the report was computed, ISO-8601; today for None.
         notes: about the setting, in a line, as ``zero-shot``.
         source: address of logs or a paper.
         model_index: write the results into the model's card too.
 
     Raises:
-        InvalidOption: an impossible date, notes of several lines, a source that is no address.
+        InvalidOption: no task, an impossible date, notes of several lines, a source that is no address.
+        UnknownName: no such task of the leaderboard.
     """
 
     dataset: str
+    tasks: tuple[str, ...] | None = None
     date: str | None = None
     notes: str | None = None
     source: str | None = None
     model_index: bool = False
 
     def __post_init__(self) -> None:
+        if self.tasks is not None and not self.tasks:
+            raise InvalidOption("--tasks names no task; expected some, as eccv_caption,cxc/i2t")
+        select_tasks(self.tasks or ())
         object.__setattr__(self, "date", _check_date(self.date))
         _check_source(self.source)
         notes = self.notes or ""
@@ -260,11 +370,6 @@ def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where:
     if before is not None and there == list(rows.values()):
         return before
     return str(yaml.safe_dump(list(rows.values()), sort_keys=False, allow_unicode=True, width=1000))
-
-
-def _read_undated(text: str) -> list[dict[str, Any]]:
-    """The results that a file states, whenever they were computed."""
-    return [_without_date(row) for row in _read_rows(text, RESULTS)]
 
 
 def _read_rows(text: str, where: str) -> list[dict[str, Any]]:

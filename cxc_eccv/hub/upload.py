@@ -11,7 +11,8 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +22,14 @@ from huggingface_hub.constants import SPACES_SDK_TYPES
 from huggingface_hub.hf_api import RepoFile
 
 import cxc_eccv
+from cxc_eccv.builders.cards import point_examples
 from cxc_eccv.builders.writing import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import HubError, InvalidOption
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_card
-from cxc_eccv.hub.client import Access, Repository, repeat, text_diff
+from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
+from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
+from cxc_eccv.sources.catalog import OFFICIAL
 
 __all__ = ["DATASET_KEYS", "Change", "LocalFile", "Push", "UploadContent", "plan_push", "read_folder"]
 
@@ -47,7 +51,8 @@ class Change:
 class Push:
     """An upload that was looked at and not made yet; print it to see what it would change.
 
-    ``parent`` is the commit that was looked at, None where the repository does not exist yet.
+    ``parent`` is the commit that was looked at, None where the repository does not exist yet. Dropped are ids of tasks
+    that the ``eval.yaml`` on the Hub declares, and the new one does not.
     """
 
     repository: Repository
@@ -56,16 +61,12 @@ class Push:
     parent: str | None
     changes: tuple[Change, ...]
     card_diff: str
+    dropped: tuple[str, ...] = ()
 
     @property
     def pending(self) -> tuple[Change, ...]:
         """Changes that are to be made."""
         return tuple(change for change in self.changes if change.kind != "unchanged")
-
-    @property
-    def url(self) -> str:
-        """Where the repository is on the web."""
-        return f"{self.repository.access.endpoint}/{self.repository.repo_type}s/{self.repository.repo_id}"
 
     def __str__(self) -> str:
         lines = [f"{self.repository}" + ("" if self.parent else " (new repository)")]
@@ -73,9 +74,32 @@ class Push:
         lines += [f"  left out   {path}" for path in self.content.left_out]
         if self.card_diff:
             lines += ["", self.card_diff.rstrip("\n"), ""]
+        if self.dropped:
+            told = f"{EVAL_YAML} drops {len(self.dropped)} tasks of the leaderboard: {_name_some(self.dropped)}. "
+            lines += ["", wrap(f"{told}--all-tasks keeps those that this folder has labels for.")]
         counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
         size = sum(change.size for change in self.pending if change.file)
         return "\n".join([*lines, f"{', '.join(counts)}; {_show_size(size)} to upload"])
+
+    @property
+    def next_steps(self) -> str:
+        """What only people can do, once the dataset is there, before the Hub shows a leaderboard; empty for a Space."""
+        if self.repository.repo_type != "dataset":
+            return ""
+        if self.content.edition != OFFICIAL:
+            told = f"It holds the edition {self.content.edition!r}: no results can be submitted to it."
+            return wrap(told)
+        steps = [
+            f"The Hub must know the evaluation_framework {self.content.framework!r}. If its list lacks the name, "
+            "propose it there in a pull request, or push again with --framework and a name of the list:\n"
+            + leaderboard.FRAMEWORK_LIST,
+            "The Hub's staff must activate the leaderboard. Ask for it, with the address above, in the discussion "
+            f"where new benchmarks are collected:\n{leaderboard.ACTIVATION}",
+        ]
+        if self.repository.is_private():
+            steps.insert(0, "The dataset must be public, and it is private. Change that in its settings on the Hub.")
+        lines = [_show_step(number, step) for number, step in enumerate(steps, 1)]
+        return "\n".join(["Before the Hub shows a leaderboard, once:", *lines])
 
     def carry_out(self) -> Push:
         """Upload, in one commit: the repository holds either what it held, or everything new.
@@ -112,6 +136,13 @@ class Push:
                 change.file.require_unchanged()
 
 
+def _show_step(number: int, step: str) -> str:
+    """Wrapped, with its address on a line of its own."""
+    text, *addresses = step.split("\n")
+    wrapped = wrap(text, f"{number}. ", "   ")
+    return "\n".join([wrapped, *(f"   {address}" for address in addresses)])
+
+
 def plan_push(
     folder: str | Path,
     repo_id: str,
@@ -120,21 +151,24 @@ def plan_push(
     access: Access | None = None,
     private: bool | None = None,
     framework: str = leaderboard.FRAMEWORK,
+    all_tasks: bool = False,
 ) -> Push:
     """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
 
     Args:
-        folder: what ``build_folder`` wrote, or for the type ``space`` such a folder as ``metrics/map_at_r``.
+        folder: what ``build_folder`` wrote, or for the type ``space`` the folder of a metric's module.
         repo_id: ``owner/name``.
         repo_type: ``dataset`` or ``space``.
         access: which Hub, with which token.
         private: visibility of a repository that is made; None for the owner's default.
         framework: name of the evaluation in ``eval.yaml``, from the Hub's own list.
+        all_tasks: declare a task for every metric in ``eval.yaml``, not for the main ones alone.
     """
     if repo_type not in ("dataset", "space"):
         raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
     access = access or Access()
-    content = _read_content(Path(folder), repo_type, access.token, framework)
+    read = _read_space if repo_type == "space" else partial(_read_dataset, framework=framework, all_tasks=all_tasks)
+    content = read(Path(folder), access.token)
     return _compare(Repository(repo_id, repo_type, access), content, private)
 
 
@@ -145,12 +179,32 @@ def _compare(repository: Repository, content: UploadContent, private: bool | Non
     before = repository.text(CARD, parent) if parent and CARD in remote else None
     # The Hub writes a card of its own into a new Space: nobody's hand-writing.
     is_the_hubs = before is not None and not is_marked(before) and repository.is_untouched()
-    card = merge_card(content.card, None if is_the_hubs else before, content.owned, f"{CARD} of {repository}")
+    generated, theirs = content.card, None if is_the_hubs else before
+    if content.configs:
+        generated = point_examples(generated, repository.repo_id)
+        if theirs is not None and not is_marked(theirs):  # perhaps a card of a build that was uploaded by other means
+            theirs = point_examples(theirs, repository.repo_id)
+    card = merge_card(generated, theirs, content.owned, f"{CARD} of {repository}")
     changes = [_classify(file, remote.get(file.path)) for file in (*content.files, _hash_file(CARD, card.encode()))]
     built = _list_formerly_built(repository, parent, remote) if parent and content.configs else frozenset()
     changes += [Change(path, "removed", file.size) for path, file in remote.items() if content.makes_stale(path, built)]
     diff = text_diff(before or "", card, CARD) if parent else ""
-    return Push(repository, content, private, parent, tuple(sorted(changes, key=lambda change: change.path)), diff)
+    dropped = _list_dropped(repository, parent, remote, content.task_ids) if parent and content.configs else ()
+    changes.sort(key=lambda change: change.path)
+    return Push(repository, content, private, parent, tuple(changes), diff, dropped)
+
+
+def _list_dropped(
+    repository: Repository, parent: str, remote: Collection[str], task_ids: Collection[str]
+) -> tuple[str, ...]:
+    """Ids of the tasks that the leaderboard on the Hub loses."""
+    if EVAL_YAML not in remote:
+        return ()
+    text = repository.text(EVAL_YAML, parent)
+    try:
+        return tuple(sorted(leaderboard.read_task_ids(text, EVAL_YAML).difference(task_ids)))
+    except HubError:  # not of our making
+        return ()
 
 
 def _classify(file: LocalFile, there: RepoFile | None) -> Change:
@@ -183,7 +237,8 @@ class UploadContent:
     """What a repository shall hold after a push: the generated card, and all other files.
 
     Owned are the keys of the card's front matter that describe the files. Other Parquet files in the folders of the
-    configs would be loaded with them, and are removed. Paths left out are in the folder and not uploaded.
+    configs would be loaded with them, and are removed. Paths left out are in the folder and not uploaded. A dataset has
+    an edition of the data, and in its ``eval.yaml`` the name of the evaluation and ids of tasks.
     """
 
     files: tuple[LocalFile, ...]
@@ -192,6 +247,9 @@ class UploadContent:
     configs: tuple[str, ...] = ()
     space_sdk: str | None = None
     left_out: tuple[str, ...] = ()
+    edition: str = ""
+    framework: str = ""
+    task_ids: frozenset[str] = frozenset()
 
     def makes_stale(self, path: str, formerly_built: Collection[str]) -> bool:
         """Whether a file on the Hub must go: a shard of ours, or of an earlier build, that is not in this one."""
@@ -201,20 +259,33 @@ class UploadContent:
         return of_config or path in formerly_built
 
 
-def _read_content(folder: Path, repo_type: str, token: str | None, framework: str) -> UploadContent:
-    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds, or the folder of a Space."""
+def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bool) -> UploadContent:
+    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds."""
     files, left_out = read_folder(folder, token)
     found = {file.path: file for file in files}
-    owned, configs, space_sdk = SPACE_KEYS, (), None
-    if repo_type == "space":
-        space_sdk = _read_sdk(folder, found)
-    else:
-        owned, configs = DATASET_KEYS, tuple(_check_manifest(folder, found)["configs"])
-        declared = leaderboard.eval_yaml(configs, framework)
-        found[leaderboard.PATH] = _hash_file(leaderboard.PATH, declared.encode())
+    manifest = _check_manifest(folder, found)
+    configs = tuple(manifest["configs"])
+    declared = leaderboard.eval_yaml(configs, framework, all_tasks=all_tasks)
+    found[EVAL_YAML] = _hash_file(EVAL_YAML, declared.encode())
+    content = _gather(folder, found, DATASET_KEYS, left_out)
+    task_ids = leaderboard.read_task_ids(declared, EVAL_YAML)
+    return replace(content, configs=configs, edition=manifest["edition"], framework=framework, task_ids=task_ids)
+
+
+def _read_space(folder: Path, token: str | None) -> UploadContent:
+    """Read the folder of a Space."""
+    files, left_out = read_folder(folder, token)
+    found = {file.path: file for file in files}
+    space_sdk = _read_sdk(folder, found)
+    return replace(_gather(folder, found, SPACE_KEYS, left_out), space_sdk=space_sdk)
+
+
+def _gather(
+    folder: Path, found: Mapping[str, LocalFile], owned: tuple[str, ...], left_out: Sequence[str]
+) -> UploadContent:
     card = (folder / CARD).read_text(encoding="utf-8")
     others = tuple(file for path, file in found.items() if path != CARD)
-    return UploadContent(others, card, owned, configs, space_sdk, tuple(left_out))
+    return UploadContent(others, card, owned, left_out=tuple(left_out))
 
 
 def _read_sdk(folder: Path, found: Collection[str]) -> str:

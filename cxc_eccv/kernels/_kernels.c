@@ -10,8 +10,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* GCC and Clang have vectors and bit scans of their own; for other compilers, MSVC above all, C11 says the same. */
+#if defined(__GNUC__) && !defined(PLAIN_C)
+#define HAS_VECTORS
+#endif
+
 /* Where that is possible the loops are compiled three times, and the processor's own version is chosen on loading. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#if defined(HAS_VECTORS) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define WIDE 8
 #define HAS_WIDE
@@ -39,10 +44,6 @@
 #define MOST_RANKED 200000 /* whose products, being whole numbers, add up to less than 2 ** 53 */
 
 #define MISFIT "the arrays do not fit each other, or a place lies outside the scores"
-
-/* Numbers side by side, at any address, as many as a processor compares at once. */
-typedef float Floats __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
-typedef int32_t Ints __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
 
 FOR_EVERY_PROCESSOR static void
 count_scores(const float *scores, int64_t size, float low, float high, int64_t *at_least, int64_t *above)
@@ -238,6 +239,11 @@ typedef struct {
 } Layer;
 
 /* Counts in few rows; returns whether any score lies between the thresholds of its lane, "within" tells of which. */
+#ifdef HAS_VECTORS
+/* Numbers side by side, at any address, as many as a processor compares at once. */
+typedef float Floats __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+
 FOR_EVERY_PROCESSOR static int
 count_layer(const float *restrict scores, int64_t stride, int64_t height, Layer *restrict layer)
 {
@@ -263,6 +269,24 @@ count_layer(const float *restrict scores, int64_t stride, int64_t height, Layer 
         found |= any[lane];
     return found;
 }
+#else
+static int
+count_layer(const float *restrict scores, int64_t stride, int64_t height, Layer *restrict layer)
+{
+    int32_t at_least[LANES] = {0}, above[LANES] = {0}, found = 0;
+    for (int64_t row = 0; row < height; row++, scores += stride)
+        for (int lane = 0; lane < LANES; lane++) {
+            at_least[lane] += scores[lane] >= layer->low[lane];
+            above[lane] += scores[lane] > layer->high[lane];
+        }
+    for (int lane = 0; lane < LANES; lane++) {
+        found |= layer->within[lane] = at_least[lane] - above[lane];
+        layer->at_least[lane] += at_least[lane];
+        layer->above[lane] += above[lane];
+    }
+    return found;
+}
+#endif
 
 #ifdef HAS_WIDE
 /* The same with sixteen lanes at once; unrolled, since going on takes as long as comparing. */
@@ -769,6 +793,21 @@ pack_flags(const uint8_t *flags)
     return word * 0x0102040810204080u >> 56;
 }
 
+/* The place of the lowest bit that is set; one is. */
+static int
+lowest_bit(uint64_t word)
+{
+#ifdef HAS_VECTORS
+    return __builtin_ctzll(word);
+#else
+    int place = 0;
+    for (int half = 32; half > 0; half /= 2)
+        if (!(word & (((uint64_t)1 << half) - 1)))
+            word >>= half, place += half;
+    return place;
+#endif
+}
+
 /*
  * Marks the scores of a few columns that reach the columns' bounds, MASKS words of bits for each row, and counts them by
  * column. Rows of a negative item are left out.
@@ -842,7 +881,7 @@ keep_reached(const float *restrict scores, int64_t stride, const int32_t *restri
     for (int64_t row = 0; row < height; row++)
         for (int mask = 0; mask < MASKS; mask++)
             for (uint64_t left = masks[row * MASKS + mask]; left; left &= left - 1) {
-                int column = 64 * mask + __builtin_ctzll(left);
+                int column = 64 * mask + lowest_bit(left);
                 kept[ends[column]++] = (Kept){scores[row * stride + column], items[row]};
             }
     return start;

@@ -19,8 +19,8 @@ __all__ = ["Spec"]
 
 NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores")
 AGGREGATES = ("mean", "median", "sum")
-UNITS = {"percent": 100, "correlation": 100, "rank": 1, "number": 1}
-"""What a value is to a reader, and what it is multiplied by to be shown: fractions and correlations in percent."""
+UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
+"""What a value is to a reader, and what it is multiplied by to be shown: only fractions, to percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Spec:
         binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
         title: its name on paper, with places for its parameters: ``R@{k}``. The label in words where none is given.
         long_title: the same where there is room for more; as ``title`` where none is given.
-        unit: how values are shown: ``percent`` or ``correlation`` (both times 100), ``rank`` or ``number`` (as is).
+        unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
+            ``number`` (as is).
     """
 
     function: Callable[..., FloatArray]
@@ -69,7 +70,7 @@ class Spec:
             )
         if self.unit not in UNITS:
             raise UnknownName(f"unit of metric {self.name}", self.unit, UNITS)
-        if self.scale != 1 and (self.bounds[1] is None or self.bounds[1] > 1):
+        if self.unit in ("percent", "correlation") and (self.bounds[1] is None or self.bounds[1] > 1):
             raise InvalidOption(
                 f"metric {self.name}: unit {self.unit!r} is for values of at most 1, its bounds are {self.bounds}; "
                 "declare unit='rank' or unit='number'"
@@ -93,17 +94,6 @@ class Spec:
     def description(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""
-
-    @property
-    def scale(self) -> int:
-        """What a value is multiplied by to be shown.
-
-        Example:
-            >>> from cxc_eccv.metrics.map_at_r import SPEC
-            >>> SPEC.scale
-            100
-        """
-        return UNITS[self.unit]
 
     def label(self, **parameters: Any) -> str:  # noqa: ANN401 - parameter values of any type
         """The name in report keys: a trailing parameter is replaced by its value.

@@ -1,19 +1,22 @@
-"""The page as console tables: one per task, a row per metric, a column per direction."""
+"""The scores of a report as tables: one per task, a row per metric, a column per direction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, show_value
+from cxc_eccv.comparison.labels import metric_name, show_value, unit_of
 from cxc_eccv.report.page import Page, caveat_of
+from cxc_eccv.report.wording import Shown, deviation_text
 from cxc_eccv.shown import visible
-from cxc_eccv.terminal import Sheet, print_shown
-from cxc_eccv.types import Report, Result
+from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
+from cxc_eccv.terminal import print_shown, shown_text
+from cxc_eccv.types import Report
 
-__all__ = ["print_report", "render"]
+__all__ = ["number_cell", "print_report", "render", "report_html", "report_text"]
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
@@ -21,42 +24,74 @@ def print_report(report: Report, console: Console | None = None) -> None:
     print_shown(render(Page(report)), console)
 
 
+def report_text(report: Report) -> str:
+    """What :func:`print_report` prints, without colours."""
+    return shown_text(render(Page(report)))
+
+
+def report_html(report: Report) -> str:
+    """The same tables for a notebook; what was skipped is folded away."""
+    page = Page(report)
+    title = Markup("<p><b>{}</b> {} split, data edition {}</p>").format(page.name, page.split, page.edition)
+    cautions = Markup("").join(Markup("<p><b>{}</b></p>").format(line) for line in _caution_lines(page))
+    lines = Markup("").join(Markup("<li>{}</li>").format(line) for line in _skipped_lines(page))
+    skipped = Markup("<details><summary>Skipped</summary><ul>{}</ul></details>").format(lines) if lines else ""
+    scores = tables_to_html(_score_tables(page)) or Markup("<p>{}</p>").format(NOTHING)
+    return "\n".join(["<div>", title, cautions, scores, skipped, "</div>"])
+
+
+NOTHING = "No task could be computed."
+
+
 def render(page: Page) -> RenderableType:
     """The page as a rich renderable."""
+    tables = list(_score_tables(page))
+    return Group(
+        tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
+        *(Text(visible(line), style="bold red") for line in _caution_lines(page)),
+        *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
+    )
+
+
+def _caution_lines(page: Page) -> list[str]:
+    part = [f"part of the split: {page.restriction}"] if page.restriction else []
+    return part + [
+        f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified
+    ]
+
+
+def _skipped_lines(page: Page) -> list[str]:
+    return [f"skipped {', '.join(names)}: {reason}" for reason, names in page.skipped]
+
+
+def _score_tables(page: Page) -> Iterator[Table]:
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
     part = ", on a part of the split" if page.restriction else ""
-    blocks: list[RenderableType] = []
     for card in page.scores:
-        tables = [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]
-        blocks.append(Text.assemble((visible(card.task), "bold"), (f"{part}, percent{interval}", "dim")))
-        blocks += [_table(rows) for rows in tables]
-    if not blocks:
-        blocks.append(Text("No task could be computed.", style="bold"))
-    if page.restriction:
-        blocks.append(Text(f"part of the split: {page.restriction}", style="bold red"))
-    blocks += [
-        Text(visible(f"modified data: {name} has sha256 {found}, expected {expected}"), style="bold red")
-        for name, expected, found in page.modified
-    ]
-    blocks += [Text(visible(f"skipped {', '.join(names)}: {reason}"), style="dim") for reason, names in page.skipped]
-    return Group(*blocks)
+        correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
+        title, subtitle = card.task, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
+        for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
+            yield _score_table(rows, title, subtitle)
+            title = subtitle = ""
 
 
-def _table(rows: Sequence[Sequence[Result]]) -> Sheet:
+def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> Table:
     """The metrics, and below them the least share of judged pairs in percent, the queries and the ties."""
     columns = [caveat_of(column) for column in zip(*rows, strict=True)]
-    lines = [[metric_name(row[0].metric), *map(_cell, row)] for row in rows]
+    lines: list[Sequence[str | Cell]] = [[metric_name(row[0].metric), *map(number_cell, row)] for row in rows]
     if any(column.coverage for column in columns):
         least = [min((share for _, share in column.coverage), default=None) for column in columns]
         lines.append(["judged pairs, least", *("" if share is None else f"{100 * share:.1f}" for share in least)])
     lines.append(["queries", *(f"{column.n_queries:,}" for column in columns)])
     lines.append(["ties", *(f"{column.ties:,}" for column in columns)])
     styles = [""] * len(rows) + ["dim"] * (len(lines) - len(rows))
-    return Sheet(("", *(column.direction or "whole" for column in columns)), lines, styles=styles)
+    header = [("",), *((column.direction or "whole",) for column in columns)]
+    return Table(header, lines, title, subtitle, styles=styles)
 
 
-def _cell(result: Result) -> str:
-    value = show_value(result.metric, result.value)
-    if result.low is None or result.high is None:
-        return value
-    return f"{value} [{show_value(result.metric, result.low)}, {show_value(result.metric, result.high)}]"
+def number_cell(result: Shown, *, interval: bool = True) -> Cell:
+    """The value, and beside it the deviation of its samples and its interval, where it has them."""
+    bounds = ""
+    if interval and result.low is not None and result.high is not None:
+        bounds = f"[{show_value(result.metric, result.low)}, {show_value(result.metric, result.high)}]"
+    return Cell(show_value(result.metric, result.value), deviation_text(result), bounds)

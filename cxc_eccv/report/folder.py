@@ -12,15 +12,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
 from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, thumbnails, with_every_source
+from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.types import Report
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
-__all__ = ["FILES", "rebuild_pages", "write_folder"]
+__all__ = ["FILES", "load_report", "rebuild_pages", "save_report", "write_folder"]
 
 EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
@@ -28,6 +29,48 @@ FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 
 DIGEST = b"report"
 """Metadata of the tables: which report.json they were written with."""
+
+
+def save_report(report: Report, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
+    """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`."""
+    examples, folder = report.examples, Path(folder)
+    if images is not None and not Path(images).is_dir():
+        raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
+    refuse_unwritable(folder)
+    if examples is None and report.origin is not None and report.per_query is not None:
+        run, library = report.origin
+        examples = collect_examples(run, report, library)
+    written = write_folder(folder, report, examples)
+    if images is not None:
+        rebuild_pages(folder, images)
+    return written
+
+
+def load_report(path: str | Path) -> Report:
+    """The report that ``Report.save`` or ``cxc-eccv evaluate --output`` wrote, with the tables that stand beside it.
+
+    Args:
+        path: the folder, or its report.json, which may stand alone: such a report has no values of single queries.
+
+    Raises:
+        DataError: no such report, a damaged table, or one that was not written with this report.json.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> written = Report((), {"cxc": "no images"}, {"split": "test"}).save(folder)
+        >>> load_report(folder)
+        <Report of a run: 0 results of 0 tasks, test split>
+    """
+    path = Path(path)
+    file = path / REPORT if path.is_dir() else path
+    report = read_report(file)
+    if file.with_name(PER_QUERY).is_file():
+        values = _read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
+        report = replace(report, per_query=values if values.num_rows else None)
+    if file.with_name(EXAMPLES).is_file():
+        report = replace(report, examples=with_every_source(_read_own_table(file, EXAMPLES, LEAST_SCHEMA)))
+    return report
 
 
 def write_folder(folder: Path, report: Report, examples: pa.Table | None = None) -> list[Path]:
@@ -53,7 +96,7 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
     with replaced_folder(folder, FILES) as new:
         write_report(new / REPORT, report)
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
-            metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new)}
+            metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
             pq.write_table(marked, new / name, compression="zstd", write_page_checksum=True)
         _write_pages(new, page)
@@ -75,18 +118,12 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     # What a killed process left is put right before the folder is read.
     with replaced_folder(folder, FILES) as new:
         _refuse_incomplete(folder)
-        page = _read_folder(folder)
+        report = load_report(folder)
+        page = Page(report) if report.examples is None else Page(report, report.examples)
         for name in (REPORT, PER_QUERY, EXAMPLES):
             shutil.copy2(folder / name, new / name)
         _write_pages(new, page, images)
     return [folder / MARKDOWN, folder / HTML]
-
-
-def _read_folder(folder: Path) -> Page:
-    report = read_report(folder / REPORT)
-    values = _read_own_table(folder, PER_QUERY, PER_QUERY_SCHEMA)
-    examples = with_every_source(_read_own_table(folder, EXAMPLES, LEAST_SCHEMA))
-    return Page(replace(report, per_query=values if values.num_rows else None), examples)
 
 
 def _write_pages(folder: Path, page: Page, images: str | Path | None = None) -> None:
@@ -104,9 +141,9 @@ def _write_pages(folder: Path, page: Page, images: str | Path | None = None) -> 
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def _digest(folder: Path) -> bytes:
-    """Hex sha256 of the content of the folder's report.json, however it is laid out."""
-    content = json.dumps(json.loads((folder / REPORT).read_text(encoding="utf-8")), sort_keys=True)
+def _digest(file: Path) -> bytes:
+    """Hex sha256 of the content of a report.json, however it is laid out."""
+    content = json.dumps(json.loads(file.read_text(encoding="utf-8")), sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest().encode()
 
 
@@ -121,15 +158,15 @@ def _refuse_incomplete(folder: Path) -> None:
         )
 
 
-def _read_own_table(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
+def _read_own_table(file: Path, name: str, schema: pa.Schema) -> pa.Table:
     """A table with at least the columns of the schema that was written with the report.json beside it."""
-    path = folder / name
+    path = file.with_name(name)
     table = read_table(path)
     absent = [column for column in schema.names if column not in table.column_names]
     if absent:
         raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", f"{absent[0]} among them")
-    if (table.schema.metadata or {}).get(DIGEST) != _digest(folder):
+    if (table.schema.metadata or {}).get(DIGEST) != _digest(file):
         raise DataError(
-            f"{path} was not written with the {REPORT} beside it. Evaluate the model again into one folder."
+            f"{path} was not written with the {file.name} beside it. Evaluate the model again into one folder."
         )
     return table

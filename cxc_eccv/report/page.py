@@ -15,6 +15,7 @@ from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
 from cxc_eccv.report.charts import CurvePanel, curve_panels
 from cxc_eccv.report.ranks import COCO, LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
+from cxc_eccv.report.wording import Shown, fold_deviations
 from cxc_eccv.shown import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
@@ -76,8 +77,8 @@ class TaskScores:
     title: str
     description: str
     main: str
-    tables: tuple[tuple[tuple[Result, ...], ...], ...]
-    whole: tuple[Result, ...]
+    tables: tuple[tuple[tuple[Shown, ...], ...], ...]
+    whole: tuple[Shown, ...]
 
     @property
     def is_wide(self) -> bool:
@@ -263,18 +264,18 @@ class Page:
         return best_ranks(self.report)
 
     @cached_property
-    def _columns(self) -> dict[tuple[str, str], list[Result]]:
+    def _columns(self) -> dict[tuple[str, str], list[Shown]]:
         """Task and direction to their results, in the report's order."""
-        columns: dict[tuple[str, str], list[Result]] = {}
-        for row in self.report.results:
+        columns: dict[tuple[str, str], list[Shown]] = {}
+        for row in fold_deviations(self.report.results):
             columns.setdefault((row.task, row.direction), []).append(row)
         return columns
 
 
-def _scores_of(name: str, columns: Sequence[Sequence[Result]]) -> TaskScores:
+def _scores_of(name: str, columns: Sequence[Sequence[Shown]]) -> TaskScores:
     task = tasks().get(name)
     description, main = (task.description, task.main_metric) if task else ("", "")
-    groups: dict[tuple[str, ...], list[Sequence[Result]]] = {}
+    groups: dict[tuple[str, ...], list[Sequence[Shown]]] = {}
     for column in columns:
         if column[0].direction:
             groups.setdefault(tuple(row.metric for row in column), []).append(column)

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from cxc_eccv.comparison.labels import metric_name, show_value
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from cxc_eccv.comparison.labels import SPREAD, metric_name, show_value
 from cxc_eccv.types import Result
 
-__all__ = ["count", "direction_name", "interval_text", "rank_text", "row_name", "share", "upper_first", "value_text"]
+__all__ = [
+    "Shown",
+    "count",
+    "deviation_text",
+    "direction_name",
+    "fold_deviations",
+    "interval_text",
+    "rank_text",
+    "row_name",
+    "share",
+    "upper_first",
+    "value_text",
+]
 
 DIRECTIONS = {
     "i2t": "image to text",
@@ -43,9 +58,44 @@ def upper_first(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Shown(Result):
+    """A result as it is shown: the standard deviation over a metric's samples, its own result, stands beside it."""
+
+    deviation: float | None = None
+
+
+def fold_deviations(results: Iterable[Result]) -> list[Shown]:
+    """The results, each with its deviation, which is no result of its own any more.
+
+    Example:
+        >>> rho = Result("cxc", "sts", "bootstrap_spearman", 0.7349, 9, low=0.727, high=0.742)
+        >>> (one,) = fold_deviations([rho, Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 9)])
+        >>> value_text(one), interval_text(one)
+        ('0.735 ± 0.004', '0.727 to 0.742')
+    """
+    by_key = {result.key: result for result in results}
+    deviations = {
+        key.removesuffix(SPREAD): result.value
+        for key, result in by_key.items()
+        if key.endswith(SPREAD) and key.removesuffix(SPREAD) in by_key
+    }
+    return [
+        Shown(**{field.name: getattr(result, field.name) for field in fields(Result)}, deviation=deviations.get(key))
+        for key, result in by_key.items()
+        if key.removesuffix(SPREAD) == key or key.removesuffix(SPREAD) not in deviations
+    ]
+
+
 def value_text(result: Result) -> str:
-    """The value; fractions in percent."""
-    return show_value(result.metric, result.value)
+    """The value; fractions in percent, correlations as they are with the deviation of their samples."""
+    return f"{show_value(result.metric, result.value)} {deviation_text(result)}".rstrip()
+
+
+def deviation_text(result: Result) -> str:
+    """The deviation in the units of the value; empty where there is none."""
+    deviation = result.deviation if isinstance(result, Shown) else None
+    return "" if deviation is None else f"± {show_value(result.metric, deviation)}"
 
 
 def interval_text(result: Result) -> str:

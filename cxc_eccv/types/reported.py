@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cxc_eccv
+from cxc_eccv.shown import visible
+
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
+
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
 
 __all__ = ["Report", "Result", "group_by_reason"]
 
@@ -48,9 +56,13 @@ class Result:
         return "/".join(part for part in (self.task, self.direction, self.metric) if part)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """All results of one run, and what they were computed from.
+
+    Printed it shows the tables of the command line, at the end of a notebook's cell the same as HTML. What shows and
+    keeps a report stands above it, as it must know tasks, metrics and labels; the methods find it by the names that
+    ``cxc_eccv`` has for it.
 
     Attributes:
         results: one row per task, direction and metric.
@@ -59,12 +71,26 @@ class Report:
         per_query: the value of every query, or None where it was not asked for: ``query_id``, ``task``, ``direction``,
             ``metric``, ``value``, and ``best_rank``, the rank of the query's best positive, null where the task ranks
             no positives.
+        examples: chosen queries with their top items, as of a saved report; None where they are not made yet.
+        origin: with ``per_query`` the run and the raw files, from which :meth:`save` makes the examples.
+
+    Example:
+        >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),), {}, {}))
+        coco_5k, percent with 95% interval
+        <BLANKLINE>
+                                  i2t
+         ─────────────────────────────
+          R@1       50.0 [48.0, 52.0]
+          queries               5,000
+          ties                      0
     """
 
     results: tuple[Result, ...]
     skipped: Mapping[str, str]
     provenance: Mapping[str, Any]
     per_query: pa.Table | None = None
+    examples: pa.Table | None = field(default=None, compare=False)
+    origin: tuple[Run, Library] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -109,6 +135,60 @@ class Report:
     def scores(self) -> dict[str, float]:
         """Key to value, the ``scores`` table of report.json."""
         return {result.key: result.value for result in self.results}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per result, the values in the report's units: fractions, plain ranks, RSUM in percent.
+
+        Example:
+            >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.5, 5000),), {}, {})
+            >>> frame = report.to_pandas()
+            >>> frame.set_index(["task", "direction", "metric"]).loc[("coco_5k", "i2t", "mrr"), "value"].item()
+            0.5
+        """
+        import pandas as pd
+
+        rows = [{name: getattr(result, name) for name in COLUMNS} for result in self.results]
+        return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(MAYBE_LACKING, float))
+
+    def save(self, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
+        """Write the folder that ``cxc-eccv evaluate --output`` writes; :func:`cxc_eccv.load_report` reads it.
+
+        It holds report.json, per_query.parquet, examples.parquet, report.md and report.html. All appear at once, in
+        place of those of an earlier report; other files of the folder are kept. A report that was evaluated with
+        ``per_query=True`` is saved with the values of its queries, for comparisons, and with queries to look at.
+
+        Args:
+            folder: made where it is not there.
+            images: folder with the image files, at any depth, for thumbnails in the HTML page.
+
+        Returns:
+            The files.
+
+        Raises:
+            InvalidOption: ``folder`` is a file, or the folder this process works in; ``images`` has none of the images.
+            WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
+
+        Example:
+            >>> import tempfile
+            >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
+            ['report.json', 'per_query.parquet']
+        """
+        return cxc_eccv.save_report(self, folder, images=images)
+
+    def __repr__(self) -> str:
+        tasks = len({result.task for result in self.results})
+        name, split = self.name or "a run", self.provenance.get("split") or "unknown"
+        return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
+
+    def __str__(self) -> str:
+        return cxc_eccv.report_text(self)
+
+    def _repr_html_(self) -> str:
+        return cxc_eccv.report_html(self)
+
+
+COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
+MAYBE_LACKING = ("low", "high", "coverage")
 
 
 def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

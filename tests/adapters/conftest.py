@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cxc_eccv.adapters import module_folder
 from cxc_eccv.sources.download import mirror_folder
 
 ROOT = Path(__file__).parents[2]
@@ -48,14 +49,14 @@ def run_python(tmp_path):
 
 @pytest.fixture(scope="session")
 def load_metric(tmp_path_factory):
-    """``evaluate.load`` on a folder of ``metrics/``, with caches of its own."""
+    """``evaluate.load`` on a module of the package, with caches of its own."""
     import evaluate
 
     folder, load = tmp_path_factory.mktemp("evaluate"), evaluate.load
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
         patch.syspath_prepend(str(folder / "modules"))
-        yield lambda name, **options: load(str(ROOT / "metrics" / name), cache_dir=str(folder / "data"), **options)
+        yield lambda name, **options: load(str(module_folder(name)), cache_dir=str(folder / "data"), **options)
 
 
 @pytest.fixture

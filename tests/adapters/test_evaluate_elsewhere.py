@@ -7,8 +7,9 @@ import metric_inputs
 import pytest
 
 from cxc_eccv import registry
+from cxc_eccv.adapters import MODULES
 
-METRICS = Path(__file__).parents[2] / "metrics"
+ROOT = Path(__file__).parents[2]
 SPECS = registry.metrics()
 
 EVERYWHERE = """
@@ -48,8 +49,8 @@ def everything(load_metric):
 @pytest.mark.network
 def test_modules_work_with_datasets_4_0(run_python, environment, everything):
     arguments, expected = everything
-    python = environment("datasets==4.0.0", str(METRICS.parent))
-    assert json.loads(run_python(EVERYWHERE, METRICS, arguments, python=python)) == expected
+    python = environment("datasets==4.0.0", f"{ROOT}[metrics]")
+    assert json.loads(run_python(EVERYWHERE, MODULES, arguments, python=python)) == expected
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def exported(tmp_path_factory):
     """All metrics, exported by the tool."""
     folder = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(METRICS.parent / "tools"))
+        patch.syspath_prepend(str(ROOT / "tools"))
         import export_metric
 
         for name in SPECS:

@@ -1,4 +1,4 @@
-"""The ``evaluate`` modules in ``metrics/``: loaded as users load them, equal to the metrics they stand for."""
+"""The ``evaluate`` modules of the package: loaded as users load them, equal to the metrics they stand for."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,11 @@ import oracles
 import pytest
 
 from cxc_eccv import registry
+from cxc_eccv.adapters import MODULES
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import PositiveRanks, RatedPairs
 
-METRICS = Path(__file__).parents[2] / "metrics"
 SPECS = registry.metrics()
 RANKED = [name for name, spec in SPECS.items() if spec.needs == "ranks"]
 
@@ -25,7 +25,7 @@ def ranks_by_hand(predictions, references):
 
 
 def test_every_metric_has_a_module():
-    assert sorted(path.name for path in METRICS.iterdir()) == list(SPECS)
+    assert sorted(path.name for path in MODULES.iterdir()) == list(SPECS)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -39,9 +39,9 @@ def test_a_module_describes_itself(load_metric, name):
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_example_in_the_card_gives_what_it_says(load_metric, name, monkeypatch, capsys):
-    card = (METRICS / name / "README.md").read_text(encoding="utf-8")
+    card = (MODULES / name / "README.md").read_text(encoding="utf-8")
     code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", card, re.DOTALL).groups()
-    monkeypatch.setattr(evaluate, "load", lambda path: load_metric(path.removeprefix("metrics/")))
+    monkeypatch.setattr(evaluate, "load", lambda path: load_metric(Path(path).name))
     exec(code, {})
     assert capsys.readouterr().out == output
 

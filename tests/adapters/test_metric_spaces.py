@@ -1,4 +1,4 @@
-"""The modules in ``metrics/`` as Hub Spaces: started as the Hub starts them, and called once."""
+"""The modules as Hub Spaces: started as the Hub starts them, and called once."""
 
 import contextlib
 import json
@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 from cxc_eccv import registry
+from cxc_eccv.adapters import MODULES
 
 ROOT = Path(__file__).parents[2]
-METRICS = ROOT / "metrics"
-
 CALL = """
 import json, sys
 from gradio_client import Client
@@ -75,7 +74,7 @@ def exported(folder):
 @pytest.mark.parametrize("self_contained", [False, True])
 def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_contained):
     """The exported one in an environment made from its own requirements, without this package."""
-    folder = exported(tmp_path) if self_contained else METRICS / "map_at_r"
+    folder = exported(tmp_path) if self_contained else MODULES / "map_at_r"
     required = (folder / "requirements.txt").read_text(encoding="utf-8").split()
     python = environment(*[str(ROOT) if line.startswith("cxc_eccv") else line for line in required])
     with started(python, folder, tmp_path) as address:
@@ -88,14 +87,14 @@ def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_cont
 
 @pytest.mark.parametrize("name", registry.metrics())
 def test_a_card_is_headed_by_the_settings_of_its_space(name):
-    _, head, body = (METRICS / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    _, head, body = (MODULES / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     settings = yaml.safe_load(head)
     assert {key: settings[key] for key in ("sdk", "app_file", "license")} == {
         "sdk": "gradio",
         "app_file": "app.py",
         "license": "apache-2.0",
     }
-    required = (METRICS / name / "requirements.txt").read_text(encoding="utf-8").split()
+    required = (MODULES / name / "requirements.txt").read_text(encoding="utf-8").split()
     assert f"gradio=={settings['sdk_version']}" in required
     assert {"evaluate", "metric"} <= set(settings["tags"])
     assert body.startswith(f"\n# {settings['title']}\n\n{settings['description'][:40]}")
@@ -103,6 +102,6 @@ def test_a_card_is_headed_by_the_settings_of_its_space(name):
 
 @pytest.mark.parametrize("name", registry.metrics())
 def test_an_app_needs_nothing_but_gradio_and_evaluate(name):
-    text = (METRICS / name / "app.py").read_text(encoding="utf-8")
+    text = (MODULES / name / "app.py").read_text(encoding="utf-8")
     imports = [line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))]
     assert imports == ["json", "pathlib", "evaluate", "gradio"]

@@ -68,13 +68,19 @@ def test_evaluate_writes_its_report_all_the_same(model, tmp_path, ending):
     assert statuses == expected
 
 
+COMPARED = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "written"),
     [
         ("evaluate MODEL/ridge.npz --data-dir sample --tasks cxc/sts --output OUT", REPORT),
-        ("build --data-dir sample --configs sts,sits --output OUT", ["README.md", "manifest.json", "sits", "sts"]),
+        (
+            "build --data-dir sample --configs sts,sits --output OUT",
+            ["README.md", "croissant.json", "manifest.json", "sits", "sts"],
+        ),
         ("baseline bow --data-dir sample --output OUT", REPORT),
-        ("compare MODEL MODEL --names a,b --data-dir sample --samples 200 --output OUT", ["compare.json"]),
+        ("compare MODEL MODEL --names a,b --data-dir sample --samples 200 --output OUT", COMPARED),
         ("report MODEL", None),
         ("list --data-dir sample", None),
     ],

@@ -151,7 +151,7 @@ def test_the_widest_report_there_is():
         text = console.file.getvalue()
         assert "…" not in text
         assert text.count("100.0 [100.0, 100.0]") == 4
-        assert text.count("-75.7 [-76.0, -75.0]") == 3
+        assert text.count("-0.757 [-0.760, -0.750]") == 3
         assert text.count("24,999") == 4
 
 

@@ -135,7 +135,8 @@ class LocalHub:
 def _put_official_reports(words):
     """What only takes results of the official data finds such ones in place of the sample's."""
     if words[0] == "submit" or "--published" in words:
-        from official import official_report
+        from official import SCORES, official_report
 
+        scores = SCORES | {"cxc/i2t/recall_at_1": (0.6, {"k": 1})}
         for path in (Path(word) for word in words if word.endswith(".json")):
-            path.write_text(official_report())
+            path.write_text(official_report(scores))

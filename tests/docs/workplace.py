@@ -9,7 +9,6 @@ from pages import ROOT
 
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -52,7 +51,6 @@ def make_workplace(folder):
     folder.mkdir(parents=True)
     shutil.copytree(RAW, folder / "mirror")
     shutil.copytree(RAW / "coco" / "images", folder / "val2014")
-    (folder / "metrics").symlink_to(ROOT / "metrics")
     (folder / "examples").symlink_to(ROOT / "examples")
     build_folder(folder / "cxc_eccv_data", data_dir="sample", images=folder / "val2014", progress=False)
     if importlib.util.find_spec("torch") is not None:
@@ -65,5 +63,5 @@ def make_workplace(folder):
     for direction in ("i2t", "t2i"):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))
     for name, seed in (("baseline", 1), ("new", 0), ("out", 0)):
-        write_folder(folder / name, evaluate(model(seed), data_dir="sample", per_query=True))
+        evaluate(model(seed), data_dir="sample", per_query=True).save(folder / name)
     return folder

@@ -11,6 +11,8 @@ from hub_store import BadRequest
 WRITER, READER = "hf_writerwriterwriter", "hf_readerreaderreader"
 TOKENS = {WRITER: {"org"}, READER: set()}
 """Token to the owners it may write for."""
+NAMES = {WRITER: "writer", READER: "reader"}
+"""Token to its account."""
 
 API = r"/api/(?P<kind>model|dataset|space)s/(?P<name>[^/]+/[^/]+)"
 FILE = r"(?:/(?P<kind>dataset|space)s)?/(?P<name>[^/]+/[^/]+)"
@@ -32,6 +34,9 @@ class Endpoints:
             raise Refused(401, message="Invalid credentials in Authorization header")
         return TOKENS.get(token)
 
+    def _account(self):
+        return NAMES.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+
     def _repository(self, kind, name):
         owners = self._owners()
         repository = self.server.store.repositories.get((kind or "model", name))
@@ -46,6 +51,11 @@ class Endpoints:
         if name.partition("/")[0] not in owners and not reader_may:
             raise Refused(403, message="You don't have the rights to write here")
 
+    def _is_own(self, repository, revision):
+        """Whether it is the branch of a pull request of who asks."""
+        number = re.fullmatch(r"refs/pr/(\d+)", revision)
+        return bool(number) and repository.pull_requests[int(number[1]) - 1].author == self._account()
+
     def _commit_at(self, repository, revision):
         commit = repository.at(revision)
         if commit is None:
@@ -57,7 +67,7 @@ class Endpoints:
     def who(self):
         if self._owners() is None:
             raise Refused(401, message="Invalid username or password.")
-        return 200, {"name": "writer", "type": "user", "auth": {"accessToken": {"role": "write"}}}
+        return 200, {"name": self._account(), "type": "user", "auth": {"accessToken": {"role": "write"}}}
 
     def create(self):
         asked = json.loads(self.body)
@@ -113,7 +123,7 @@ class Endpoints:
 
     def preupload(self, kind, name, revision):
         repository = self._repository(kind, name)
-        self._require_writer(name, reader_may="create_pr" in self.query)
+        self._require_writer(name, reader_may="create_pr" in self.query or self._is_own(repository, revision))
         files, there = [], self._commit_at(repository, revision).files
         ignored = there[".gitignore"].content.decode().split() if ".gitignore" in there else []
         for file in json.loads(self.body)["files"]:
@@ -145,9 +155,9 @@ class Endpoints:
 
     def commit(self, kind, name, revision):
         repository, proposed = self._repository(kind, name), "create_pr" in self.query
-        self._require_writer(name, reader_may=proposed)
+        self._require_writer(name, reader_may=proposed or self._is_own(repository, revision))
         items = [json.loads(line) for line in self.body.decode().splitlines()]
-        commit, number = self.server.store.commit(repository, revision, items, proposed)
+        commit, number = self.server.store.commit(repository, revision, items, self._account() if proposed else None)
         told = {"commitOid": commit.oid, "commitUrl": f"{self.server.url}/{name}/commit/{commit.oid}", "success": True}
         if number:
             told["pullRequestUrl"] = f"{self.server.url}/{name}/discussions/{number}"
@@ -156,12 +166,13 @@ class Endpoints:
     def discussions(self, kind, name):
         found = self._repository(kind, name).pull_requests
         status = self.query.get("status", ["all"])[0]
+        wanted = {"all": ("open", "closed", "merged"), "open": ("open",), "closed": ("closed", "merged")}[status]
         rows = [
             {"num": one.number, "title": one.title, "status": one.status, "isPullRequest": True}
-            | {"author": {"name": "writer"}, "repo": {"name": name, "type": kind}}
+            | {"author": {"name": one.author}, "repo": {"name": name, "type": kind}}
             | {"createdAt": "2026-01-01T00:00:00.000Z"}
             for one in found
-            if status in ("all", one.status)
+            if one.status in wanted
         ]
         return 200, {"discussions": rows, "count": len(rows), "start": 0}
 

@@ -45,6 +45,7 @@ class PullRequest:
     number: int
     title: str
     description: str
+    author: str
     status: str = "open"
 
 
@@ -106,8 +107,11 @@ class Store:
         pull_request.status = "merged"
         self._append(repository, "main", repository.files(f"refs/pr/{number}"), pull_request.title)
 
-    def commit(self, repository, branch, items, pull_request=False):
-        """Apply the lines of a commit request; the commit, and the number of the pull request."""
+    def close(self, repository, number):
+        repository.pull_requests[number - 1].status = "closed"
+
+    def commit(self, repository, branch, items, author=None):
+        """Apply the lines of a commit request, to a new pull request of an author; the commit, and its number."""
         header = next(item["value"] for item in items if item["key"] == "header")
         tip = repository.branches[branch][-1]
         if header.get("parentCommit") not in (None, tip.oid):
@@ -116,10 +120,10 @@ class Store:
         for item in items:
             self._apply(files, item["key"], item["value"])
         self._validate(files)
-        if not pull_request:
+        if not author:
             return self._append(repository, branch, files, header["summary"]), None
         number = len(repository.pull_requests) + 1
-        repository.pull_requests.append(PullRequest(number, header["summary"], header["description"]))
+        repository.pull_requests.append(PullRequest(number, header["summary"], header["description"], author))
         repository.branches[f"refs/pr/{number}"] = [tip]
         return self._append(repository, f"refs/pr/{number}", files, header["summary"]), number
 

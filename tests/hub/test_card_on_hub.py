@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from cxc_eccv.builders.cards import point_examples
 from cxc_eccv.builders.writing.folder import build_folder
 
 REPO = "org/data"
@@ -31,7 +32,7 @@ def rewrite(hub, repository, edit):
 
 
 def test_the_generated_part_is_marked(pushed, built):
-    body = (built / "README.md").read_text().split("---\n", 2)[2].strip()
+    body = point_examples((built / "README.md").read_text().split("---\n", 2)[2].strip(), REPO)
     assert body in card(pushed)
     assert card(pushed).count("<!-- cxc_eccv: generated part") == 2
 
@@ -81,6 +82,34 @@ def test_a_card_without_marks_is_hand_writing_and_stays_on_top(hub, client, buil
     assert text.startswith("---\nlicense: mit\n")
     assert text.index("# My data\n\nOld text.") < text.index("generated part begins")
     assert "config_name: sts" in text
+
+
+EXAMPLES = r"""
+import re
+from huggingface_hub import hf_hub_download
+
+card = open(hf_hub_download("org/data", "README.md", repo_type="dataset")).read()
+blocks = re.findall("^```python\n(.*?)^```$", card, re.MULTILINE | re.DOTALL)
+for block in blocks:
+    exec(block, {})
+told = blocks
+"""
+
+
+def test_every_example_of_the_card_loads_the_dataset_by_its_name(client, pushed):
+    answer = client.code(EXAMPLES)
+    assert answer.told is not None, answer.err
+    assert len(answer.told) == 3
+    assert all('load_dataset("org/data", "' in block for block in answer.told)
+
+
+def test_the_terms_that_the_card_links_to_are_beside_it(pushed):
+    metadata = yaml.safe_load(card(pushed).split("---\n")[1])
+    assert metadata["license"] == "other"
+    assert metadata["license_name"] == "terms-of-each-source"
+    terms = pushed.files()[metadata["license_link"]].decode()
+    assert "| [Crisscrossed Captions (CxC)](" in terms
+    assert "| Crisscrossed Captions (CxC) | `sts`, `sits` |" in terms
 
 
 def test_a_card_uploaded_by_other_means_is_not_doubled(hub, client, built):

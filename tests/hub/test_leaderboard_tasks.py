@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from cxc_eccv.builders.config import dataset_configs
-from cxc_eccv.errors import HubError
-from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks, read_task_ids
+from cxc_eccv.errors import HubError, UnknownName
+from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks, read_task_ids, select_tasks
 from cxc_eccv.registry import metric_labelled, metric_variants, tasks
 from cxc_eccv.sources.catalog import load_catalog
 
@@ -33,12 +33,12 @@ def test_a_task_has_every_metric_in_every_direction(name):
 def test_of_a_rank_lower_is_better_and_eval_yaml_cannot_say_so():
     assert any("median_rank" in tasks()[name].metrics for name in tasks())
     assert all(metric_labelled(key.rpartition("/")[2])[0].higher_is_better for key in leaderboard_tasks())
-    assert "rank" not in "".join(task["id"] for task in yaml.safe_load(eval_yaml())["tasks"])
+    assert "rank" not in "".join(task["id"] for task in yaml.safe_load(eval_yaml(all_tasks=True))["tasks"])
     assert "higher is better everywhere" in yaml.safe_load(eval_yaml())["description"]
 
 
 def test_ids_are_unique_and_configs_exist_with_a_test_split():
-    declared = yaml.safe_load(eval_yaml())["tasks"]
+    declared = yaml.safe_load(eval_yaml(all_tasks=True))["tasks"]
     assert len({task["id"] for task in declared}) == len(declared) == len(leaderboard_tasks())
     for task in declared:
         assert task["split"] == "test"
@@ -59,7 +59,9 @@ def test_ids_are_unique_and_configs_exist_with_a_test_split():
     ],
 )
 def test_names_that_others_rely_on(task_id, config):
-    assert {task["id"]: task["config"] for task in yaml.safe_load(eval_yaml())["tasks"]}[task_id] == config
+    assert {task["id"]: task["config"] for task in yaml.safe_load(eval_yaml(all_tasks=True))["tasks"]}[
+        task_id
+    ] == config
 
 
 def test_a_folder_with_few_configs_declares_their_tasks_alone():
@@ -79,3 +81,45 @@ def test_a_task_names_the_raw_files_behind_it_and_the_config_of_its_labels(task)
     assert set(task.sources) <= set(load_catalog().groups)
     assert {one for one in (task.config, *task.rated) if one} <= set(dataset_configs())
     assert bool(task.config) == (task.name not in WITHOUT_CONFIG)
+
+
+MAIN = """
+eccv_caption_i2t_map_at_r eccv_caption_t2i_map_at_r
+cxc_i2t_recall_at_1 cxc_t2i_recall_at_1 cxc_t2t_recall_at_1 cxc_i2i_recall_at_1
+cxc_sts_bootstrap_spearman cxc_sis_bootstrap_spearman cxc_sits_bootstrap_spearman
+coco_5k_i2t_recall_at_1 coco_5k_t2i_recall_at_1 coco_1k_rsum
+plausible_match_i2t_pmrp plausible_match_t2i_pmrp entailment_i2t_entail_at_1
+cxc_rated_i2t_recall_at_1 cxc_rated_t2i_recall_at_1 co_captions_t2t_recall_at_1
+"""
+
+
+def test_the_main_metrics_lead_and_are_alone_by_default():
+    main, every = (
+        [one["id"] for one in yaml.safe_load(text)["tasks"]] for text in (eval_yaml(), eval_yaml(all_tasks=True))
+    )
+    assert main == MAIN.split()
+    assert every[: len(main)] == main
+    assert len(every) == len(leaderboard_tasks()) > 3 * len(main)
+
+
+@pytest.mark.parametrize("name", sorted(set(tasks()) - WITHOUT_CONFIG))
+def test_every_part_of_a_task_has_one_main_metric_or_the_task_has_one(name):
+    main = [key.split("/")[1:] for key, one in leaderboard_tasks().items() if one.main and key.startswith(f"{name}/")]
+    if tasks()[name].main_metric in tasks()[name].whole:
+        assert main == [[tasks()[name].main_metric]]
+    else:
+        assert [part for part, _ in main] == list(tasks()[name].parts)
+
+
+@pytest.mark.parametrize("name", ["cxc", "cxc/i2t", "cxc/i2t/recall_at_1", "cxc_i2t_recall_at_1"])
+def test_a_name_selects_what_lies_below_it(name):
+    found = {task.key for task in select_tasks([name])[name]}
+    assert "cxc/i2t/recall_at_1" in found
+    assert all(key.startswith("cxc/") for key in found)  # cxc_rated is another task
+
+
+def test_an_unknown_name_is_told_with_the_nearest():
+    with pytest.raises(UnknownName, match=r"did you mean 'coco_5k'\? Known: co_captions, coco_1k, coco_5k"):
+        select_tasks(["coco_5"])
+    with pytest.raises(UnknownName, match="did you mean 'coco_5k/rsum'"):
+        select_tasks(["coco_5k/rsums"])

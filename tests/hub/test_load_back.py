@@ -2,12 +2,11 @@
 
 import json
 import math
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-METRICS = Path(__file__).parents[2] / "metrics"
+from cxc_eccv.adapters import MODULES
 
 LOAD = """
 import datasets
@@ -50,15 +49,21 @@ def test_a_pushed_dataset_loads_after_people_edited_its_card(hub, client, built)
 
 
 def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
-    text = client.command("push", METRICS / "map_at_r", "org/map_at_r", "--type", "space", "--yes").out
+    text = client.command("push", "map_at_r", "org/map_at_r", "--type", "space", "--yes").out
     assert "uploaded to" in text
     space = hub.store.repositories["space", "org/map_at_r"]
     assert "A new Space." not in space.files()["README.md"].decode()  # the Hub's own words are no hand-writing
-    assert space.files()["map_at_r.py"] == (METRICS / "map_at_r" / "map_at_r.py").read_bytes()
+    assert space.files()["map_at_r.py"] == (MODULES / "map_at_r" / "map_at_r.py").read_bytes()
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err
     assert math.isclose(answer.told["map_at_r"], 0.625)  # (1/2 * 1/2 + 1) / 2 over R = 2 and R = 1
     assert hub.seen("/spaces/org/map_at_r/resolve/main/map_at_r.py")
+
+
+def test_a_space_of_an_unknown_metric_is_refused_with_the_nearest(hub, client):
+    told = client.command("push", "map_at", "org/map_at", "--type", "space", "--yes", status=2).err
+    assert "unknown metric 'map_at'; did you mean 'map_at_r'?" in told
+    assert not hub.requests
 
 
 @pytest.mark.parametrize(
@@ -74,17 +79,17 @@ def test_a_folder_that_is_no_space_is_refused(hub, client, tmp_path, card, messa
 
 
 def test_a_space_keeps_what_people_changed_in_it(hub, client):
-    client.command("push", METRICS / "map_at_r", "org/kept", "--type", "space", "--yes")
+    client.command("push", MODULES / "map_at_r", "org/kept", "--type", "space", "--yes")
     space = hub.store.repositories["space", "org/kept"]
     card = (
         space.files()["README.md"].decode().replace("emoji: 📐", "emoji: 🐙").replace("sdk_version: ", "sdk_version: 1")
     )
     hub.store.write(space, {"README.md": card.encode(), "extra.txt": b"x"})
-    client.command("push", METRICS / "map_at_r", "org/kept", "--type", "space", "--yes")
+    client.command("push", MODULES / "map_at_r", "org/kept", "--type", "space", "--yes")
     after = space.files()["README.md"].decode()
     assert "emoji: 🐙" in after
     assert "sdk_version: 1" not in after.replace(
-        next(line for line in (METRICS / "map_at_r" / "README.md").read_text().splitlines() if "sdk_version" in line),
+        next(line for line in (MODULES / "map_at_r" / "README.md").read_text().splitlines() if "sdk_version" in line),
         "",
     )
     assert "extra.txt" in space.files()

@@ -65,8 +65,10 @@ def test_it_is_evaluated_and_ranked(new_file, make_run, sample_library):
         **{f"uncontested/t2i/recall_at_{k}": (f"uncontested_t2i_recall_at_{k}", "retrieval") for k in (1, 5, 10)},
         "uncontested/sits/bootstrap_spearman": ("uncontested_sits_bootstrap_spearman", "sits"),
     }
-    declared = {task["id"]: task["config"] for task in yaml.safe_load(eval_yaml())["tasks"]}
+    declared = {task["id"]: task["config"] for task in yaml.safe_load(eval_yaml(all_tasks=True))["tasks"]}
     assert declared.items() >= dict(found.values()).items()
+    main = [task["id"] for task in yaml.safe_load(eval_yaml())["tasks"]]
+    assert main[-2:] == ["uncontested_t2i_recall_at_1", "uncontested_sits_bootstrap_spearman"]
 
 
 def test_a_submission_must_list_its_raw_files(new_file, tmp_path):

@@ -32,9 +32,10 @@ def pushed(hub, client, built):
 
 def test_a_dry_run_shows_everything_and_sends_nothing(hub, client, built):
     text = push(client, built).out
-    for path in ("README.md", "eval.yaml", "manifest.json", "sts/test-00000-of-00001.parquet"):
+    built_files = ("LICENSE.md", "README.md", "croissant.json", "eval.yaml", "manifest.json")
+    for path in (*built_files, "sts/test-00000-of-00001.parquet"):
         assert f"new        {path}" in text
-    assert "8 new, 0 changed, 0 removed, 0 unchanged" in text
+    assert "10 new, 0 changed, 0 removed, 0 unchanged" in text
     assert "Nothing was sent. Add --yes" in text
     assert hub.requests == ["GET /api/datasets/org/data"]
 
@@ -64,7 +65,7 @@ def test_a_dry_run_says_whether_there_is_a_token_and_does_not_show_it(hub, clien
 
 def test_a_second_push_has_nothing_to_do(hub, client, built, pushed):
     text = push(client, built, "--yes").out
-    assert "0 new, 0 changed, 0 removed, 8 unchanged; 0 B to upload" in text
+    assert "0 new, 0 changed, 0 removed, 9 unchanged; 0 B to upload" in text
     assert "is up to date" in text
     assert not hub.seen("^(POST|PUT)")
 
@@ -73,7 +74,7 @@ def test_only_what_changed_is_sent(hub, client, built, pushed):
     hub.store.write(pushed, {"sts/test-00000-of-00001.parquet": b"something else"})
     text = push(client, built, "--yes").out
     assert "changed    sts/test-00000-of-00001.parquet" in text
-    assert "0 new, 1 changed, 0 removed, 7 unchanged" in text
+    assert "0 new, 1 changed, 0 removed, 8 unchanged" in text
     assert not hub.seen("^PUT")  # the Hub has the content from the first push
     assert pushed.files()["sts/test-00000-of-00001.parquet"] == (built / "sts/test-00000-of-00001.parquet").read_bytes()
 
@@ -108,6 +109,82 @@ def test_framework_goes_into_eval_yaml(hub, client, built):
     push(client, built, "--yes", "--framework", "mteb")
     content = yaml.safe_load(hub.store.repositories["dataset", REPO].files()["eval.yaml"])
     assert content["evaluation_framework"] == "mteb"
+
+
+def task_ids(repository):
+    return [task["id"] for task in yaml.safe_load(repository.files()["eval.yaml"])["tasks"]]
+
+
+def test_the_main_metrics_are_declared_and_all_of_them_on_request(hub, client, built):
+    push(client, built, "--yes")
+    repository = hub.store.repositories["dataset", REPO]
+    main = task_ids(repository)
+    assert main == [
+        "eccv_caption_i2t_map_at_r",
+        "eccv_caption_t2i_map_at_r",
+        "cxc_sts_bootstrap_spearman",
+        "cxc_sits_bootstrap_spearman",
+        "cxc_rated_i2t_recall_at_1",
+        "cxc_rated_t2i_recall_at_1",
+    ]
+    assert "changed    eval.yaml" in push(client, built, "--all-tasks", "--yes").out
+    every = task_ids(repository)
+    assert every[: len(main)] == main
+    assert "eccv_caption_i2t_r_precision" in every
+
+
+def test_tasks_that_the_leaderboard_would_lose_are_told(hub, client, built):
+    push(client, built, "--yes", "--all-tasks")
+    lost = set(task_ids(hub.store.repositories["dataset", REPO]))
+    text = push(client, built, "--yes").out
+    lost -= set(task_ids(hub.store.repositories["dataset", REPO]))
+    told = f"eval.yaml drops {len(lost)} tasks of the leaderboard: cxc_rated_i2t_recall_at_10,"
+    assert told in " ".join(text.split())
+    assert f"and {len(lost) - 3} more. --all-tasks keeps those" in " ".join(text.split())
+    assert "drops" not in push(client, built).out
+
+
+@pytest.mark.parametrize("content", [b"[", b"tasks: 3"])
+def test_an_eval_yaml_of_others_is_replaced_without_a_word(hub, client, built, pushed, content):
+    hub.store.write(pushed, {"eval.yaml": content})
+    assert "drops" not in push(client, built, "--yes").out
+    assert pushed.files()["eval.yaml"].decode() == eval_yaml(["eccv_caption", "sits", "sts"])
+
+
+def make_official(folder):
+    """As if it were built from the real data."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"edition": "official"}))
+
+
+def test_what_the_hubs_staff_must_do_is_told_after_the_upload(hub, client, copy):
+    make_official(copy)
+    assert "leaderboard" not in push(client, copy).out
+    for text in (push(client, copy, "--yes").out, push(client, copy, "--yes").out):
+        assert text.partition(f"{hub.url}/datasets/{REPO}")[2].partition("\n")[2] == (
+            "Before the Hub shows a leaderboard, once:\n"
+            "1. The Hub must know the evaluation_framework 'cxc_eccv'. If its list lacks the\n"
+            "   name, propose it there in a pull request, or push again with --framework and\n"
+            "   a name of the list:\n"
+            "   https://github.com/huggingface/huggingface.js/blob/main/packages/tasks/src/eval.ts\n"
+            "2. The Hub's staff must activate the leaderboard. Ask for it, with the address\n"
+            "   above, in the discussion where new benchmarks are collected:\n"
+            "   https://huggingface.co/spaces/OpenEvals/README/discussions/2\n"
+        )
+    assert "evaluation_framework 'mteb'" in push(client, copy, "--yes", "--framework", "mteb").out
+
+
+def test_a_private_dataset_must_become_public_first(client, copy):
+    make_official(copy)
+    text = push(client, copy, "--yes", "--private").out
+    assert "1. The dataset must be public, and it is private." in text
+    assert "3. The Hub's staff" in text
+
+
+def test_a_dataset_of_another_edition_is_no_leaderboard(client, built):
+    text = push(client, built, "--yes").out
+    assert text.endswith("It holds the edition 'sample': no results can be submitted to it.\n")
+    assert "staff" not in text
 
 
 def edit_card(folder):

@@ -46,7 +46,7 @@ def test_a_dry_run_shows_the_diff_and_sends_nothing(hub, client, model, report):
     assert "+    task_id: eccv_caption_i2t_map_at_r" in text
     assert "+  value: 0.3125" in text
     assert "+  date: '2026-01-02'" in text
-    assert "Nothing was sent. Add --yes" in text
+    assert f"to be opened: a new pull request to model me/clip on {hub.url}\nNothing was sent. Add --yes" in text
     assert not hub.seen("^(POST|PUT)")
     assert not model.pull_requests
 
@@ -86,19 +86,6 @@ def test_merged_results_reach_the_leaderboard_and_the_model(hub, client, model, 
     assert ["eccv_caption_i2t_map_at_r", 0.3125, benchmark.main.oid] in told["model"]
     assert "states these results already" in submit(client, report, "--date", "2026-02-03", "--yes").out
     assert len(model.pull_requests) == 1
-
-
-def test_the_same_command_twice_opens_one_pull_request(client, model, report):
-    first = submit(client, report, "--yes", "--date", "2026-01-02").out.splitlines()[-1]
-    second = submit(client, report, "--yes", "--date", "2026-01-03").out.splitlines()[-1]
-    assert first == second
-    assert len(model.pull_requests) == 1
-
-
-def test_other_results_open_another_one(client, model, report):
-    submit(client, report, "--yes")
-    report.write_text(official_report(SCORES | {"eccv_caption/i2t/map_at_r": (0.33, {})}))
-    assert "discussions/2" in submit(client, report, "--yes").out
 
 
 def test_results_of_other_tasks_and_data_sets_are_kept(hub, client, benchmark, report):
@@ -189,11 +176,57 @@ FOREIGN = """\
 """
 
 
-def test_what_the_leaderboard_has_no_task_for_is_named(client, model, report):
+def test_what_the_benchmark_has_no_task_for_is_left_out_and_named(hub, client, report):
+    add_benchmark(hub, all_tasks=False)
+    model = add_model(hub)
     report.write_text(official_report(SCORES | {"cxc/i2t/recall_at_20": (0.9, {"k": 20})}))
-    shown = submit(client, report).out
-    assert "left out: cxc/i2t/recall_at_20" in shown
-    assert "left out: cxc/i2t/median_rank" in shown
+    shown = submit(client, report, "--yes").out
+    assert (
+        "left out, since org/cxc_eccv declares no task for it:\n"
+        "  eccv_caption/i2t: r_precision, recall_at_1, recall_at_5\n"
+        "  cxc/i2t: median_rank, recall_at_20\n"
+    ) in shown
+    assert proposed(model, 1) == {"eccv_caption_i2t_map_at_r": 0.3125, "cxc_t2t_recall_at_1": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("cxc", {"cxc_t2t_recall_at_1"}),
+        ("cxc/t2t,eccv_caption/i2t/map_at_r", {"cxc_t2t_recall_at_1", "eccv_caption_i2t_map_at_r"}),
+        ("eccv_caption_i2t_map_at_r", {"eccv_caption_i2t_map_at_r"}),
+    ],
+)
+def test_named_tasks_alone_are_submitted(client, model, report, names, expected):
+    text = submit(client, report, "--tasks", names, "--yes").out
+    assert set(proposed(model, 1)) == expected
+    assert "left out" not in text
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("eccv_captions", "unknown task of the leaderboard 'eccv_captions'; did you mean 'eccv_caption'?"),
+        ("cxc/t2t/recal_at_1", "did you mean 'cxc/t2t/recall_at_1'?"),
+        ("cxc/i2t/median_rank", "unknown task of the leaderboard 'cxc/i2t/median_rank'"),
+        ("flickr30k", "unknown task of the leaderboard 'flickr30k'"),
+        (",", "--tasks names no task"),
+        ("coco_5k", "it has no result of coco_5k. Evaluate it too"),
+        ("cxc/t2t,coco_5k/i2t", "it has no result of coco_5k/i2t."),
+        ("eccv_caption/i2t/recall_at_5", "org/cxc_eccv has no task for eccv_caption/i2t/recall_at_5"),
+    ],
+)
+def test_tasks_that_nothing_can_be_submitted_of(hub, client, report, names, message):
+    add_benchmark(hub, all_tasks=False)
+    model = add_model(hub)
+    assert message in submit(client, report, "--tasks", names, "--yes", status=2).err
+    assert not model.pull_requests
+
+
+def proposed(model, number):
+    """Task id to value in a pull request."""
+    rows = yaml.safe_load(model.files(f"refs/pr/{number}")[PATH])
+    return {row["dataset"]["task_id"]: row["value"] for row in rows}
 
 
 def test_without_the_benchmarks_name_nothing_is_looked_at(hub, client, model, report):
@@ -221,7 +254,9 @@ def test_the_released_data_must_be_the_reports(hub, client, report, manifest, me
 
 def test_the_benchmark_must_have_the_tasks(hub, client, model, benchmark, report):
     hub.store.write(benchmark, {"eval.yaml": b"tasks: [{id: a, config: b, split: test}]"})
-    assert "has no task cxc_t2t_recall_at_1" in submit(client, report, status=2).err
+    message = submit(client, report, status=2).err
+    assert "no result that org/cxc_eccv has a task for" in message
+    assert "Its eval.yaml declares a." in message
 
 
 @pytest.mark.parametrize(

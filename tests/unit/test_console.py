@@ -33,7 +33,16 @@ def test_correlations_stand_in_a_table_of_their_own():
     text = shown(*directions, *kinds)
     assert "…" not in text
     assert text.count("100.0 [100.0, 100.0]") == 4
-    assert text.count("75.7 [74.9, 76.5]") == 3
+    assert text.count("0.757 [0.749, 0.765]") == 3
+    assert "percent (correlations as they are) with 95% interval" in text
+
+
+def test_the_deviation_of_samples_stands_beside_a_correlation():
+    rho = Result("cxc", "sts", "bootstrap_spearman", 0.7349, 25_000, low=0.727, high=0.742)
+    text = shown(rho, Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 25_000))
+    assert "0.735 ± 0.004 [0.727, 0.742]" in text
+    assert "std of samples" not in text
+    assert "0.004" in shown(Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 25_000))  # alone it is a row
 
 
 def test_coverage_and_skipped_tasks_are_told():

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from PIL import Image
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
+from cxc_eccv.sources.catalog import load_catalog
 
 
 def contents(folder):
@@ -68,6 +70,28 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
             found = [row for file in files for row in pq.read_table(file).to_pylist()]
             assert found == expected, (name, split)
             assert ((name, split) in places) == bool(expected)
+
+
+@pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # datasets, with a new pyarrow
+def test_every_example_of_the_card_runs_in_the_folder(built, monkeypatch):
+    output, summary = built
+    monkeypatch.chdir(output)
+    blocks = re.findall(r"^```python\n(.*?)^```$", (output / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == len(summary.configs) == len(dataset_configs())
+    for block in blocks:
+        exec(block, {})
+
+
+def test_the_terms_of_the_sources_are_beside_the_card(built):
+    output, summary = built
+    metadata = DatasetCard.load(output / "README.md").data
+    assert (metadata.license, metadata.license_link) == ("other", "LICENSE.md")
+    terms = (output / "LICENSE.md").read_text()
+    for name in summary.configs:
+        for group in dataset_configs()[name].sources:
+            line = next(one for one in terms.splitlines() if one.startswith(f"| {load_catalog().group(group).title} |"))
+            assert f"`{name}`" in line
+    assert "photographs" not in terms
 
 
 def test_the_card_describes_the_files(built):
@@ -142,7 +166,9 @@ def test_options_reach_the_rows_and_the_card(tmp_path):
 def test_only_what_is_asked_for_is_built(tmp_path):
     build(tmp_path / "data", configs=["sts", "sis"], splits=["val"])
     assert sorted(contents(tmp_path / "data")) == [
+        "LICENSE.md",
         "README.md",
+        "croissant.json",
         "manifest.json",
         "sis/validation-00000-of-00001.parquet",
         "sts/validation-00000-of-00001.parquet",
@@ -195,6 +221,7 @@ def test_images_are_embedded_and_missing_ones_counted(tmp_path, photographs, sam
     names = sample_library.images("test")["file_name"].to_pylist()
     summary = build(tmp_path / "data", configs=[CAPTIONS], splits=["test"], images=photographs)
     (part,) = summary.splits
+    assert "Flickr terms of use" in (tmp_path / "data" / "LICENSE.md").read_text()
     assert (part.images_found, part.images_missing) == (len(names) - 1, 1)
     rows = datasets.load_dataset(str(tmp_path / "data"), split="test", cache_dir=str(tmp_path / "cache"))
     assert rows.features["image"] == datasets.Image()
@@ -230,7 +257,13 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
         build(tmp_path / "data", configs=["sis"])
     assert (tmp_path / "data" / "sts").is_dir()
     build(tmp_path / "data", configs=["sis"], overwrite=True)
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["README.md", "manifest.json", "sis"]
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
+        "LICENSE.md",
+        "README.md",
+        "croissant.json",
+        "manifest.json",
+        "sis",
+    ]
 
 
 SLOW_BUILD = """

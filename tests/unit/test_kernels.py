@@ -1,7 +1,12 @@
 """Counting in a block of scores, compiled and by NumPy, against plain loops."""
 
+import importlib.util
 import itertools
+import shutil
+import subprocess
+import sysconfig
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,6 +89,34 @@ def test_every_column_of_a_block_is_counted_however_narrow(width):
     block, (low, high) = scores_with_ties(70, width), thresholds(columns.size)
     bounds = np.array([0, 33, 70])
     check(kernels.column_counts(block, columns, low, high, bounds), block.T[columns], bounds, low, high, axis=1)
+
+
+@pytest.fixture(scope="module")
+def plain_kernels(tmp_path_factory):
+    """The kernels as compilers make them that know C11 and nothing more."""
+    compiler, include = shutil.which("cc"), sysconfig.get_path("include")
+    if compiler is None or not Path(include, "Python.h").exists():
+        pytest.skip("no C compiler, or no headers of Python")
+    source = Path(kernels.__file__).parent / "_kernels.c"
+    target = tmp_path_factory.mktemp("plain") / "_kernels.abi3.so"
+    strict = ["-std=c11", "-pedantic-errors", "-DPLAIN_C", "-O2", "-shared", "-fPIC", "-isystem", include]
+    subprocess.run([compiler, *strict, source, "-o", target, "-lm"], check=True)
+    spec = importlib.util.spec_from_file_location("_kernels", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
+def test_plain_c_counts_as_vectors_do(plain_kernels, monkeypatch):
+    monkeypatch.setattr(kernels, "count_columns", plain_kernels.count_columns)
+    monkeypatch.setattr(kernels, "reach_bounds", plain_kernels.reach_bounds)
+    for height, pairs in itertools.product([1, 300], ["some columns", "one each", "many each", "uneven"]):
+        test_columns_are_counted_as_by_a_loop(height, pairs)
+    for width in (1, 7, 16, 17, 40):
+        test_every_column_of_a_block_is_counted_however_narrow(width)
+    for width, height in ((30, 60), (64, 60), (700, 600)):
+        test_scores_that_reach_bounds_are_kept_by_column(width, height)
 
 
 @pytest.mark.usefixtures("counted_by")

@@ -1,4 +1,4 @@
-"""The generator of ``metrics/`` and the tool that exports one module."""
+"""The generator of the ``evaluate`` modules and the tool that exports one module."""
 
 import shutil
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv import registry
+from cxc_eccv.adapters import MODULES
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 
@@ -28,11 +29,11 @@ def check(folder):
 def test_the_committed_modules_are_what_the_generator_makes():
     from metric_modules.folder import differences, metric_files
 
-    assert differences(ROOT / "metrics", metric_files()) == []
+    assert differences(MODULES, metric_files()) == []
 
 
 def test_the_check_finds_what_is_missing_changed_or_extra(tmp_path):
-    folder = shutil.copytree(ROOT / "metrics", tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = shutil.copytree(MODULES, tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
     assert check(folder).returncode == 0
     (folder / "mrr" / "app.py").unlink()
     (folder / "mrr" / "mrr.py").write_text("changed")
@@ -69,7 +70,7 @@ def test_a_kind_of_metric_without_module_is_refused():
 def test_a_script_has_one_import_per_line_and_no_other_class():
     """What the import scanner of ``evaluate`` and its search for the class ask for."""
     for name in registry.metrics():
-        lines = (ROOT / "metrics" / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
+        lines = (MODULES / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
         imports = [line for line in lines if line.startswith(("import ", "from "))]
         assert {"import datasets", "import evaluate"} <= set(imports)
         assert not [line for line in imports if "#" in line or "," in line or "(" in line]

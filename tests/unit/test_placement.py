@@ -1,16 +1,18 @@
 """A model among published ones: rank, neighbours, rounding, refusals, and the chart of ranks."""
 
+import csv
 import sys
 
 import pytest
 
 from cxc_eccv.comparison import place
 from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table
-from cxc_eccv.comparison.published.placement import standings
-from cxc_eccv.comparison.published.rank_chart import charted_metrics, draw_rank_chart, require_matplotlib
-from cxc_eccv.comparison.views import render_placements
+from cxc_eccv.comparison.published.placement import order_models, standings
+from cxc_eccv.comparison.published.rank_chart import charted_metrics, draw_rank_chart
+from cxc_eccv.comparison.views import order_tables, order_to_csv, placement_table
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.tables import tables_to_console
 from cxc_eccv.types import Report, Result
 
 FACTS = {"split": "test", "data": {"edition": "official", "files": {}}}
@@ -58,6 +60,53 @@ def test_less_is_more_for_the_median_rank_alone():
     assert standings(cxc_table(), "cxc/t2t/recall_at_1", {})[0].model == "DE_T2T+I2T"
 
 
+def test_a_correlation_is_rounded_as_its_paper_prints_it_and_keeps_its_deviation():
+    """Equal after rounding, the published model stands above."""
+    vse = cxc_table().scores_of("cxc/sts/bootstrap_spearman")["VSE++"]
+    mine = report({"cxc/sts/bootstrap_spearman": vse + 0.0004, "cxc/sts/bootstrap_spearman_std": 0.00412})
+    (found,) = place(cxc_table(), {"mine": mine})
+    assert (found.value, found.deviation, found.above) == (vse, 0.004, "VSE++")
+    table = placement_table(cxc_table(), [found], ["mine"])
+    assert [str(cell) for cell in table.rows[1]][:2] == ["  sts Spearman", "0.744 ± 0.004"]
+
+
+def test_all_published_models_stand_in_order_with_the_own_one_in_its_place():
+    order = order_models(eccv_caption_table(), {"mine": twin("SGR")})
+    published = eccv_caption_table().scores_of("eccv_caption/map_at_r")
+    assert order.by == "eccv_caption/map_at_r"
+    names = [model.name for model in order.models]
+    assert names[names.index("SGR") + 1] == "mine"
+    names.remove("mine")
+    assert names == sorted(published, key=lambda name: -published[name])
+    (table,) = order_tables(order)
+    assert [column[-1] for column in table.header][2:6] == ["R@1", "R@5", "R@10", "RSUM"]
+    own = next(row for row in table.rows if str(row[0]) == "mine")
+    assert (own[0].strong, own[1], str(own[-2])) == (True, "15", "35.80")
+    assert len(table.rows) == 26
+    best = {str(row[0]) for row in table.rows for cell in row[2:] if cell.strong}
+    assert best == {"BLIP", "VSRN", "VSE infinity (WSL grid)", "CLIP ViT-L/14"}
+
+
+def test_models_of_one_modality_stand_among_those_that_have_their_metrics():
+    order = order_models(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.41})})
+    (table,) = order_tables(order)
+    assert order.by == "cxc/t2t/recall_at_1"
+    assert [str(row[0]) for row in table.rows][2:5] == ["VSRN (released)", "mine", "VSE++"]
+    assert len(table.rows) == 8
+    nothing = order_models(cxc_table(), {"mine": report({"cxc/t2t/mrr": 0.41})})
+    assert (nothing.by, order_tables(nothing)[0].notes) == ("", ["no metric in common"])
+
+
+def test_a_name_that_a_published_model_has_is_another_model():
+    order = order_models(eccv_caption_table(), {"BLIP": twin("VSE0", 0.001)})
+    assert [(model.name, model.published) for model in order.models if model.name == "BLIP"] == [
+        ("BLIP", True),
+        ("BLIP", False),
+    ]
+    rows = list(csv.DictReader(order_to_csv(order).splitlines()))
+    assert [row["eccv_caption/map_at_r"] for row in rows if row["model"] == "BLIP"] == ["0.40515", "0.22765"]
+
+
 def test_models_are_ranked_together():
     found = place(eccv_caption_table(), {"a": twin("BLIP"), "b": twin("BLIP", 0.01)})
     ranks = {one.model: one.rank for one in found if one.key == "coco_5k/recall_at_1"}
@@ -94,9 +143,8 @@ def test_the_table_shows_rank_and_neighbours():
 
     console = Console(width=100)
     with console.capture() as shown:
-        console.print(
-            render_placements(eccv_caption_table(), place(eccv_caption_table(), {"mine": twin("SGR")}), ["mine"])
-        )
+        placed = placement_table(eccv_caption_table(), place(eccv_caption_table(), {"mine": twin("SGR")}), ["mine"])
+        console.print(tables_to_console([placed]))
     line = next(line for line in shown.get().splitlines() if "both mAP@R" in line)
     assert line.split()[2:] == ["35.80", "15", "of", "26", "SGR", "PVSE", "K=1,", "hardest", "negatives"]
 
@@ -123,5 +171,5 @@ def test_the_chart_has_the_metrics_that_all_models_have():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InvalidOption, match=r"pip install 'cxc_eccv\[report\]'.*--no-chart"):
-        require_matplotlib()
+    with pytest.raises(InvalidOption, match=r"pip install 'cxc_eccv\[report\]'"):
+        draw_rank_chart(eccv_caption_table(), {"mine": twin("BLIP")}, [])

@@ -17,8 +17,10 @@ PUBLIC = [
     "evaluate_rankings",
     "load",
     "load_embeddings",
+    "load_report",
     "load_reports",
     "load_run",
+    "metric",
     "save_embeddings",
 ]
 

@@ -76,16 +76,18 @@ def test_a_label_leads_back_to_its_metric():
 
 
 def test_every_declaration_has_a_title_and_a_unit_of_its_own():
-    """Two rows of one table never have the same name; only shares and correlations are shown times 100."""
+    """Two rows of one table never have the same name; what is not shown in percent says so."""
     titles = [
         spec.long_title.format(**parameters) for spec in registry.metrics().values() for parameters in spec.variants()
     ]
     assert len(set(titles)) == len(titles)
     assert len({task.title for task in registry.tasks().values()}) == len(registry.tasks())
-    assert {name for name, spec in registry.metrics().items() if spec.scale == 1} == {
-        "mean_rank",
-        "median_rank",
-        "rsum",
+    assert {name: spec.unit for name, spec in registry.metrics().items() if spec.unit != "percent"} == {
+        "bootstrap_spearman": "correlation",
+        "mean_rank": "rank",
+        "median_rank": "rank",
+        "rsum": "number",
+        "spearman_all_pairs": "correlation",
     }
 
 

@@ -124,9 +124,11 @@ def test_every_score_and_caveat_is_on_both_pages(content, html):
     for text in (html, markdown):
         for result in report.results:
             scale = 1 if result.metric in ("median_rank", "mean_rank", "rsum") else 100
-            assert f"{scale * result.value:.1f}" in text
+            scale, decimals = (1, 3) if result.metric.startswith("bootstrap_spearman") else (scale, 1)
+            sign = "± " if result.metric.endswith("_std") else ""
+            assert f"{sign}{scale * result.value:.{decimals}f}" in text
             if result.low is not None:
-                assert f"{scale * result.low:.1f} to {scale * result.high:.1f}" in text
+                assert f"{scale * result.low:.{decimals}f} to {scale * result.high:.{decimals}f}" in text
         assert report.provenance["data"]["fingerprint"] in text
         for digest in report.provenance["data"]["files"].values():
             assert digest in text

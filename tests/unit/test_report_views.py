@@ -159,11 +159,13 @@ def test_segments_cover_the_bar():
 
 
 def test_every_result_is_in_a_table(report):
+    """A deviation over samples stands beside its mean."""
     shown = 0
     for card in Page(report).scores:
         for table in card.tables:
-            shown += sum(map(len, table))
+            shown += sum(1 if cell.deviation is None else 2 for row in table for cell in row)
             assert {tuple(cell.direction for cell in row) for row in table} == {tuple(c.direction for c in table[0])}
             assert all(len({cell.metric for cell in row}) == 1 for row in table)
         shown += len(card.whole)
     assert shown == len(report.results)
+    assert sum(row.metric.endswith("_std") for row in report.results) == 3

@@ -1,1 +1,1 @@
-"""Generator of the ``evaluate`` modules in ``metrics/``: everything derives from the metrics' declarations."""
+"""Generator of ``cxc_eccv/adapters/modules/``: everything derives from the declarations of the metrics."""

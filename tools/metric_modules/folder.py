@@ -1,4 +1,4 @@
-"""All files of ``metrics/``: what they should be, where they differ, and writing them."""
+"""All files of ``cxc_eccv/adapters/modules/``: what they should be, where they differ, and writing them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["differences", "metric_files", "write_files"]
 
 
 def metric_files() -> dict[str, bytes]:
-    """Path inside ``metrics/`` to content, for every metric of the registry.
+    """Path inside that folder to content, for every metric of the registry.
 
     Raises:
         InvalidOption: a metric needs something that no kind of module offers.

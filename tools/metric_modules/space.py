@@ -76,7 +76,8 @@ def space_app(described: Description) -> str:
 def requirements(*, self_contained: bool = False) -> str:
     """What the Space installs, pinned as this package pins it."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        pins = tomllib.load(file)["project"]["dependencies"]
+        project = tomllib.load(file)["project"]
+    pins = [*project["dependencies"], *project["optional-dependencies"]["metrics"]]
     wanted = ("datasets", "evaluate", "numpy")
     package = [] if self_contained else [f"cxc_eccv>={cxc_eccv.__version__}"]
     lines = [*package, *(pin for pin in pins if pin.startswith(wanted)), f"gradio=={GRADIO}"]

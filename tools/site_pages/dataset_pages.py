@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.builders.cards import citations, config_sections, licences, sources_of
+from cxc_eccv.builders.cards import BUILT, citations, config_sections, licences, sources_of
 from cxc_eccv.builders.config import DatasetConfig, dataset_configs
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.sources.catalog import load_catalog
 from site_pages.parts import GENERATED
 
 __all__ = ["dataset_page", "datasets_table", "statistics"]
-
-BUILT = "cxc_eccv_data"
-"""The folder that the pages build and load."""
 
 
 def statistics(cards: Path) -> Mapping[str, Any]:

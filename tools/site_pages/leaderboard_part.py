@@ -10,5 +10,8 @@ __all__ = ["leaderboard_table"]
 
 def leaderboard_table() -> str:
     """A row for every task of the leaderboard."""
-    rows = [(f"`{one.task_id}`", f"`{one.key}`", f"`{one.config}`") for one in leaderboard_tasks().values()]
-    return table(["task id", "key in report.json", "config with the labels"], rows)
+    rows = [
+        (f"`{one.task_id}`", f"`{one.key}`", f"`{one.config}`", "yes" if one.main else "")
+        for one in leaderboard_tasks().values()
+    ]
+    return table(["task id", "key in report.json", "config with the labels", "declared by default"], rows)

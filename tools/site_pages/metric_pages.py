@@ -21,13 +21,14 @@ INPUTS = {
 EVALUATE = """\
 ## Through `evaluate`
 
-The folder `metrics/{name}` of the repository is a module for Hugging Face's `evaluate`. It takes rankings, or
-similarities, of your own and needs none of the data.
+The package holds a module for Hugging Face's `evaluate`, which the extra `metrics` brings
+(`pip install 'cxc_eccv[metrics]'`). It takes rankings, or similarities, of your own and needs none of the data.
 
 ```python
+import cxc_eccv as ce
 import evaluate
 
-metric = evaluate.load("metrics/{name}")
+metric = evaluate.load(ce.metric("{name}"))
 results = metric.compute(
 {arguments}
 )
@@ -38,7 +39,7 @@ print(results)
 {result}
 ```
 
-`metrics/{name}/README.md` describes its inputs. `cxc-eccv push metrics/{name} org/{name} --type space` makes it a Space
+`print(metric.inputs_description)` describes its inputs. `cxc-eccv push {name} org/{name} --type space` makes it a Space
 that `evaluate.load("org/{name}")` finds."""
 
 

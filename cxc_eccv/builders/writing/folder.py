@@ -1,4 +1,4 @@
-"""Builds the Hub-ready folder: Parquet files by config and split, README card and manifest, swapped in at the end.
+"""Builds the Hub-ready folder: Parquet by config and split, card, Croissant and manifest, swapped in at the end.
 
 A split with all its configs is the unit of work, in this process or in others.
 """
@@ -18,8 +18,9 @@ import datasets
 import pyarrow as pa
 from tqdm import tqdm
 
-from cxc_eccv.builders.cards import folder_card
+from cxc_eccv.builders.cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.croissant import CROISSANT, croissant_text
 from cxc_eccv.builders.images import ImageFolder, embed_images
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
@@ -55,8 +56,9 @@ def build_folder(
     """Build a folder that ``datasets.load_dataset`` reads without this package.
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
-    every config, and a manifest with the sha256 of every file and raw source. It replaces an earlier build in one
-    step at the end; the same input gives the same bytes.
+    every config, the terms of their sources in ``LICENSE.md``, ``croissant.json`` with the fields for responsible AI,
+    and a manifest with the sha256 of every file and raw source. It replaces an earlier build in one step at the end;
+    the same input gives the same bytes.
 
     Args:
         output: folder to create or replace.
@@ -84,7 +86,7 @@ def build_folder(
         >>> output = Path(tempfile.mkdtemp()) / "cxc_eccv"
         >>> summary = build_folder(output, configs=["sts"], splits=["test"], data_dir="sample", progress=False)
         >>> sorted(path.name for path in output.rglob("*.*"))
-        ['README.md', 'manifest.json', 'test-00000-of-00001.parquet']
+        ['LICENSE.md', 'README.md', 'croissant.json', 'manifest.json', 'test-00000-of-00001.parquet']
     """
     target = Path(output)
     if num_proc < 1:
@@ -110,6 +112,12 @@ def build_folder(
         _require_images(outcomes, files)
         summary = BuildSummary(target, options, provenance_of(library, sources), *_sort(outcomes, chosen))
         folder_card(summary, library.catalog).save(folder / "README.md")
+        metadata = croissant_text(summary, library.catalog)
+        (folder / CROISSANT).write_text(metadata, encoding="utf-8", newline="\n")
+        built = [parts[0].config for parts in summary.configs.values()]
+        shows = any(part.images_found for part in summary.splits)
+        licences = licence_file(built, library.catalog, sources, images=shows)
+        (folder / LICENCE_FILE).write_text(licences, encoding="utf-8")
         _write_manifest(folder, summary)
     return summary
 

@@ -83,8 +83,8 @@ def write_shards(groups: Iterable[pa.Table], folder: Path, split: str, shard_byt
     if writer is not None:
         writer.close()
     files = [part.rename(folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet") for n, part in enumerate(parts)]
-    sizes, hashes = [file.stat().st_size for file in files], [sha256_of_file(file) for file in files]
-    return Shards(tuple(file.name for file in files), num_rows, num_bytes, sum(sizes), tuple(hashes))
+    sizes, hashes = (file.stat().st_size for file in files), (sha256_of_file(file) for file in files)
+    return Shards(tuple(file.name for file in files), num_rows, num_bytes, tuple(sizes), tuple(hashes))
 
 
 def _plain_lists(described: Any) -> Any:  # noqa: ANN401 - a JSON tree

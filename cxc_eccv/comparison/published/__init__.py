@@ -1,7 +1,16 @@
 """Figures printed in the papers, as typed tables with their citations, and a place among them."""
 
-from cxc_eccv.comparison.published.placement import Agreement, Placement, metric_agreement, place, published_agreement
-from cxc_eccv.comparison.published.rank_chart import draw_rank_chart, require_matplotlib
+from cxc_eccv.comparison.published.placement import (
+    Agreement,
+    ModelOrder,
+    Placement,
+    Standing,
+    metric_agreement,
+    order_models,
+    place,
+    published_agreement,
+)
+from cxc_eccv.comparison.published.rank_chart import draw_rank_chart
 from cxc_eccv.comparison.published.tables import (
     HEADLINES,
     PublishedScore,
@@ -14,15 +23,17 @@ from cxc_eccv.comparison.published.tables import (
 __all__ = [
     "HEADLINES",
     "Agreement",
+    "ModelOrder",
     "Placement",
     "PublishedScore",
     "PublishedTable",
+    "Standing",
     "cxc_table",
     "draw_rank_chart",
     "eccv_caption_table",
     "metric_agreement",
+    "order_models",
     "place",
     "published_agreement",
     "published_tables",
-    "require_matplotlib",
 ]

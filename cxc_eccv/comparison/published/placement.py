@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import kendalltau
 
-from cxc_eccv.comparison.labels import scale_of
+from cxc_eccv.comparison.labels import SPREAD, unit_of
 from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable, both_directions, eccv_caption_table
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.registry import metric_labelled
+from cxc_eccv.registry import metric_labelled, task
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.types import FloatArray, Report
 
 __all__ = [
     "Agreement",
+    "Model",
+    "ModelOrder",
     "Placement",
     "Standing",
     "check_placeable",
     "metric_agreement",
+    "order_models",
     "place",
     "published_agreement",
     "standings",
@@ -31,11 +35,12 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model under one metric, its value in the report's units, and whether that is a printed one."""
+    """One model under one metric: its value and deviation in the report's units, and whether they are printed ones."""
 
     model: str
     value: float
     published: bool
+    deviation: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class Placement:
         rank: 1 for the best; of equal values, published ones rank above, the user's models follow in the order given.
         n_models: models ranked, the user's among them.
         above, below: names of the neighbours in the order, None at its ends.
+        deviation: of a metric's samples, rounded likewise; None where there are none.
     """
 
     table: str
@@ -60,6 +66,7 @@ class Placement:
     n_models: int
     above: str | None
     below: str | None
+    deviation: float | None = None
 
 
 def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placement, ...]:
@@ -91,7 +98,17 @@ def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placeme
         order = standings(table, key, reports)
         names = [None, *(standing.model for standing in order), None]
         placements += [
-            Placement(table.name, key, own.model, own.value, rank, len(order), names[rank - 1], names[rank + 1])
+            Placement(
+                table=table.name,
+                key=key,
+                model=own.model,
+                value=own.value,
+                rank=rank,
+                n_models=len(order),
+                above=names[rank - 1],
+                below=names[rank + 1],
+                deviation=own.deviation,
+            )
             for rank, own in enumerate(order, 1)
             if not own.published
         ]
@@ -100,13 +117,65 @@ def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placeme
 
 def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) -> list[Standing]:
     """All models that have one of the table's metrics, best first; of equal values, the published ones first."""
-    ranked = [Standing(model, value, True) for model, value in table.scores_of(key).items()]
+    ranked = [Standing(one.model, one.value, True, one.deviation) for one in table.scores if one.key == key]
     for name, report in reports.items():
-        value = _scores(report, table.decimals).get(key)
-        if value is not None:
-            ranked.append(Standing(name, value, False))
+        scores = _scores(report, table.decimals)
+        if key in scores:
+            ranked.append(Standing(name, scores[key], False, scores.get(f"{key}{SPREAD}")))
     sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
     return sorted(ranked, key=lambda standing: sign * standing.value)
+
+
+class Model(NamedTuple):
+    """A model, and whether it is a published one: a name may be that of one of either kind."""
+
+    published: bool
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOrder:
+    """All models of a published table and the user's, in one order.
+
+    Attributes:
+        table: the published figures.
+        by: key of the metric that orders them; empty where no metric is shared.
+        models: best first; those without that metric last.
+        standings: key to every model that has it, best first; of the metrics that one of the user's models has, those
+            over both directions, or where there are none those of single directions.
+    """
+
+    table: PublishedTable
+    by: str
+    models: tuple[Model, ...]
+    standings: Mapping[str, Mapping[Model, Standing]]
+
+
+def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelOrder:
+    """Put models in their place among all published ones, by the main metric of the paper's own task.
+
+    Raises:
+        InvalidOption: a report is not of the official data's test split.
+
+    Example:
+        >>> from cxc_eccv.comparison.published import cxc_table
+        >>> from cxc_eccv.types import Result
+        >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
+        >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
+        >>> found = order_models(cxc_table(), {"mine": report})
+        >>> found.by, [model.name for model in found.models][2:5]
+        ('cxc/t2t/recall_at_1', ['VSRN (released)', 'mine', 'VSE++'])
+    """
+    for name, report in reports.items():
+        check_placeable(name, report)
+    orders = {key: standings(table, key, reports) for key in table.keys}
+    shared = [key for key, order in orders.items() if any(not one.published for one in order)]
+    keys = [key for key in shared if key.count("/") == 1] or shared
+    main = task(table.name).main_metric
+    by = next((key for key in keys if key.startswith(f"{table.name}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
+    found = {key: {Model(one.published, one.model): one for one in orders[key]} for key in keys}
+    everyone = [*(Model(True, name) for name in table.models), *(Model(False, name) for name in reports)]
+    return ModelOrder(table, by, tuple(dict.fromkeys([*found.get(by, ()), *everyone])), found)
 
 
 def check_placeable(name: str, report: Report) -> None:
@@ -139,10 +208,14 @@ def check_placeable(name: str, report: Report) -> None:
             )
 
 
+ROUNDED = ("percent", "correlation")
+"""Units that papers print to a number of decimals."""
+
+
 def _scores(report: Report, decimals: int) -> dict[str, float]:
     """The report's scores as a paper would print them (ranks and sums in full), and those over both directions."""
     rounded = {
-        row.key: row.value if scale_of(row.metric) == 1 else round(row.value, decimals) for row in report.results
+        row.key: round(row.value, decimals) if unit_of(row.metric) in ROUNDED else row.value for row in report.results
     }
     return rounded | both_directions(rounded)
 

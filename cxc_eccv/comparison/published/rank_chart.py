@@ -15,7 +15,7 @@ from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report
 
-__all__ = ["charted_metrics", "draw_rank_chart", "require_matplotlib"]
+__all__ = ["charted_metrics", "draw_rank_chart"]
 
 FEWEST_METRICS = 2
 MARKS = (
@@ -37,11 +37,6 @@ MARGIN, ABOVE, BELOW = 3.1, 5.0, 2.2
 RANK_GAP, NAME_GAP, EDGE = 0.4, 0.6, 0.25
 LEAST_INCHES, LONGEST_NAME, MOST_NAMES = 10.0, 30, 3
 MARK_SIZE, OPEN_MARK_SIZE = 18, 24
-
-
-def require_matplotlib() -> None:
-    """Raise unless matplotlib is there, and say how to get it."""
-    _matplotlib("figure")
 
 
 def charted_metrics(table: PublishedTable, reports: Mapping[str, Report]) -> list[str]:
@@ -157,7 +152,4 @@ def _matplotlib(module: str | None = None) -> ModuleType:
         package = importlib.import_module("matplotlib")
         return importlib.import_module(f"matplotlib.{module}") if module else package
     except ImportError:
-        raise InvalidOption(
-            "the chart needs matplotlib, which is not installed: pip install 'cxc_eccv[report]'. "
-            "Without it, --no-chart gives the tables alone."
-        ) from None
+        raise InvalidOption("it needs matplotlib, which is not installed: pip install 'cxc_eccv[report]'") from None

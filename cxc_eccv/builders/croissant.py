@@ -1,0 +1,236 @@
+"""Croissant metadata of a built folder, with the vocabulary for responsible AI: what catalogues and reviewers read.
+
+It says what the card says, from the same declarations; what is known of annotators and of how they were asked stands
+in ``templates/responsible_ai.toml``, by source.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import datasets
+import pyarrow as pa
+
+from cxc_eccv.builders.cards import AUTHORS, IMAGE_FIELD, LANGUAGE, TAGS, TEMPLATES, TITLE, bibtex, sources_of, terms
+from cxc_eccv.builders.summary import BuildSummary, SplitSummary
+from cxc_eccv.sources.catalog import OFFICIAL, Catalog
+
+__all__ = ["CROISSANT", "croissant_text"]
+
+CROISSANT = "croissant.json"
+
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""The context of Croissant 1.0, as its specification has it."""
+
+CONFORMS_TO = ("http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0")
+
+PARQUET = "application/x-parquet"
+
+DATA_TYPES = (
+    (pa.types.is_boolean, "sc:Boolean"),
+    (pa.types.is_integer, "sc:Integer"),
+    (pa.types.is_floating, "sc:Float"),
+    (pa.types.is_string, "sc:Text"),
+)
+
+Json = dict[str, Any]
+
+
+def croissant_text(summary: BuildSummary, catalog: Catalog) -> str:
+    """The text of ``croissant.json``: the files with their hashes, every config as a record set, and the RAI fields.
+
+    Addresses of files are relative to the folder, and no time is in it: the same build gives the same bytes.
+    """
+    configs = [parts[0].config for parts in summary.configs.values()]
+    groups = sources_of(configs)
+    content = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS_TO,
+        "name": "cxc_eccv",
+        "alternateName": TITLE,
+        "description": "\n".join([*_warnings(summary), *(f"{item.name}: {item.description}" for item in configs)]),
+        "creator": {"@type": "sc:Organization", "name": AUTHORS},
+        "license": [f"{title}: {licence}" for title, _, licence in terms(groups, catalog, summary.provenance.sources)],
+        "citeAs": bibtex(groups, catalog),
+        "inLanguage": LANGUAGE,
+        "keywords": TAGS,
+        "version": summary.provenance.data_version,
+        **_responsible_ai(summary, groups),
+        "distribution": [item for parts in summary.configs.values() for item in _files(parts)],
+        "recordSet": [_record_set(parts) for parts in summary.configs.values()],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _warnings(summary: BuildSummary) -> list[str]:
+    """What a reader must know before anything else; nothing of the published data."""
+    edition, modified = summary.provenance.edition, ", ".join(summary.provenance.modified)
+    found = []
+    if edition != OFFICIAL:
+        found.append(
+            f"This is the edition {edition}, which is not the published data: how the labels were collected, by whom, "
+            "and the known defects, are told of the official edition."
+        )
+    if modified:
+        found.append(f"Built from raw files that are not those of the edition ({modified}): not the published data.")
+    return found
+
+
+def _responsible_ai(summary: BuildSummary, groups: Sequence[str]) -> Json:
+    """The ``rai:`` properties: what the configs and the build say, then what is known of each source."""
+    known = tomllib.loads((TEMPLATES / "responsible_ai.toml").read_text(encoding="utf-8"))
+    configs = [parts[0].config for parts in summary.configs.values()]
+    options, provenance = summary.options, summary.provenance
+    found: dict[str, Any] = {
+        "dataCollection": "\n".join(f"{config.name}: {config.collection}" for config in configs),
+        "dataLimitations": [
+            *_warnings(summary),
+            *(f"{config.name}: {defect}" for config in configs for defect in config.defects),
+        ],
+        "dataPreprocessingProtocol": [
+            f"Contradicting sources: policy {options.policy}. Lowest positive ratings: STS {options.sts}, "
+            f"SIS {options.sis}, SITS {options.sits}.",
+            *(
+                f"Left out of {'/'.join(place)}: {rule}: {number}"
+                for (*place, rule), number in summary.left_out.items()
+            ),
+        ],
+        "dataUseCases": [
+            "Evaluation of image-text, text-text and image-image retrieval, and of graded similarity, on MS-COCO.",
+            "Not for training where published numbers are to be compared: validation and test are what they are of.",
+        ],
+        "dataCollectionType": ["Secondary Data Analysis"],
+        "dataReleaseMaintenancePlan": f"Built by cxc_eccv {provenance.package_version} from raw files of the edition "
+        f"{provenance.edition}, version {provenance.data_version}; manifest.json has the sha256 of each, and over all "
+        f"it is {provenance.fingerprint}. Building again gives the same bytes.",
+    }
+    for statements in (known[group] for group in groups if group in known):
+        for name, said in statements.items():
+            if isinstance(said, list):
+                found[name] = list(dict.fromkeys([*found.get(name, []), *said]))
+            else:
+                found[name] = "\n".join([*filter(None, [found.get(name)]), said])
+    return {f"rai:{name}": found[name] for name in sorted(found)}
+
+
+def _files(parts: Sequence[SplitSummary]) -> Iterator[Json]:
+    """Every Parquet file of a config, and all of them together, which its record set is read from."""
+    config = parts[0].config.name
+    for part in parts:
+        shards = part.shards
+        for name, size, sha256 in zip(shards.files, shards.sizes, shards.sha256, strict=True):
+            path = f"{config}/{name}"
+            yield {
+                "@type": "cr:FileObject",
+                "@id": path,
+                "name": path,
+                "contentUrl": path,
+                "contentSize": f"{size} B",
+                "encodingFormat": PARQUET,
+                "sha256": sha256,
+            }
+    yield {
+        "@type": "cr:FileSet",
+        "@id": f"{config}-files",
+        "name": f"{config}-files",
+        "encodingFormat": PARQUET,
+        "includes": f"{config}/*.parquet",
+    }
+
+
+def _record_set(parts: Sequence[SplitSummary]) -> Json:
+    config, features = parts[0].config, parts[0].features
+    described = {**config.fields, "image": IMAGE_FIELD}
+    columns = [
+        _field(config.name, field, features[field.name], described[field.name]) for field in features.arrow_schema
+    ]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": config.name,
+        "name": config.name,
+        "description": config.title,
+        "field": columns if "split" in features else [_split_of_file(config.name), *columns],
+    }
+
+
+def _split_of_file(config: str) -> Json:
+    return {
+        "@type": "cr:Field",
+        "@id": f"{config}/split",
+        "name": "split",
+        "description": "the split, from the name of the file",
+        "dataType": ["sc:Text", "cr:Split"],
+        "source": {
+            "fileSet": {"@id": f"{config}-files"},
+            "extract": {"fileProperty": "fullpath"},
+            "transform": {"regex": rf"{config}/([a-z]+)-.+\.parquet$"},
+        },
+    }
+
+
+def _field(config: str, column: pa.Field, feature: object, description: str) -> Json:
+    """A column; a list is repeated, and a record in it has a field for each of its own."""
+    source = {"fileSet": {"@id": f"{config}-files"}, "extract": {"column": column.name}}
+    field = {"@type": "cr:Field", "@id": f"{config}/{column.name}", "name": column.name, "description": description}
+    if isinstance(feature, datasets.Image):
+        return {**field, "dataType": "sc:ImageObject", "source": {**source, "transform": {"jsonPath": "bytes"}}}
+    if isinstance(feature, datasets.ClassLabel):
+        values = ", ".join(f"{number}: {name}" for number, name in enumerate(feature.names))
+        field["description"] = f"{description} ({values})"
+    return field | _typed(column.type, f"{config}/{column.name}", source)
+
+
+def _typed(kind: pa.DataType, place: str, source: Mapping[str, Any]) -> Json:
+    """Type, source, and what is inside, of a column or of a field of its records."""
+    repeated = {"repeated": True} if pa.types.is_list(kind) else {}
+    inner = kind.value_type if repeated else kind
+    if pa.types.is_struct(inner):
+        parts = [
+            {"@type": "cr:Field", "@id": f"{place}/{part.name}", "name": part.name}
+            | _typed(part.type, f"{place}/{part.name}", {**source, "transform": {"jsonPath": part.name}})
+            for part in inner
+        ]
+        return {**repeated, "subField": parts}
+    data_type = next(name for holds, name in DATA_TYPES if holds(inner))
+    return {**repeated, "dataType": data_type, "source": source}

@@ -1,0 +1,220 @@
+"""Tasks for mteb: it loads and runs the model, this package ranks and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import datasets
+import mteb
+from mteb.abstasks.task_metadata import TaskMetadata
+from mteb.types import PromptType
+from torch.utils.data import DataLoader
+
+from cxc_eccv.builders.cards import bibtex, sources_of
+from cxc_eccv.builders.config import dataset_configs
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, Report
+
+__all__ = ["CxcEccvTask", "mteb_task"]
+
+BATCH_SIZE = 32
+
+UNNAMED = "no_model_name/available"
+"""What mteb calls a model that it knows no name of."""
+
+LEADING_SPLIT = "test"
+
+SUBSET = "default"
+"""What mteb calls the only subset of a task."""
+
+SIDES = {"i": "images", "t": "captions"}
+MODALITIES = {"images": "image", "captions": "text"}
+
+
+class Kind(NamedTuple):
+    """A direction as mteb sees it: type of task, what is done, and the instruction for models that take one."""
+
+    type: str
+    does: str
+    prompt: str | dict[str, str]
+
+
+KINDS = {
+    "i2t": Kind(
+        "Any2AnyRetrieval",
+        "Captions for an image",
+        {"query": "Find an image caption describing the following image."},
+    ),
+    "t2i": Kind("Any2AnyRetrieval", "Images for a caption", {"query": "Find an image that matches the given caption."}),
+    "t2t": Kind("Retrieval", "Captions for a caption", "Retrieve semantically similar text."),
+    "i2i": Kind("Any2AnyRetrieval", "Images for an image", "Retrieve images of a similar scene."),
+}
+"""Direction to what mteb is told of it, the instructions as in its own tasks of the kind."""
+
+
+class CxcEccvTask(mteb.AbsTask):
+    """All of our tasks in one direction; made by :func:`mteb_task`.
+
+    Attributes:
+        report: of the last model, with intervals and the value of every query; None before the first.
+    """
+
+    direction: ClassVar[str]
+    abstask_prompt = ""
+    data_loaded: bool = False
+
+    def __init__(self, library: Library, images: Path | None, output: Path | None) -> None:
+        super().__init__()
+        self.report: Report | None = None
+        self._library, self._images, self._output = library, images, output
+
+    def load_data(self, num_proc: int | None = None, **_options: Any) -> None:  # noqa: ANN401 - mteb's own
+        """The images and captions of the split, those that the direction needs; images are opened when encoded."""
+        if not self.data_loaded:
+            (split,) = self.metadata.eval_splits
+            sides = {side: self._items(side, split) for side in dict.fromkeys(SIDES[x] for x in self.direction[::2])}
+            self.dataset = {SUBSET: {split: sides}}
+            self.data_loaded = True
+
+    def _items(self, side: str, split: str) -> datasets.Dataset:
+        if side == "captions":
+            table = self._library.captions(split)
+            ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
+        else:
+            assert self._images is not None  # noqa: S101 - mteb_task asks for the folder
+            found, files = image_files(self._library, split, self._images)
+            # Some photographs are grey, which not every model takes.
+            ids, values, feature = found.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
+        features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
+        return datasets.Dataset.from_dict({"id": ids, MODALITIES[side]: values}, features=features)
+
+    def _evaluate_subset(
+        self,
+        model: Any,  # noqa: ANN401 - one of mteb's protocols
+        data_split: Mapping[str, datasets.Dataset],
+        *,
+        hf_split: str,
+        encode_kwargs: Mapping[str, Any],
+        num_proc: int | None = None,
+        **_options: Any,  # noqa: ANN401 - mteb's own
+    ) -> dict[str, Any]:
+        """Encode both sides, score, and give every number of the report with the intervals."""
+        name = model.mteb_model_meta.name
+        if name in (None, UNNAMED):
+            name = type(getattr(model, "model", model)).__name__
+        query, gallery = (SIDES[modality] for modality in self.direction[::2])
+        # Within one modality an item is query and gallery with one vector, as in mteb's tasks of similarity.
+        roles = {query: None} if query == gallery else {query: PromptType.query, gallery: PromptType.document}
+        vectors = {
+            side: self._encode(model, side, data_split[side], role, hf_split, encode_kwargs, num_proc)
+            for side, role in roles.items()
+        }
+        run = make_run(vectors.get("images"), vectors.get("captions"), model.similarity, name)
+        self.report = report = score(run, "all", self._library, hf_split, direction=self.direction, model=name)
+        if self._output is not None:
+            write(self._output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self._library)
+        intervals = {result.key: [result.low, result.high] for result in report.results if result.low is not None}
+        return {**report.scores, "intervals": intervals}
+
+    def _encode(
+        self,
+        model: Any,  # noqa: ANN401
+        side: str,
+        items: datasets.Dataset,
+        role: PromptType | None,
+        split: str,
+        options: Mapping[str, Any],
+        num_proc: int | None,
+    ) -> Embeddings:
+        # Not mteb's own loader, which strips the captions.
+        batches = DataLoader(
+            items.remove_columns("id"),
+            batch_size=options.get("batch_size", BATCH_SIZE),
+            collate_fn=_collate,
+            num_workers=num_proc if num_proc and num_proc > 1 else 0,
+        )
+        place = {"task_metadata": self.metadata, "hf_split": split, "hf_subset": SUBSET}
+        return Embeddings(items["id"][:], model.encode(batches, prompt_type=role, **place, **options))
+
+    def _calculate_descriptive_statistics_from_split(self, split: str, **_options: Any) -> Any:  # noqa: ANN401
+        """How many items are encoded."""
+        assert self.dataset is not None  # noqa: S101 - mteb loads the data before
+        return {"num_samples": sum(items.num_rows for items in self.dataset[SUBSET][split].values())}
+
+
+def _collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """A batch as mteb's models take it."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def mteb_task(
+    direction: str,
+    *,
+    split: str = "test",
+    images: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    output: str | Path | None = None,
+) -> CxcEccvTask:
+    """A task for ``mteb.evaluate``: all our tasks in one direction, from one pass of encoding.
+
+    Queries are encoded as queries and the gallery as documents, in the way of mteb's own tasks of a direction; within
+    one modality every item is encoded once, without a role. The vectors are then ranked and scored by
+    :func:`cxc_eccv.evaluate`: scores have the keys of a report, and ``intervals`` their bounds. The main score is mAP@R
+    of ECCV Caption or, where that has no labels (``validation``, ``t2t``, ``i2i``), recall at 1 of CxC.
+
+    Args:
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
+        split: ``test`` or ``validation``.
+        images: folder with the split's images; ``t2t`` needs none.
+        data_dir: mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
+        output: folder for the report of every model, in ``<output>/<model>/<split>_<direction>``.
+
+    Raises:
+        UnknownName: no such direction or split.
+        InvalidOption: a direction with images and no folder of them.
+
+    Example:
+        >>> task = mteb_task("t2t", data_dir="sample")
+        >>> task.metadata.name, task.metadata.main_score
+        ('CxcEccvT2T.sample', 'cxc/t2t/recall_at_1')
+    """
+    if direction not in KINDS:
+        raise UnknownName("direction", direction, KINDS)
+    check_split(split)
+    if "i" in direction and images is None:
+        raise InvalidOption(f"{direction} ranks images; name the folder that holds those of the split as images")
+    library = Library(data_dir)
+    # A class of its own: mteb reads the metadata of the class, and forgets that of an instance when it is done with it.
+    parts = {"direction": direction, "metadata": _describe(direction, split, library), "__doc__": CxcEccvTask.__doc__}
+    kind = type(f"CxcEccv{direction.upper()}", (CxcEccvTask,), parts)
+    found: CxcEccvTask = kind(library, *(None if path is None else Path(path) for path in (images, output)))
+    return found
+
+
+def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
+    kind, catalog = KINDS[direction], library.catalog
+    # mteb keeps results by the name of the task, and averages over its splits: what is of other data, or has another
+    # main score, needs another name.
+    split_name = "" if split == LEADING_SPLIT else f".{split}"
+    edition = "" if library.edition == OFFICIAL else f".{library.edition}"
+    return TaskMetadata(
+        name=f"CxcEccv{direction.upper()}{split_name}{edition}",
+        description=f"{kind.does} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "
+        "by cxc_eccv.",
+        prompt=kind.prompt,
+        type=kind.type,
+        category=direction,
+        modalities=list(dict.fromkeys(MODALITIES[SIDES[modality]] for modality in direction[::2])),
+        eval_splits=[split],
+        eval_langs=["eng-Latn"],
+        main_score=main_key(direction, split),
+        dataset={"path": "cxc_eccv", "revision": f"{library.edition} {catalog.version}"},
+        annotations_creators="human-annotated",
+        bibtex_citation=bibtex(sources_of([dataset_configs()["retrieval"]]), catalog),
+    )

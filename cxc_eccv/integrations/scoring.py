@@ -1,0 +1,126 @@
+"""What every integration does: find the images, find the similarity of a model's vectors, score, write the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.errors import ModelError, SourceMissing
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.select import select
+from cxc_eccv.registry import task
+from cxc_eccv.report.collect import collect_examples
+from cxc_eccv.report.folder import write_folder
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import RATED_DIRECTIONS
+from cxc_eccv.types import Embeddings, IntArray, Report
+
+__all__ = ["image_files", "main_key", "make_run", "score", "write"]
+
+Compare = Callable[[Any, Any], Any]
+"""A model's own similarity: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
+
+PROBE = 64
+"""Vectors of each side that the similarity is told by."""
+
+MAIN_TASKS = ("eccv_caption", "cxc")
+
+
+def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
+    """The key of the headline number: that of ECCV Caption where it has this direction and split, else of CxC.
+
+    Among tasks that were named it is that of the first which has them; None where none has.
+
+    Example:
+        >>> main_key("t2i", "test"), main_key("t2i", "validation"), main_key("t2i", "test", "coco_5k/i2t")
+        ('eccv_caption/t2i/map_at_r', 'cxc/t2i/recall_at_1', None)
+    """
+    for name in MAIN_TASKS if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
+        own, _, part = name.partition("/")
+        if direction in task(own).directions and split in task(own).splits and part in ("", direction):
+            return f"{own}/{direction}/{task(own).main_metric}"
+    return None
+
+
+def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntArray, list[Path]]:
+    """Ids and files of all images of a split.
+
+    Raises:
+        SourceMissing: some are not below the folder.
+    """
+    table, found = library.images(split), ImageFolder(folder)
+    names = table["file_name"].to_pylist()
+    files = [found.find(name) for name in names]
+    missing = [name for name, file in zip(names, files, strict=True) if file is None]
+    if missing:
+        raise SourceMissing(
+            f"{len(missing)} of the {len(names)} images of {split} are not below {folder}, the first: {missing[0]}. "
+            "Every image is in a gallery; name the folder that holds all of them."
+        )
+    return table["image_id"].to_numpy(), [file for file in files if file is not None]
+
+
+def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:
+    """The run of these vectors, compared as the model compares them.
+
+    Raises:
+        MalformedRun: vectors that cannot be scored, with their ids.
+        ModelError: the model's similarity is neither cosine nor dot product.
+    """
+    sides = [side.vectors[:PROBE] for side in (images, captions) if side is not None]
+    return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
+
+
+def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray[np.float32], name: str) -> str:
+    """``cosine`` or ``dot``, whichever gives the scores that the model itself gives these vectors.
+
+    What a model says of its similarity may be missing or wrong; what it computes is neither.
+    """
+    scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
+    expected = {"cosine": _unit(left) @ _unit(right).T, "dot": left @ right.T}
+    deviations = {
+        kind: float(np.abs(scores - expected[kind]).max()) if scores.shape == expected[kind].shape else np.inf
+        for kind in SIMILARITIES
+    }
+    found = min(SIMILARITIES, key=lambda kind: deviations[kind])
+    if not deviations[found] <= 0.01 * np.abs(expected[found]).max():
+        raise ModelError(
+            f"{name} compares its vectors neither by cosine nor by dot product; give it the one of these that suits it"
+        )
+    return found
+
+
+def _unit(vectors: ArrayLike) -> NDArray[np.float32]:
+    array = np.asarray(vectors)
+    return np.asarray(array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), np.finfo(np.float32).tiny))
+
+
+def score(
+    run: EmbeddingsRun,
+    tasks: str | Sequence[str],
+    library: Library,
+    split: str,
+    *,
+    direction: str | None = None,
+    **provenance: Any,  # noqa: ANN401 - recorded as they are
+) -> Report:
+    """The report of a run with intervals and the value of every query; with ``direction`` of that one alone."""
+    if direction is not None:
+        parts, _, _ = select(run, tasks, library, split)
+        tasks = [part.key for part in parts if RATED_DIRECTIONS.get(part.name, part.name) == direction]
+    report = evaluate(run, tasks, split=split, data_dir=library, per_query=True, progress=False)
+    return replace(report, provenance={**report.provenance, **provenance})
+
+
+def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:
+    """Write the folder of a report, with what the model retrieved for some queries."""
+    write_folder(folder, report, collect_examples(run, report, library))

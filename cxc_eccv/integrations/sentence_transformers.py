@@ -1,0 +1,162 @@
+"""An evaluator for sentence-transformers: our tasks during training, or of a finished model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+
+from cxc_eccv.encoding.images import open_picture
+from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
+from cxc_eccv.registry import metric_labelled
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, Report, check_whole
+
+__all__ = ["CxcEccvEvaluator"]
+
+PICTURES = 256
+"""Images that are open at once."""
+
+
+class CxcEccvEvaluator(SentenceEvaluator):
+    """Scores a SentenceTransformer on our tasks: a drop-in beside the evaluators that sentence-transformers has.
+
+    Every caption of the split is embedded, and every image where a folder is given. A text model gets caption-caption
+    retrieval and the correlation with CxC's ratings of caption pairs; a model that embeds images too gets everything.
+    The metrics are the keys of a report. The report itself, with intervals and the value of every query, is kept.
+
+    Args:
+        tasks: ``all`` for those that the model allows, or names, each alone (``cxc``) or with a part (``cxc/sts``).
+        split: ``validation`` or ``test``.
+        images: folder with the split's images, for a model that embeds images.
+        data_dir: mirror folder, ``"sample"``, a Library, or None for ``CXC_ECCV_DATA``, else the download cache.
+        primary_metric: key to choose checkpoints by; None for mAP@R of ECCV Caption or, where it is not computed,
+            recall at 1 of CxC, both from text to image where there are images, else from text to text.
+        name: put before every key, with an underscore.
+        batch_size: texts or images at once.
+        prompt_name: of the model's prompts, the one for captions.
+        truncate_dim: use this many dimensions of the vectors; None for the model's own choice.
+        show_progress_bar: while encoding.
+        write_report: write the report's folder below ``output_path``, where the evaluator is given one.
+
+    Attributes:
+        report: of the last call; None before the first.
+        primary_metric: the key, with the name before it.
+
+    Raises:
+        InvalidOption: no such split; tasks of which the headline is not known, without a ``primary_metric``.
+        SourceMissing: raw files, or images of the split, are not at hand.
+
+    Example:
+        >>> evaluator = CxcEccvEvaluator("cxc", data_dir="sample", name="sample")
+        >>> evaluator.primary_metric, evaluator.greater_is_better
+        ('sample_cxc/t2t/recall_at_1', True)
+    """
+
+    def __init__(
+        self,
+        tasks: str | Sequence[str] = "all",
+        *,
+        split: str = "validation",
+        images: str | Path | None = None,
+        data_dir: str | Path | Library | None = None,
+        primary_metric: str | None = None,
+        name: str = "",
+        batch_size: int = 32,
+        prompt_name: str | None = None,
+        truncate_dim: int | None = None,
+        show_progress_bar: bool = False,
+        write_report: bool = False,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        check_split(split)
+        check_whole("batch_size", batch_size)
+        self.tasks, self.split, self.name = tasks, split, name
+        self.library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+        self.images = None if images is None else image_files(self.library, split, images)
+        key = primary_metric or main_key("t2t" if images is None else "t2i", split, tasks)
+        if key is None:
+            raise InvalidOption(f"tasks {tasks!r} have no headline on {split}; say which key counts as primary_metric")
+        self.greater_is_better = metric_labelled(key.rpartition("/")[2])[0].higher_is_better
+        self._key, self.primary_metric = key, f"{name}_{key}" if name else key
+        self.write_report = write_report
+        self.report: Report | None = None
+        self._options: dict[str, Any] = {
+            "batch_size": batch_size,
+            "truncate_dim": truncate_dim,
+            "show_progress_bar": show_progress_bar,
+        }
+        self._prompt_name = prompt_name
+
+    def __call__(
+        self,
+        model: Any,  # noqa: ANN401 - a SentenceTransformer, which their base class does not say
+        output_path: str | None = None,
+        epoch: int = -1,
+        steps: int = -1,
+    ) -> dict[str, float]:
+        """Encode, score, and give the metrics.
+
+        Args:
+            model: the SentenceTransformer.
+            output_path: where the report's folder goes, with ``write_report``.
+            epoch: of the training, a part of one too; -1 outside of it.
+            steps: of the training; -1 outside of it.
+
+        Raises:
+            ModelError: the model embeds no images and a folder of them was given, or compares by neither cosine nor
+                dot product.
+            RunError: its vectors cannot be scored, with their ids.
+            UnknownName: the primary metric is none of those that were computed.
+        """
+        name = _name_of(model)
+        captions = self.library.captions(self.split)
+        vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)
+        run = make_run(
+            self._encode_images(model, name),
+            Embeddings(captions["caption_id"].to_numpy(), vectors),
+            model.similarity,
+            name,
+        )
+        self.report = report = score(run, self.tasks, self.library, self.split, model=name)
+        if self._key not in report.scores:
+            raise UnknownName("primary metric", self._key, report.scores)
+        if self.write_report and output_path is not None:
+            write(Path(output_path) / self._folder_name(epoch, steps), report, run, self.library)
+        metrics: dict[str, float] = self.prefix_name_to_metrics(report.scores, self.name)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def _encode_images(self, model: SentenceTransformer, name: str) -> Embeddings | None:
+        # By the model alone: in a distributed training it shares its own encoding among the processes, and only the
+        # first of them is here.
+        if self.images is None:
+            return None
+        if not model.supports("image"):
+            raise TowerMissing(f"{name} embeds {', '.join(map(str, model.modalities))}, no images; leave out images")
+        ids, files = self.images
+        parts = []
+        for start in range(0, len(files), PICTURES):
+            pictures = [open_picture(file).image for file in files[start : start + PICTURES]]
+            parts.append(model.encode(pictures, **self._options))
+        return Embeddings(ids, np.concatenate(parts))
+
+    def _folder_name(self, epoch: int, steps: int) -> str:
+        places = [f"{word}_{place:g}" for word, place in (("epoch", epoch), ("steps", steps)) if place != -1]
+        return "_".join(["cxc_eccv", *([self.name] if self.name else []), self.split, *places])
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says of the evaluator."""
+        return {"tasks": self.tasks, "split": self.split, "edition": self.library.edition, **self._options}
+
+
+def _name_of(model: SentenceTransformer) -> str:
+    """Its id on the Hub; of a folder the last part of the name, which tells nothing of the machine."""
+    source = str(getattr(getattr(model.transformers_model, "config", None), "_name_or_path", ""))
+    return (Path(source).name if Path(source).is_dir() else source) or type(model).__name__

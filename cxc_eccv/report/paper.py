@@ -1,0 +1,189 @@
+"""Reports as the tables of a paper: a row per model, columns in the field's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.comparison.labels import SPREAD, heading_of, task_name, unit_of
+from cxc_eccv.comparison.pairing import check_comparable
+from cxc_eccv.comparison.views import rows_to_csv
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.registry import metric_labelled
+from cxc_eccv.report.console import number_cell
+from cxc_eccv.report.page import Page
+from cxc_eccv.report.wording import Shown, fold_deviations
+from cxc_eccv.shown import visible
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types import Report
+
+__all__ = ["paper_csv", "paper_tables"]
+
+RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
+CROSS = ("i2t", "t2i")
+
+LAYOUT = {
+    "Image-text retrieval under the links of COCO": (
+        ("coco_1k", CROSS, RECALLS),
+        ("coco_1k", ("",), ("rsum",)),
+        ("coco_5k", CROSS, RECALLS),
+        ("coco_5k", ("",), ("rsum",)),
+    ),
+    "Image-text retrieval under further labels": (
+        ("cxc", CROSS, RECALLS),
+        ("eccv_caption", CROSS, ("map_at_r", "r_precision", "recall_at_1")),
+        ("plausible_match", CROSS, ("pmrp", "pmrp_at_50")),
+    ),
+    "Image-text retrieval on Flickr": (
+        ("flickr30k", CROSS, RECALLS),
+        ("flickr30k", ("",), ("rsum",)),
+        ("flickr8k", CROSS, RECALLS),
+        ("flickr8k", ("",), ("rsum",)),
+    ),
+    "Retrieval within one modality, and correlation with ratings": (
+        ("co_captions", ("t2t",), RECALLS),
+        ("cxc", ("t2t", "i2i"), RECALLS),
+        ("cxc", ("sts", "sis", "sits"), ("bootstrap_spearman",)),
+    ),
+}
+"""Title of a table to its columns: task, directions, metrics; no table is too wide for a page."""
+
+SHORT = {"R-Precision": "R-P"}
+"""Names of metrics that a column has no room for, as papers shorten them."""
+
+
+def paper_tables(
+    reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False
+) -> list[Table]:
+    """The tables of a paper, the best value of each column in bold.
+
+    A column is there if one of the reports has its value; where another lacks it stands a dash.
+
+    Args:
+        reports: name of the model to its report, in the order of the rows.
+        tasks: those to show, with all their metrics where the layout has no column of them. None for the layout.
+        intervals: show them beside the values.
+
+    Raises:
+        InvalidOption: reports of different data, splits or protocols, or intervals of different kinds.
+        UnknownName: a task of which no report has a result.
+
+    Example:
+        >>> from cxc_eccv.types import Result
+        >>> facts = {"data": {"fingerprint": "f"}, "split": "test"}
+        >>> def report(value):
+        ...     return Report((Result("coco_5k", "i2t", "recall_at_1", value, 5000),), {}, facts)
+        >>> (table,) = paper_tables({"old": report(0.41), "new": report(0.45)})
+        >>> table.headings, [[str(cell) for cell in row] for row in table.rows]
+        (['', 'COCO 5K i2t R@1'], [['old', '41.0'], ['new', '45.0']])
+    """
+    models = _check_alike(reports, intervals=intervals)
+    modified = [(name, Page(report).modified) for name, report in reports.items()]
+    cautions = [
+        f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
+    ]
+    return [
+        Table(
+            [("", "", ""), *(_heading(key) for key in keys)],
+            list(_rows(models, keys, intervals=intervals)),
+            title,
+            _describe(next(iter(reports.values())), keys, intervals=intervals, several=len(models) > 1),
+            cautions=cautions,
+        )
+        for title, keys in _lay_out(models, tasks).items()
+    ]
+
+
+def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:
+    """The same rows and columns for a program: values whole and in the units of report.json, under its keys.
+
+    Bounds of intervals have columns ``KEY/low`` and ``KEY/high``; what a report lacks is empty.
+    """
+    models = _check_alike(reports, intervals=intervals)
+    keys = [key for keys in _lay_out(models, tasks).values() for key in keys]
+    rows: list[dict[str, object]] = []
+    for name, own in models.items():
+        row: dict[str, object] = {"model": visible(name)}
+        for key in keys:
+            result = own.get(key)
+            row[key] = result and result.value
+            if any(one[key].deviation is not None for one in models.values() if key in one):
+                row[f"{key}{SPREAD}"] = result and result.deviation
+            if intervals:
+                row |= {f"{key}/low": result and result.low, f"{key}/high": result and result.high}
+        rows.append(row)
+    return rows_to_csv(rows)
+
+
+Models = Mapping[str, Mapping[str, Shown]]
+"""Name of a model to its results by key."""
+
+
+def _check_alike(reports: Mapping[str, Report], *, intervals: bool) -> Models:
+    """The results of all reports, whose data, split and protocols are the same."""
+    first, *others = (ScoredReport(name, report, {}) for name, report in reports.items())
+    for other in others:
+        check_comparable(first, other)
+    kinds = {str([report.provenance.get(fact) for fact in ("intervals", "confidence")]) for report in reports.values()}
+    if intervals and len(kinds) > 1:
+        raise InvalidOption(
+            f"the reports have intervals of different kinds, {' and '.join(sorted(kinds))}; leave them out"
+        )
+    return {name: {row.key: row for row in fold_deviations(report.results)} for name, report in reports.items()}
+
+
+def _lay_out(models: Models, tasks: Sequence[str] | None) -> dict[str, list[str]]:
+    """Title of each table to the keys of its columns."""
+    known = {key: result.task for own in models.values() for key, result in own.items()}
+    present = dict.fromkeys(known.values())
+    for task in tasks or ():
+        if task not in present:
+            raise UnknownName("task of these reports", task, present)
+    keys = {title: [key for key in _keys(groups) if key in known] for title, groups in LAYOUT.items()}
+    keys = {title: [key for key in own if tasks is None or known[key] in tasks] for title, own in keys.items()}
+    shown = {known[key] for own in keys.values() for key in own}
+    rest = [task for task in tasks or present if task not in shown] if tasks or not shown else []
+    keys |= {task_name(task): [key for key in known if known[key] == task] for task in rest}
+    return {title: own for title, own in keys.items() if own}
+
+
+def _keys(groups: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> Iterator[str]:
+    for task, directions, metrics in groups:
+        for direction in directions:
+            yield from ("/".join(filter(None, (task, direction, metric))) for metric in metrics)
+
+
+def _heading(key: str) -> tuple[str, str, str]:
+    task, direction, metric = heading_of(key)
+    return task, direction, SHORT.get(metric, metric)
+
+
+def _rows(models: Models, keys: Sequence[str], *, intervals: bool) -> Iterator[list[str | Cell]]:
+    best = {key: _best_text([own[key] for own in models.values() if key in own]) for key in keys}
+    for name, own in models.items():
+        row: list[str | Cell] = [name]
+        for key in keys:
+            cell = number_cell(own[key], interval=intervals) if key in own else Cell(MISSING)
+            row.append(replace(cell, strong=cell.text == best[key]))
+        yield row
+
+
+def _best_text(results: Sequence[Shown]) -> str | None:
+    """How the best of several is shown: what is shown alike is as good."""
+    if len(results) < 2:
+        return None
+    with suppress(UnknownName):
+        better = max if metric_labelled(results[0].metric)[0].higher_is_better else min
+        return number_cell(better(results, key=lambda result: result.value)).text
+    return None
+
+
+def _describe(report: Report, keys: Sequence[str], *, intervals: bool, several: bool) -> str:
+    units = {unit_of(key.rpartition("/")[2]) for key in keys}
+    unit = "percent" + " (correlations as they are, ± the deviation of their samples)" * ("correlation" in units)
+    confidence = report.provenance.get("confidence")
+    interval = f" with {100 * confidence:g}% intervals" if intervals and confidence else ""
+    page = Page(report)
+    return f"{page.split} split, data edition {page.edition}, {unit}{interval}{'; the best in bold' if several else ''}"

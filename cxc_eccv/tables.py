@@ -1,0 +1,239 @@
+"""Tables of numbers, made once and written for a console, as Markdown, as LaTeX and as HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from markupsafe import Markup, escape
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from cxc_eccv.shown import latex_text, markdown_text, visible
+from cxc_eccv.terminal import Sheet
+
+__all__ = ["MISSING", "Cell", "Table", "tables_to_console", "tables_to_html", "tables_to_latex", "tables_to_markdown"]
+
+MISSING = "\N{EM DASH}"
+"""Stands where there is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text, in bold or not, with its deviation and its interval beside it."""
+
+    text: str
+    deviation: str = ""
+    interval: str = ""
+    strong: bool = False
+
+    @property
+    def beside(self) -> str:
+        """All but the text."""
+        return " ".join(filter(None, (self.deviation, self.interval)))
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.beside}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    r"""A table, and what is to be said of it.
+
+    Attributes:
+        header: the headings of every column, the outermost first, as many for each; the first column names the rows.
+        rows: cells; a row of a single one opens a section.
+        title, subtitle: above.
+        notes: below.
+        cautions: below, and not to be overlooked.
+        prose, stacked, styles: how a console lays it out, see :class:`cxc_eccv.terminal.Sheet`.
+
+    Example:
+        >>> header = [("", ""), ("COCO 5K", "R@1"), ("COCO 5K", "R@5")]
+        >>> table = Table(header, [("a_b", Cell("41.7", interval="[40.1, 43.3]", strong=True), MISSING)], "One model")
+        >>> print(tables_to_markdown([table]))
+        ### One model
+        <BLANKLINE>
+        |  | COCO 5K R@1 | COCO 5K R@5 |
+        |---|---:|---:|
+        | a\_b | **41.7** [40.1, 43.3] | — |
+        <BLANKLINE>
+        >>> print("\n".join(tables_to_latex([table]).splitlines()[8:14]))
+        \toprule
+         & \multicolumn{2}{c}{COCO 5K} \\
+        \cmidrule(lr){2-3}
+         & R@1 & R@5 \\
+        \midrule
+        a\_b & \shortstack[r]{\textbf{41.7}\\ {\tiny {[}40.1, 43.3]}} & \textemdash{} \\
+    """
+
+    header: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Cell]]
+    title: str = ""
+    subtitle: str = ""
+    notes: Sequence[str] = ()
+    cautions: Sequence[str] = ()
+    prose: frozenset[int] = frozenset()
+    stacked: Sequence[Sequence[Sequence[int]]] = ()
+    styles: Sequence[str] = ()
+
+    @property
+    def headings(self) -> list[str]:
+        """One text per column."""
+        return [" ".join(filter(None, column)) for column in self.header]
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """All that is said under it."""
+        return (*self.notes, *self.cautions)
+
+
+def tables_to_console(tables: Iterable[Table]) -> RenderableType:
+    """What a terminal prints."""
+    blocks: list[RenderableType] = []
+    for table in tables:
+        if blocks and not isinstance(blocks[-1], Sheet):
+            blocks.append(Text())
+        subtitle = f", {table.subtitle}" if table.subtitle else ""
+        if table.title:
+            blocks.append(Text.assemble((visible(table.title), "bold"), (visible(subtitle), "dim")))
+        if table.rows:
+            rows = [[str(cell) for cell in row] for row in table.rows]
+            bold = {
+                (line, place)
+                for line, row in enumerate(table.rows)
+                for place, cell in enumerate(row)
+                if isinstance(cell, Cell) and cell.strong
+            }
+            blocks.append(Sheet(table.headings, rows, table.prose, table.stacked, table.styles, bold=bold))
+        blocks += [Text(visible(note), style="dim") for note in table.notes]
+        blocks += [Text(visible(caution)) for caution in table.cautions]
+    return Group(*blocks)
+
+
+def tables_to_markdown(tables: Iterable[Table]) -> str:
+    """Tables as GitHub writes them, each below its title."""
+    return "\n\n".join(block for table in tables for block in _markdown_blocks(table)) + "\n"
+
+
+def _markdown_blocks(table: Table) -> Iterator[str]:
+    if table.title:
+        yield f"### {markdown_text(table.title)}"
+    if table.subtitle:
+        yield markdown_text(_make_sentence(f"{table.subtitle[:1].upper()}{table.subtitle[1:]}"))
+    if table.rows:
+        rules = ["---" if place == 0 or place in table.prose else "---:" for place in range(len(table.header))]
+        lines = [f"| {' | '.join(map(markdown_text, table.headings))} |", f"|{'|'.join(rules)}|"]
+        lines += [f"| {' | '.join(_markdown_cells(row, len(rules)))} |" for row in table.rows]
+        yield "\n".join(lines)
+    yield from map(markdown_text, table.below)
+
+
+def _markdown_cells(row: Sequence[str | Cell], width: int) -> Iterator[str]:
+    if len(row) == 1:
+        yield from (f"*{markdown_text(row[0])}*", *[""] * (width - 1))
+        return
+    for cell in map(_to_cell, row):
+        text = markdown_text(cell.text)
+        yield f"{f'**{text}**' if cell.strong else text} {cell.beside}".rstrip()
+
+
+PREAMBLE = r"% In the preamble: \usepackage{booktabs,graphicx}"
+SHRINK = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
+"""Around a tabular: as wide as the page at most."""
+
+
+def tables_to_latex(tables: Iterable[Table]) -> str:
+    """Floats with the rules of booktabs; what is said of a table is its caption."""
+    return "\n\n".join([PREAMBLE, *("\n".join(_latex_lines(table)) for table in tables)]) + "\n"
+
+
+def _latex_lines(table: Table) -> Iterator[str]:
+    title = ", ".join(filter(None, (table.title, table.subtitle)))
+    caption = " ".join(map(_make_sentence, (title, *table.below)))
+    yield from (r"\begin{table*}[t]", r"\centering", rf"\caption{{{latex_text(caption)}}}")
+    yield rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}"
+    if table.rows:
+        columns = "".join("l" if place == 0 or place in table.prose else "r" for place in range(len(table.header)))
+        yield from (SHRINK, rf"\begin{{tabular}}{{{columns}}}", r"\toprule")
+        yield from _latex_header(table.header)
+        yield r"\midrule"
+        for place, row in enumerate(table.rows):
+            if len(row) == 1:
+                gap = r"\addlinespace " if place else ""
+                yield rf"{gap}\multicolumn{{{len(columns)}}}{{l}}{{\textit{{{latex_text(row[0])}}}}} \\"
+            else:
+                yield " & ".join(_latex_cell(cell) for cell in map(_to_cell, row)) + r" \\"
+        yield from (r"\bottomrule", r"\end{tabular}%", "}")
+    yield r"\end{table*}"
+
+
+def _latex_header(header: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A line per level; above the innermost, neighbours under the same headings share one, with a rule below it."""
+    *outer, _ = range(len(header[0]))
+    for level in outer:
+        cells, rules, start = [], [], 1
+        for path, columns in groupby(tuple(column[: level + 1]) for column in header):
+            end = start + len(list(columns)) - 1
+            text = latex_text(path[-1])
+            cells.append(rf"\multicolumn{{{end - start + 1}}}{{c}}{{{text}}}" if text else " &" * (end - start))
+            rules += [rf"\cmidrule(lr){{{start}-{end}}}"] if text else []
+            start = end + 1
+        yield " & ".join(cells) + r" \\"
+        yield " ".join(rules)
+    yield " & ".join(latex_text(column[-1]) for column in header) + r" \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    """The text with its deviation, the interval in small print below them, where it takes less room."""
+    text = latex_text(cell.text)
+    text = rf"\textbf{{{text}}}" if cell.strong else text
+    text += rf" {{\scriptsize {latex_text(cell.deviation)}}}" if cell.deviation else ""
+    interval = rf"{{\tiny {latex_text(cell.interval)}}}"
+    return rf"\shortstack[r]{{{text}\\ {interval}}}" if cell.interval else text
+
+
+LEFT = Markup(' style="text-align: left"')
+RIGHT = Markup(' style="text-align: right; white-space: nowrap"')
+
+
+def tables_to_html(tables: Iterable[Table]) -> Markup:
+    """Tables for a notebook, which brings most of their style; every text is escaped."""
+    return Markup("\n").join(part for table in tables for part in _html_parts(table))
+
+
+def _html_parts(table: Table) -> Iterator[Markup]:
+    subtitle = f", {table.subtitle}" if table.subtitle else ""
+    if table.title:
+        yield Markup("<p><b>{}</b>{}</p>").format(table.title, subtitle)
+    if table.rows:
+        head = Markup("").join(Markup("<th{}>{}</th>").format(RIGHT, heading) for heading in table.headings)
+        body = Markup("\n").join(_html_row(row, len(table.header)) for row in table.rows)
+        yield Markup("<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>").format(head, body)
+    yield from (Markup("<p>{}</p>").format(text) for text in table.below)
+
+
+def _html_row(row: Sequence[str | Cell], width: int) -> Markup:
+    name, *cells = map(_to_cell, row)
+    span = Markup("") if cells else Markup(' colspan="{}"').format(width)
+    heading = Markup("<tr><th{}{}>{}</th>").format(span, LEFT, name.text)
+    return heading + Markup("").join(map(_html_cell, cells)) + Markup("</tr>")
+
+
+def _html_cell(cell: Cell) -> Markup:
+    text = Markup("<b>{}</b>").format(cell.text) if cell.strong else escape(cell.text)
+    beside = Markup(" <small>{}</small>").format(cell.beside) if cell.beside else ""
+    return Markup("<td{}>{}{}</td>").format(RIGHT, text, beside)
+
+
+def _to_cell(cell: str | Cell) -> Cell:
+    """A cell without the space that indents a name on a console."""
+    return Cell(cell.strip()) if isinstance(cell, str) else cell
+
+
+def _make_sentence(text: str) -> str:
+    """A text that ends with a point; it may begin with a name, which keeps its small letter."""
+    text = text.strip()
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."

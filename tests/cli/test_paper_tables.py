@@ -1,0 +1,272 @@
+"""``cxc-eccv report`` and ``compare`` as tables for a paper: LaTeX, Markdown, CSV."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from report_samples import near_run
+
+from cxc_eccv.cli import main
+from cxc_eccv.comparison.published import eccv_caption_table
+from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.evaluation.report_files import read_report
+from cxc_eccv.runs import save_embeddings
+from cxc_eccv.types import Report, Result
+
+DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
+FACTS = {"split": "test", "data": DATA, "confidence": 0.95, "intervals": "bootstrap"}
+RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
+CROSS = [f"{task}/{direction}" for task in ("coco_1k", "coco_5k", "cxc") for direction in ("i2t", "t2i")]
+
+
+@pytest.fixture
+def run(capsys):
+    """Exit status, standard output and standard error of one command."""
+
+    def command(*arguments):
+        with pytest.raises(SystemExit) as exit_:
+            main([*map(str, arguments)])
+        shown = capsys.readouterr()
+        return exit_.value.code or 0, shown.out, shown.err
+
+    return command
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a report of these scores, and give its folder."""
+
+    def written(folder, scores, **facts):
+        rows = []
+        for key, value in scores.items():
+            task, *direction, metric = key.split("/")
+            bounds = {} if metric.endswith("_std") else {"low": value - 0.0123, "high": value + 0.0123}
+            rows.append(Result(task, "".join(direction), metric, value, 5000, **bounds))
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, FACTS | facts)))
+        return tmp_path / folder
+
+    return written
+
+
+def full(value):
+    """Scores under every metric of the tables."""
+    keys = [f"{part}/{metric}" for part in CROSS for metric in RECALLS]
+    for direction in ("i2t", "t2i"):
+        keys += [f"eccv_caption/{direction}/{metric}" for metric in ("map_at_r", "r_precision", *RECALLS)]
+        keys += [f"plausible_match/{direction}/pmrp", f"cxc_rated/{direction}/recall_at_1"]
+    scores = {key: value + place / 1000 for place, key in enumerate(keys)}
+    spearman = {"cxc/sts/bootstrap_spearman": 0.7349 + value, "cxc/sts/bootstrap_spearman_std": 0.0041}
+    return scores | {"coco_1k/rsum": 100 * value, "coco_5k/rsum": 90 * value} | spearman
+
+
+def cells(line):
+    """The cells of a line of Markdown."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def test_columns_stand_in_the_order_of_the_field(run, write):
+    _, out, _ = run("report", write("one", full(0.1)), "--markdown")
+    headings = [cells(line)[1:] for line in out.splitlines() if line.startswith("|  |")]
+    recalls = ["R@1", "R@5", "R@10"]
+
+    def under(task, metrics):
+        return [f"{task} {direction} {metric}" for direction in ("i2t", "t2i") for metric in metrics]
+
+    assert headings == [
+        [*under("COCO 1K", recalls), "COCO 1K RSUM", *under("COCO 5K", recalls), "COCO 5K RSUM"],
+        [*under("CxC", recalls), *under("ECCV Caption", ["mAP@R", "R-P", "R@1"]), *under("plausible match", ["PMRP"])],
+        ["CxC sts Spearman"],
+    ]
+    assert "| one | 0.835 ± 0.004 |" in out
+    assert "**" not in out  # one model is not the best
+
+
+def test_the_best_is_in_bold_and_what_lacks_is_a_dash(run, write):
+    """Bold goes by what is shown: two values that look alike are as good as each other."""
+    scores = {"coco_5k/i2t/recall_at_1": 0.4174, "coco_5k/i2t/recall_at_5": 0.7, "coco_5k/i2t/median_rank": 2.0}
+    old = write("old", scores, model="a_b & c")
+    new = write("new", scores | {"coco_5k/i2t/recall_at_1": 0.4172, "coco_5k/i2t/median_rank": 1.0}, model="[v2]")
+    bare = write("bare", {"coco_5k/i2t/recall_at_1": 0.3, "coco_5k/t2i/recall_at_1": 0.2}, model="bare")
+    _, out, _ = run("report", old, new, bare, "--markdown")
+    rows = {line.split(" | ")[0]: cells(line)[1:] for line in out.splitlines() if line.startswith("| ")}
+    assert rows["| a\\_b &amp; c"] == ["**41.7**", "**70.0**", "—"]
+    assert rows["| \\[v2\\]"] == ["**41.7**", "**70.0**", "—"]
+    assert rows["| bare"] == ["30.0", "—", "20.0"]
+    _, out, _ = run("report", old, new, bare, "--latex")
+    assert r"a\_b \& c & \textbf{41.7} & \textbf{70.0} & \textemdash{} \\" in out
+    assert r"{[}v2] & \textbf{41.7}" in out
+    assert r"\multicolumn{2}{c}{i2t} & \multicolumn{1}{c}{t2i} \\" in out
+
+
+def test_intervals_come_on_request(run, write):
+    folder = write("one", {"coco_5k/i2t/recall_at_1": 0.4174, "cxc/sts/bootstrap_spearman": 0.7349})
+    assert "[" not in run("report", folder, "--markdown")[1]
+    _, out, _ = run("report", folder, "--markdown", "--intervals")
+    assert "41.7 [40.5, 43.0]" in out
+    assert "0.735 [0.723, 0.747]" in out
+    assert "with 95% intervals" in out
+    _, out, _ = run("report", folder, "--latex", "--intervals")
+    assert r"\shortstack[r]{41.7\\ {\tiny {[}40.5, 43.0]}}" in out
+    other = write("other", {"coco_5k/i2t/recall_at_1": 0.4}, confidence=0.9)
+    status, _, err = run("report", folder, other, "--latex", "--intervals")
+    assert (status, "intervals of different kinds" in err) == (2, True)
+    assert run("report", folder, other, "--latex")[0] == 0
+
+
+def test_csv_is_whole_and_under_the_keys_of_the_report(run, write):
+    one, other = write("one", full(0.1)), write("other", {"coco_5k/i2t/recall_at_1": 1 / 3})
+    _, out, _ = run("report", one, other, "--csv", "--intervals", "--names", "a,b")
+    first, second = csv.DictReader(io.StringIO(out))
+    scores = read_report(one / "report.json").scores
+    values = {key: value for key, value in first.items() if not key.endswith(("/low", "/high", "model"))}
+    assert {key: float(value) for key, value in values.items()} == {key: scores[key] for key in values}
+    assert len(values) == 18 + 2 + 6 + 2 + 2
+    assert (first["model"], second["model"]) == ("a", "b")
+    assert float(second["coco_5k/i2t/recall_at_1"]) == 1 / 3
+    assert float(second["coco_5k/i2t/recall_at_1/low"]) == 1 / 3 - 0.0123
+    assert second["coco_1k/rsum"] == second["cxc/sts/bootstrap_spearman_std"] == ""
+
+
+def test_tasks_are_chosen_and_others_have_all_their_metrics(run, write):
+    folder = write("one", full(0.1))
+    _, out, _ = run("report", folder, "--markdown", "--tasks", "eccv_caption,cxc_rated")
+    headings = [cells(line)[1:] for line in out.splitlines() if line.startswith("|  |")]
+    assert [len(one) for one in headings] == [6, 2]
+    assert headings[1] == ["CxC rated i2t R@1", "CxC rated t2i R@1"]
+    status, out, err = run("report", folder, "--latex", "--tasks", "eccv_captions")
+    assert (status, out) == (2, "")
+    assert "did you mean 'eccv_caption'" in err
+    other = write("other", {"cxc/t2t/median_rank": 4.0})
+    assert "CxC t2t median rank" in run("report", other, "--markdown")[1]
+
+
+def test_tables_are_written_to_a_file(run, write, tmp_path):
+    folder = write("one", full(0.1))
+    _, printed, _ = run("report", folder, "--latex")
+    status, out, _ = run("report", folder, "--latex", "--output", tmp_path / "scores.tex")
+    assert (status, out) == (0, f"wrote {tmp_path / 'scores.tex'}\n")
+    assert (tmp_path / "scores.tex").read_text() == printed
+
+
+def test_rows_are_named_by_the_reports_or_else_their_folders(run, write):
+    scores = {"coco_5k/i2t/recall_at_1": 0.4}
+    one, two = write("one", scores, model="CLIP"), write("two", scores, model="BLIP")
+    three = write("three", scores, model="CLIP")
+    for folders, names in (((one, two), ["CLIP", "BLIP"]), ((one, three), ["one", "three"])):
+        _, out, _ = run("report", *folders, "--csv")
+        assert [row["model"] for row in csv.DictReader(io.StringIO(out))] == names
+
+
+def test_what_does_not_belong_together_is_refused(run, write):
+    scores = {"coco_5k/i2t/recall_at_1": 0.4}
+    one, other = write("one", scores), write("other", scores, split="validation")
+    edition = write("edition", scores, data=DATA | {"edition": "sample"})
+    for arguments, part in (
+        ((one, other, "--latex"), "the split is 'test' for one and 'validation' for other"),
+        ((one, edition, "--csv"), "the data's edition is 'official' for one and 'sample' for edition"),
+        ((one, "--latex", "--csv"), "--latex and --csv are different tables; name one"),
+        ((one, "--intervals"), "--intervals is for tables; name their form: --latex, --markdown or --csv"),
+        ((one, "--output", "x.tex"), "--output is for tables"),
+        ((one, "--latex", "--images", "."), "--images are thumbnails in report.html, which --latex does not make"),
+        ((one / "absent", "--latex"), "cannot be read"),
+        ((one, other, "--latex", "--names", "a"), "2 reports need as many different names"),
+    ):
+        status, out, err = run("report", *arguments)
+        assert (status, out) == (2, ""), arguments
+        assert part in err
+        assert "Traceback" not in err
+
+
+def test_modified_data_is_said(run, write):
+    modified = {"karpathy": {"expected": "a", "found": "b"}}
+    _, out, _ = run(
+        "report", write("one", {"coco_5k/i2t/recall_at_1": 0.4}, data=DATA | {"modified": modified}), "--latex"
+    )
+    assert "modified data of one: karpathy." in out
+
+
+def test_names_do_not_act_on_a_terminal(run, write):
+    folder = write("one", {"coco_5k/i2t/recall_at_1": 0.4}, model="x\x1b[31m\ny")
+    for form in ("--latex", "--markdown", "--csv"):
+        out = run("report", folder, form)[1]
+        assert "\x1b" not in out
+        assert "x1b" in out
+
+
+@pytest.fixture
+def evaluated(run, sample_library, tmp_path):
+    for name, noise in (("old", 2.0), ("new", 0.5)):
+        save_embeddings(tmp_path / f"{name}.npz", near_run(sample_library, noise))
+        arguments = ("--data-dir", "sample", "--output", tmp_path / name)
+        assert run("evaluate", tmp_path / f"{name}.npz", *arguments)[0] == 0
+    return tmp_path / "old", tmp_path / "new"
+
+
+def test_pages_of_several_reports_are_rebuilt(run, evaluated):
+    for folder in evaluated:
+        (folder / "report.html").unlink()
+    status, out, _ = run("report", *evaluated)
+    assert (status, out.count("wrote ")) == (0, 4)
+    assert all((folder / "report.html").is_file() for folder in evaluated)
+
+
+def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_path):
+    _, out, _ = run("compare", *evaluated, "--output", tmp_path / "out")
+    names = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    assert [line.rpartition("/")[2] for line in out.splitlines() if line.startswith("wrote ")] == sorted(
+        names, key=["compare.json", "compare.md", "compare.tex", "compare.csv"].index
+    )
+    found = json.loads((tmp_path / "out" / "compare.json").read_text())["differences"]
+    markdown = (tmp_path / "out" / "compare.md").read_text()
+    latex = (tmp_path / "out" / "compare.tex").read_text()
+    shown = [line.split() for line in out.splitlines() if line.startswith(("    i2t", "    t2i", "    t2t", "    i2i"))]
+    assert len(shown) == len(found) > 10
+    for row, words in zip(found, shown, strict=True):
+        difference = f"{100 * row['difference']:+.1f}"
+        assert difference in words
+        bold = f"**{difference}**" if row["significant"] else difference
+        assert any(bold in cells(line) for line in markdown.splitlines() if line.startswith("|"))
+    assert any(row["significant"] for row in found)
+    assert "won:lost counts" in markdown
+    assert "won:lost counts" in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
+    rows = list(csv.DictReader((tmp_path / "out" / "compare.csv").read_text().splitlines()))
+    for row, wanted in zip(rows, found, strict=True):
+        assert float(row["p_holm"]) == wanted["p_holm"]
+        assert row["significant"] == str(wanted["significant"])
+
+
+def test_all_published_models_are_shown_with_the_own_one_in_its_place(run, write, tmp_path):
+    table = eccv_caption_table()
+    scores = {one.key: one.value for one in table.scores if one.model == "SGR" and one.key.count("/") == 2}
+    status, out, _ = run(
+        "compare", write("mine", scores), "--all-published", "--no-chart", "--output", tmp_path / "out"
+    )
+    assert status == 0
+    assert "Published models of ECCV Caption" in out
+    rows = [line.split("  ")[1] for line in out.splitlines() if re.match(r"  \S.*\d\d\.\d\d", line)]
+    assert rows[rows.index("SGR") + 1] == "mine"
+    assert set(rows) == {*table.models, "mine"}
+    markdown = (tmp_path / "out" / "compare.md").read_text().splitlines()
+    named = [cells(line)[0] for line in markdown if line.startswith("|")]
+    assert named[named.index("SGR") + 1] == "**mine**"
+    assert r"\textbf{mine} & 15 & " in (tmp_path / "out" / "compare.tex").read_text()
+    text = (tmp_path / "out" / "published_eccv_caption.csv").read_text()
+    models = [(row["model"], row["published"]) for row in csv.DictReader(text.splitlines())]
+    assert models[models.index(("SGR", "True")) + 1] == ("mine", "False")
+    assert len(models) == 26
+    placed = list(csv.DictReader((tmp_path / "out" / "placements.csv").read_text().splitlines()))
+    assert {row["rank"] for row in placed if row["key"] == "eccv_caption/map_at_r"} == {"15"}
+
+
+def test_files_of_an_earlier_comparison_go(run, write, tmp_path):
+    folder = write("mine", full(0.1))
+    run("compare", folder, "--all-published", "--no-chart", "--output", tmp_path / "out")
+    (tmp_path / "out" / "mine.txt").write_text("kept")
+    run("compare", folder, "--published", "--no-chart", "--output", tmp_path / "out")
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["compare.json", "compare.md", "compare.tex", "mine.txt", "placements.csv"]

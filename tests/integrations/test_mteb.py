@@ -1,0 +1,200 @@
+"""The tasks for mteb: its models, our numbers, and no result of one thing kept for another."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[mteb]'")
+pytest.importorskip("mteb", reason="mteb is not installed: pip install 'cxc_eccv[mteb]'")
+
+import mteb
+import tiny_models
+import torch
+from mteb.models import ModelMeta, SentenceTransformerEncoderWrapper
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Transformer
+
+import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing, UnknownName
+from cxc_eccv.integrations.mteb import mteb_task
+from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.types import Embeddings
+
+# What mteb calls of sentence-transformers, and of itself.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The `get_sentence_embedding_dimension` method:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:The fill_missing parameter is deprecated:DeprecationWarning"),
+]
+
+IMAGES = mirror_folder("sample") / "coco/images"
+
+
+class Model:
+    """An encoder in mteb's sense, whose vectors depend on the role of an item; it keeps what it was given."""
+
+    def __init__(self, name="org/model", similarity="cosine"):
+        details = {"name": name, "revision": "1", "modalities": ["text", "image"]}
+        self.mteb_model_meta = ModelMeta.create_empty(overwrites=details)
+        self.kind, self.given, self.vectors = similarity, [], {}
+
+    def encode(self, inputs, *, task_metadata, hf_split, hf_subset, prompt_type=None, **options):
+        batches = list(inputs)
+        (modality,) = batches[0]
+        items = [item for batch in batches for item in batch[modality]]
+        role = None if prompt_type is None else prompt_type.value
+        random = np.random.default_rng([len(str(role)), len(modality)])
+        self.given.append((modality, role, len(batches[0][modality])))
+        self.items = items
+        self.vectors[modality] = random.standard_normal((len(items), 8)).astype(np.float32)
+        return torch.from_numpy(self.vectors[modality])
+
+    def similarity(self, left, right):
+        left, right = torch.as_tensor(left), torch.as_tensor(right)
+        if self.kind == "cosine":
+            left, right = (torch.nn.functional.normalize(side) for side in (left, right))
+        return -torch.cdist(left, right) if self.kind == "distance" else left @ right.T
+
+
+def evaluate(model, task, **options):
+    options = {"cache": None, "show_progress_bar": False, **options}
+    return mteb.evaluate(model, task, **options).task_results[0]
+
+
+def make_task(direction, **options):
+    return mteb_task(direction, **{"data_dir": "sample", "images": IMAGES, **options})
+
+
+ROLES = {
+    "i2t": {"image": "query", "text": "document"},
+    "t2i": {"text": "query", "image": "document"},
+    "t2t": {"text": None},
+    "i2i": {"image": None},
+}
+MAIN = {
+    "test": {"i2t": "eccv_caption/i2t/map_at_r", "t2i": "eccv_caption/t2i/map_at_r"},
+    "validation": {},
+}
+
+
+@pytest.mark.parametrize("split", ["test", "validation"])
+@pytest.mark.parametrize("direction", ROLES)
+def test_scores_are_those_of_the_vectors(direction, split, sample_library):
+    model, task = Model(), make_task(direction, split=split)
+    result = evaluate(model, task, encode_kwargs={"batch_size": 7})
+    (scores,) = result.scores[split]
+    ids = {"image": sample_library.images(split)["image_id"], "text": sample_library.captions(split)["caption_id"]}
+    sides = {name: Embeddings(ids[name].to_numpy(), vectors) for name, vectors in model.vectors.items()}
+    run = EmbeddingsRun(sides.get("image"), sides.get("text"))
+    report = ce.evaluate(run, data_dir=sample_library, split=split, progress=False)
+    kinds = {"i2t": "sits", "t2t": "sts", "i2i": "sis"}
+    own = [
+        result
+        for result in report.results
+        if result.direction and result.direction in (direction, kinds.get(direction, direction))
+    ]
+    assert {key: value for key, value in scores.items() if "/" in key} == {result.key: result.value for result in own}
+    assert scores["intervals"] == {result.key: [result.low, result.high] for result in own if result.low is not None}
+    assert scores["main_score"] == scores[MAIN[split].get(direction, f"cxc/{direction}/recall_at_1")]
+    assert result.get_score() == scores["main_score"]
+    assert {modality: role for modality, role, _ in model.given} == ROLES[direction]
+    assert {size for _, _, size in model.given} == {7}
+    assert task.report.name == "org/model"
+
+
+def test_items_are_given_as_they_are(sample_library, tmp_path):
+    captions = Model()
+    evaluate(captions, make_task("t2t"))
+    assert captions.items == sample_library.captions("test")["text"].to_pylist()
+    for path in IMAGES.rglob("*.jpg"):
+        tiny_models.picture(1, mode="L").save(tmp_path / path.name)
+    images = Model()
+    evaluate(images, make_task("i2i", images=tmp_path))
+    assert {image.mode for image in images.items} == {"RGB"}
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_vectors_are_compared_as_the_model_compares_them(similarity):
+    task = make_task("t2t")
+    evaluate(Model(similarity=similarity), task)
+    assert task.report.provenance["similarity"] == similarity
+
+
+def test_a_distance_is_refused():
+    with pytest.raises(ModelError, match="org/model compares its vectors neither by cosine nor by dot product"):
+        evaluate(Model(similarity="distance"), make_task("t2t"))
+
+
+def test_the_reports_of_several_models_stand_side_by_side(tmp_path):
+    task = make_task("i2t", output=tmp_path / "reports")
+    for name in ("org/one", "org/two"):
+        evaluate(Model(name), task)
+    folders = [tmp_path / "reports" / f"org__{name}" / "test_i2t" for name in ("one", "two")]
+    reports = [json.loads((folder / "report.json").read_text()) for folder in folders]
+    assert [report["provenance"]["model"] for report in reports] == ["org/one", "org/two"]
+    assert len(ce.load_reports(folders)) == 2
+    assert all((folder / "report.html").is_file() for folder in folders)
+
+
+def test_no_kept_result_passes_for_another(tmp_path):
+    names = {
+        mteb_task(direction, data_dir=data, split=split, images=IMAGES).metadata.name
+        for direction in ROLES
+        for data in ("sample", tmp_path)
+        for split in ("test", "validation")
+    }
+    assert len(names) == 16
+    assert mteb_task("t2t", data_dir=tmp_path).metadata.name == "CxcEccvT2T"
+    assert mteb_task("t2t", data_dir="sample", split="validation").metadata.name == "CxcEccvT2T.validation.sample"
+    cache = mteb.ResultCache(tmp_path / "cache")
+    kept = evaluate(Model(), make_task("t2t"), cache=cache)
+    again = Model()
+    assert evaluate(again, make_task("t2t"), cache=cache).get_score() == pytest.approx(kept.get_score(), abs=1e-5)
+    assert again.given == []
+    other = evaluate(again, make_task("t2t", split="validation"), cache=cache)
+    assert again.given
+    assert other.get_score() == other.scores["validation"][0]["main_score"]
+
+
+def test_a_model_of_sentence_transformers_has_the_numbers_of_the_evaluator(tmp_path):
+    folder = str(tiny_models.save(tiny_models.clip(), tmp_path / "clip"))
+    model = SentenceTransformer(modules=[Transformer(folder)], device="cpu")
+    evaluator = CxcEccvEvaluator(split="test", data_dir="sample", images=IMAGES)
+    expected = evaluator(model)
+    wrapped = SentenceTransformerEncoderWrapper(model)
+    # mteb takes a loaded model for one of text.
+    wrapped.mteb_model_meta = wrapped.mteb_model_meta.model_copy(update={"modalities": ["text", "image"]})
+    for direction in ROLES:
+        task = make_task(direction)
+        (scores,) = evaluate(wrapped, task).scores["test"]
+        own = {key: value for key, value in scores.items() if "/" in key}
+        assert own == pytest.approx({key: expected[key] for key in own}, abs=0.05)
+        assert task.report.name == "SentenceTransformer"
+
+
+def test_a_text_model_is_kept_from_images(tmp_path):
+    folder = str(tiny_models.save(tiny_models.bert(), tmp_path / "bert"))
+    model = SentenceTransformer(modules=[Transformer(folder)], device="cpu")
+    with pytest.raises(ValueError, match="none overlap"):
+        evaluate(model, make_task("i2t"))
+
+
+def test_what_cannot_be_run_is_refused(tmp_path):
+    with pytest.raises(UnknownName, match="direction 'i2x'"):
+        mteb_task("i2x")
+    with pytest.raises(UnknownName, match="split 'tset'; did you mean 'test'"):
+        mteb_task("t2t", split="tset", data_dir="sample")
+    with pytest.raises(InvalidOption, match="i2t ranks images; name the folder"):
+        mteb_task("i2t", data_dir="sample")
+    with pytest.raises(SourceMissing, match="60 of the 60 images of test are not below"):
+        evaluate(Model(), make_task("i2t", images=tmp_path))
+
+
+def test_mteb_can_describe_the_task():
+    task = make_task("i2t")
+    task.load_data()
+    assert task._calculate_descriptive_statistics_from_split("test") == {"num_samples": 360}
+    assert task.metadata.revision == "sample 1.0.0"
+    assert "chun2022eccv" in task.metadata.bibtex_citation

