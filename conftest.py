@@ -22,7 +22,14 @@ HELPERS = (
     "tests/tiny_models.py",
     "tests/two_processes.py",
 )
-PARTS = ("encoding/*", "baselines/dual_encoder/*", "baselines/char_gru/*", "baselines/training.py", "contrastive.py")
+PARTS = (
+    "encoding/*",
+    "baselines/dual_encoder/*",
+    "baselines/char_gru/*",
+    "baselines/training.py",
+    "contrastive.py",
+    "from_model.py",
+)
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
 GENERATED = "cxc_eccv/adapters/modules/*"
 INTEGRATIONS = {

@@ -24,6 +24,7 @@ __all__ = [
     "collect_positives",
     "compare",
     "evaluate",
+    "evaluate_model",
     "evaluate_rankings",
     "load",
     "load_embeddings",
@@ -43,6 +44,7 @@ HOMES = {
     "collect_positives": "cxc_eccv.contrastive",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
+    "evaluate_model": "cxc_eccv.from_model",
     "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
+    from cxc_eccv.from_model import evaluate_model
     from cxc_eccv.report.console import report_html as report_html
     from cxc_eccv.report.console import report_text as report_text
     from cxc_eccv.report.folder import load_report

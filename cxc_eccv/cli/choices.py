@@ -9,7 +9,24 @@ import typer
 
 from cxc_eccv.errors import UnknownName
 
-__all__ = ["AllowModified", "DataDir", "SkipBadImages", "Thumbnails", "names", "split_name"]
+__all__ = [
+    "AllowModified",
+    "BatchSize",
+    "CaptionPrompt",
+    "CentralCrop",
+    "DataDir",
+    "Dtype",
+    "ImagePrompt",
+    "Lowercase",
+    "Pooling",
+    "Processor",
+    "Revision",
+    "SkipBadImages",
+    "Thumbnails",
+    "TrustRemoteCode",
+    "names",
+    "split_name",
+]
 
 DataDir = Annotated[
     str | None,
@@ -23,6 +40,27 @@ AllowModified = Annotated[
 ]
 SkipBadImages = Annotated[
     bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
+]
+Processor = Annotated[str | None, typer.Option(help="Id or folder of tokenizer and image processor.")]
+Revision = Annotated[str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run the Python code that the model brings along.")
+]
+CaptionPrompt = Annotated[
+    str | None,
+    typer.Option(help="Text around every caption, {} in its place; or a sentence-transformers prompt's name."),
+]
+ImagePrompt = Annotated[
+    str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
+]
+Pooling = Annotated[str, typer.Option(help="Of a text model: mean over the tokens, or cls.")]
+BatchSize = Annotated[int, typer.Option(help="Items at once.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")]
+Lowercase = Annotated[
+    bool | None, typer.Option(help="Put captions in lower case first. Default: for SigLIP 2, trained on such.")
+]
+CentralCrop = Annotated[
+    float | None, typer.Option(help="Share of an image's area to keep; 0.875 as the CxC paper's for image-only models.")
 ]
 Thumbnails = Annotated[
     Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")

@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, SkipBadImages, split_name
+from cxc_eccv.cli.choices import (
+    AllowModified,
+    BatchSize,
+    CaptionPrompt,
+    CentralCrop,
+    DataDir,
+    Dtype,
+    ImagePrompt,
+    Lowercase,
+    Pooling,
+    Processor,
+    Revision,
+    SkipBadImages,
+    TrustRemoteCode,
+    split_name,
+)
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
@@ -16,7 +31,6 @@ from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
-    from cxc_eccv.sources.library import Library
 
 __all__ = ["encode", "say_once"]
 
@@ -41,31 +55,17 @@ def encode(
         Path | None,
         typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
     ] = None,
-    processor: Annotated[str | None, typer.Option(help="Id or folder of tokenizer and image processor.")] = None,
-    revision: Annotated[
-        str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
-    ] = None,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run the Python code that the model brings along.")
-    ] = False,
-    caption_prompt: Annotated[
-        str | None,
-        typer.Option(help="Text around every caption, {} in its place; or a sentence-transformers prompt's name."),
-    ] = None,
-    image_prompt: Annotated[
-        str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
-    ] = None,
-    pooling: Annotated[str, typer.Option(help="Of a text model: mean over the tokens, or cls.")] = "mean",
-    batch_size: Annotated[int, typer.Option(help="Items at once.")] = 64,
+    processor: Processor = None,
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
+    caption_prompt: CaptionPrompt = None,
+    image_prompt: ImagePrompt = None,
+    pooling: Pooling = "mean",
+    batch_size: BatchSize = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
-    lowercase: Annotated[
-        bool | None, typer.Option(help="Put captions in lower case first. Default: for SigLIP 2, trained on such.")
-    ] = None,
-    central_crop: Annotated[
-        float | None,
-        typer.Option(help="Share of an image's area to keep; 0.875 as the CxC paper's for image-only models."),
-    ] = None,
+    dtype: Dtype = None,
+    lowercase: Lowercase = None,
+    central_crop: CentralCrop = None,
     skip_bad_images: SkipBadImages = False,
     score: Annotated[
         str, typer.Option(help="Of a cross-encoder: itm; of BLIP and BLIP-2 also itc, or itm+itc as their authors.")
@@ -96,6 +96,8 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
+    from cxc_eccv.cli.user_tables import read_captions
+    from cxc_eccv.from_model import split_items
     from cxc_eccv.sources.library import Library
 
     refuse_unwritable(output, file=True)
@@ -117,7 +119,10 @@ def encode(
         name=name,
     )
     sides = _choose_sides(loaded, only, images)
-    items = _gather_items(sides, images, captions, split_name(split), Library(data_dir, allow_modified=allow_modified))
+    of_split = tuple(side for side in sides if side != "captions" or captions is None)
+    items = split_items(of_split, Library(data_dir, allow_modified=allow_modified), split_name(split), images)
+    if "captions" in sides and captions is not None:
+        items["captions"] = read_captions(captions)
     options: dict[str, Any] = {**items, "batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
     if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
@@ -165,23 +170,6 @@ def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) ->
     if "images" not in sides and images is not None:
         raise TowerMissing(f"--images: {loaded.name} encodes captions alone; leave the images out")
     return sides
-
-
-def _gather_items(
-    sides: tuple[str, ...], images: Path | None, captions: Path | None, split: str, library: Library
-) -> dict[str, Any]:
-    from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.cli.user_tables import read_captions
-
-    found: dict[str, Any] = {}
-    if "images" in sides and images is not None:
-        table, files = library.images(split), ImageFolder(images)
-        pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
-        # A file that is not there keeps its name, for the message.
-        found["images"] = [(number, files.find(name) or images / name) for number, name in pairs]
-    if "captions" in sides:
-        found["captions"] = library.captions(split) if captions is None else read_captions(captions)
-    return found
 
 
 def say_once(text: str) -> None:

@@ -1,20 +1,64 @@
-"""``cxc-eccv evaluate``: a model's embeddings, scores or rankings to a report."""
+"""``cxc-eccv evaluate``: a model, or its embeddings, scores or rankings, to a report."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names, split_name
+from cxc_eccv.cli.choices import (
+    AllowModified,
+    BatchSize,
+    CaptionPrompt,
+    CentralCrop,
+    DataDir,
+    Dtype,
+    ImagePrompt,
+    Lowercase,
+    Pooling,
+    Processor,
+    Revision,
+    SkipBadImages,
+    TrustRemoteCode,
+    names,
+    split_name,
+)
+from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, deliver
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import say
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs import EmbeddingsRun, Run
+
+LOADING = (
+    *("processor", "revision", "trust_remote_code", "caption_prompt", "image_prompt", "dtype", "lowercase"),
+    *("device", "name"),
+)
+"""Options of ``load_model``; the last two are for files too."""
+
+ENCODING = ("pooling", "batch_size", "central_crop", "skip_bad_images")
+"""Options of ``encode``."""
 
 
 def evaluate(
+    context: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(help="Embeddings or scores: one file. Rankings: one, or one per direction.")
-    ],
+        list[Path] | None, typer.Argument(help="Embeddings or scores: one file. Rankings: one, or one per direction.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="In place of files, a model to encode first: its id or folder, or open_clip:NAME/TAG."),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the image files, at any depth: for the model, and for thumbnails in the page."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="A first try on the first so many images, by id, and their captions alone.")
+    ] = None,
     tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
     metrics: Annotated[list[str] | None, typer.Option(help="Metrics, likewise. Default: each task's own.")] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
@@ -24,10 +68,15 @@ def evaluate(
     name: Annotated[
         str | None, typer.Option(help="What the model is called. Default: what the file says, else the file's name.")
     ] = None,
-    images: Thumbnails = None,
     direction: Annotated[
         str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i, t2t or i2i.")
     ] = None,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", help="Score what a file has of the split, where it lacks items; the report says so."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     intervals: Annotated[
         str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
@@ -43,18 +92,45 @@ def evaluate(
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Torch device to score embeddings on, e.g. cuda. Default: the processor.")
+        str | None,
+        typer.Option(
+            help="Torch device to score embeddings on, e.g. cuda. Default: the processor; for the model to encode on, "
+            "a GPU where there is one."
+        ),
     ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(help="File (.npz, .safetensors) to keep its embeddings in. Default: one in the cache."),
+    ] = None,
+    skip_bad_images: SkipBadImages = False,
+    processor: Processor = None,
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
+    caption_prompt: CaptionPrompt = None,
+    image_prompt: ImagePrompt = None,
+    pooling: Pooling = "mean",
+    batch_size: BatchSize = 64,
+    dtype: Dtype = None,
+    lowercase: Lowercase = None,
+    central_crop: CentralCrop = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Score a model from its embeddings, scores or rankings of the split's images and captions.
+    """Score a model of the split's images and captions, or its embeddings, scores or rankings of them.
+
+    A model is encoded first, as by encode: killed, the same command goes on where it was, and its embeddings are kept,
+    so that the next command with this model scores at once. Options from --embeddings to --central-crop are for it.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
     image-only model has just its pair. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json, .parquet
     or .trec. What a file cannot give is listed with the reason.
 
     Examples:
+      cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014
+      --output report
+      cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014
+      --limit 200
+      cxc-eccv evaluate --model sentence-transformers/all-MiniLM-L6-v2
       cxc-eccv evaluate clip.npz --output report
       cxc-eccv evaluate clip.npz --output report --images val2014
       cxc-eccv evaluate clip.npz --output report --name "CLIP B/32"
@@ -67,20 +143,58 @@ def evaluate(
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
-    check_output(output, images)
-    run, library = load_run(*files, direction=direction), Library(data_dir, allow_modified=allow_modified)
-    report = evaluate_run(
-        run,
-        names(tasks) or "all",
-        metrics=names(metrics),
-        split=split_name(split),
-        data_dir=library,
-        seed=seed,
-        intervals=intervals,
-        unjudged=policy(unjudged),
-        per_query=output is not None,
-        similarity=similarity,
-        device=device,
-        name=name,
-    )
-    deliver(report, output, run, library, images)
+    _check_source(context, files, model)
+    check_output(output, images if model is None else None)
+    library = Library(data_dir, allow_modified=allow_modified)
+    options: dict[str, Any] = {
+        "tasks": names(tasks) or "all",
+        "metrics": names(metrics),
+        "split": split_name(split),
+        "data_dir": library,
+        "seed": seed,
+        "intervals": intervals,
+        "unjudged": policy(unjudged),
+        "similarity": similarity,
+        "device": device,
+        "name": name,
+        "limit": limit,
+    }
+    run: Run
+    if model is not None:
+        run = _encode(model, context.params, options)
+        if os.environ.get("RANK", "0") != "0":
+            return  # of torchrun's processes, which shared the work, the first one scores
+    else:
+        run = load_run(*(files or ()), direction=direction)
+    report = evaluate_run(run, **options, per_query=output is not None, allow_missing=allow_missing)
+    deliver(report, output, run, library, images if output is not None else None)
+
+
+def _check_source(context: typer.Context, files: list[Path] | None, model: str | None) -> None:
+    """Files or a model, and no option of the one with the other."""
+    if files and model is not None:
+        raise InvalidOption(f"--model encodes {model}, and {files[0]} is encoded already: give one of the two")
+    if not files and model is None:
+        raise InvalidOption(
+            "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model ID_OR_FOLDER"
+        )
+    others, wanted = (("embeddings", *LOADING[:-2], *ENCODING), "--model") if files else (("direction",), "files")
+    given = [name for name in others if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InvalidOption(f"{options}: for {wanted} alone; leave it out")
+
+
+def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> EmbeddingsRun:
+    """What the model makes of the split's images and captions, now or before; says where that is kept."""
+    with needs_train_extra():
+        from cxc_eccv.encoding import load_model
+    from cxc_eccv.from_model import encode_split
+
+    register_models()
+    loaded = load_model(model, **{name: given[name] for name in LOADING})
+    options = {name: given[name] for name in ENCODING}
+    run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
+    did = "took the embeddings that are there" if was_there else "kept the embeddings for the next time"
+    say(f"{did}: {run.path}", err=True)
+    return run

@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 
 
 def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
-    """Refuse two reports of different data, splits or protocols.
+    """Refuse two reports of different data, splits, parts of a split or protocols.
 
     The fingerprints of the data must be equal, or the raw files of one report must be among those of the other with
     the same hashes (a text-only model needs fewer files than one of both modalities).
@@ -32,6 +32,10 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     for fact in DATA_FACTS:
         _check_equal(f"the data's {fact}", baseline, other, *(facts.get(fact) for facts in data))
     _check_equal("the split", baseline, other, *(model.report.provenance.get("split") for model in models))
+    parts = [(model.report.provenance.get("restriction") or {}).get("left_out_sha256") for model in models]
+    if parts[0] != parts[1]:
+        told = [model.report.restriction or "all of it" for model in models]
+        _refuse("the part of the split", baseline, other, *told)
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
         _check_files(baseline, other, *data)
     parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]

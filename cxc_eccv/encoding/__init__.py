@@ -5,13 +5,14 @@ from cxc_eccv.encoding.images import TenCrops
 from cxc_eccv.encoding.models import LoadedModel, load_model
 from cxc_eccv.encoding.sharded_ranks import sharded_ranks, split_ranks
 from cxc_eccv.encoding.texts import TextEncoder, text_encoder
-from cxc_eccv.encoding.whole_run import encode
+from cxc_eccv.encoding.whole_run import encode, encode_once
 
 __all__ = [
     "LoadedModel",
     "TenCrops",
     "TextEncoder",
     "encode",
+    "encode_once",
     "load_model",
     "rerank",
     "score_pairs",

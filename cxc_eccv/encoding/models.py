@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import json
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,12 +21,14 @@ from transformers import (
     AutoModel,
     AutoTokenizer,
     BaseImageProcessor,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils.hub import cached_file
 
 from cxc_eccv.encoding.open_clip import (
+    ADDRESS,
     CONFIG,
     FOLDER,
     HUB,
@@ -73,6 +77,12 @@ WEIGHTS = (".safetensors", ".bin")
 
 IDENTITY = ("revision", "caption_prompt", "image_prompt")
 """Facts that make a model another one: its code may differ where its weights do not."""
+
+UNTOLD = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
+"""Entries of a config that say where a model is from, and not what it does."""
+
+VERSIONED = ("torch", "transformers", "sentence_transformers", "open_clip", "timm", "cxc_eccv")
+"""Packages whose code is told by their version."""
 
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
@@ -482,11 +492,46 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
     states = [_processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
     digest = hashlib.sha256()
     for name, tensor in sorted(loaded.model.state_dict().items()):
+        if not loaded.is_cross_encoder and any(part in name for part in UNUSED):
+            continue  # where a checkpoint lacks them, they are others whenever it is loaded
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     told = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
-    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([told] if told else []))
+    built = _architecture_of(loaded.model)
+    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([told] if told else []), built)
+
+
+def _architecture_of(model: torch.nn.Module) -> list[Any]:
+    """What a model does with its weights: its modules, their configs, the code of those that no library brings."""
+    configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
+    told = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
+    kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
+    code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
+    packages = {"cxc_eccv", "transformers", *map(_package_of, kinds)}.intersection(VERSIONED)
+    versions = {name: sys.modules[name].__version__ for name in packages}
+    return [ADDRESS.sub("", repr(model)), told, code, versions]
+
+
+def _package_of(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds
+    """A config and those within it, without what is in :data:`UNTOLD`."""
+    text = config.to_json_string(use_diff=False)
+    return json.loads(text, object_hook=lambda own: {name: own[name] for name in own if name not in UNTOLD})
+
+
+def _code_of(kind: type) -> str:
+    """Of the file that has a class; where a notebook or a prompt has it, of the class alone, as far as that is told."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if file is not None:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return ""
 
 
 def _processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor

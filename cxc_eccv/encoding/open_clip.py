@@ -14,6 +14,7 @@ from PIL import Image
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 
 __all__ = [
+    "ADDRESS",
     "CONFIG",
     "FOLDER",
     "HUB",

@@ -23,6 +23,7 @@ from tqdm import tqdm
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.runs.npz import read_npz, write_npz
+from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
 
@@ -270,13 +271,10 @@ def write_output(
         for remark in notes.remarks():
             warnings.warn(remark, stacklevel=3)
     if processes.rank == 0 and output is not None:
-        record = output.with_name(f"{output.stem}.encoding.json")
         # A process that is killed here leaves an output without a record, and none with that of another model.
-        record.unlink(missing_ok=True)
+        record_path(output).unlink(missing_ok=True)
         write(output)
-        text = json.dumps({**facts, **asdict(notes)}, indent=2, ensure_ascii=False)
-        with replaced_file(record) as part:
-            part.write_text(text + "\n", encoding="utf-8")
+        write_record(output, {**facts, **asdict(notes)})
         shutil.rmtree(_parts_folder(output))
     processes.wait()
 

@@ -1,24 +1,38 @@
-"""encode: a model with images, captions, or both, to an embeddings run."""
+"""encode: a model with images, captions, or both, to an embeddings run; encode_once: the same, or what is there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from cxc_eccv.encoding.images import TenCrops, encoder_of_images
 from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
-from cxc_eccv.encoding.shards import Notes, Side, check_output, encode_side, lock_output, write_output
+from cxc_eccv.encoding.shards import (
+    Notes,
+    Side,
+    check_output,
+    encode_side,
+    fingerprint,
+    lock_output,
+    write_output,
+)
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
 from cxc_eccv.encoding.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
+from cxc_eccv.runs.record import read_record
+from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
+from cxc_eccv.writing import explained
 
-__all__ = ["encode"]
+__all__ = ["encode", "encode_once"]
+
+FORMATS = (".npz", ".safetensors")
 
 
 def encode(
@@ -82,27 +96,114 @@ def encode(
         >>> run.captions.ids.tolist(), run.captions.vectors.shape
         ([770337, 771687], (2, 8))
     """
-    path = None if output is None else check_output(output, (".npz", ".safetensors"))
+    path = None if output is None else check_output(output, FORMATS)
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-    similarity = loaded.similarity
     sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
-    crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
-    settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
-    settings += map(str, crops.values())
-    key = "" if path is None else model_key(loaded, [side.name for side in sides], *settings)
-    vectors: dict[str, Embeddings] = {}
-    notes = Notes()
-    with join_processes() as processes, lock_output(path, processes):
-        for side in sides:
-            vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
-            notes = Notes.join([notes, found])
-        run = EmbeddingsRun(vectors.get("images"), vectors.get("captions"), similarity=similarity, model=loaded.title)
-        facts: dict[str, Any] = {}
-        if path is not None:
-            facts = {**loaded.facts, "dtype": str(loaded.dtype).removeprefix("torch."), "fingerprint": key}
-            facts |= {"central_crop": central_crop, "lowercased": captions is not None and loaded.lowercases, **crops}
-        write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
-    return run
+    return _Work(loaded, sides, pooling, central_crop, ten_crops).run(path, progress)
+
+
+def encode_once(
+    model: LoadedModel,
+    file: str | Path | None = None,
+    *,
+    images: Iterable[tuple[Any, Any]] | None = None,
+    captions: Any = None,  # noqa: ANN401 - a table or pairs
+    batch_size: int = 64,
+    pooling: str = "mean",
+    skip_bad_images: bool = False,
+    central_crop: float | None = None,
+    progress: bool = True,
+) -> tuple[EmbeddingsRun, bool]:
+    """Encode, or take the encoding that is there; and whether it was there.
+
+    An encoding is known by its fingerprint: of weights, architecture, processors, settings and versions, of the texts,
+    and of the name, size and time of every image file. It is kept in the folder of :func:`encodings_folder`, or in
+    ``file``; of what a killed call had done, the next one goes on.
+
+    Args:
+        model: what :func:`load_model` gave.
+        file: ``.npz`` or ``.safetensors`` file to keep the encoding in, and to take it from; one that holds something
+            else is left as it is, and is an error.
+        images: (image id, file) each.
+        captions: as of :func:`encode`, as what follows.
+        batch_size: items at once.
+        pooling: of a text model.
+        skip_bad_images: leave out images that cannot be read.
+        central_crop: share of an image's area to keep.
+        progress: show bars.
+    """
+    sides = _sides(model, images, captions, batch_size, pooling, skip_bad_images, central_crop, None)
+    work = _Work(model, sides, pooling, central_crop, None)
+    path = check_output(file, FORMATS) if file is not None else _place_of(work)
+    if path.exists():
+        if (read_record(path) or {}).get("whole") == work.whole:
+            return load_embeddings(path), True
+        if file is not None:
+            raise InvalidOption(
+                f"{path} is there, and is no encoding of these images and captions by {model.name} with these options. "
+                "Name another file, or remove it; to score what it holds, evaluate the file itself."
+            )
+    work.run(path, progress)
+    return load_embeddings(path), False
+
+
+def _place_of(work: _Work) -> Path:
+    """Where an encoding is kept: a file whose name tells the model, and with a part of the fingerprint which it is."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", work.loaded.name.rstrip("/").rpartition("/")[2])
+    folder = encodings_folder()
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}-{work.whole[:16]}.npz"
+
+
+class _Work:
+    """A model with all that it is to encode."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        sides: Sequence[Side],
+        pooling: str,
+        central_crop: float | None,
+        ten_crops: TenCrops | None,
+    ) -> None:
+        self.loaded, self._sides = loaded, sides
+        self._similarity = loaded.similarity
+        crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
+        self._settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
+        self._settings += map(str, crops.values())
+        self._told = {"central_crop": central_crop, **crops}
+
+    @cached_property
+    def key(self) -> str:
+        """Of the model and the settings."""
+        return model_key(self.loaded, [side.name for side in self._sides], *self._settings)
+
+    @cached_property
+    def whole(self) -> str:
+        """Of the items too, and of what their vectors are compared by."""
+        items = [[side.name, side.ids.tolist(), side.identity(slice(None))] for side in self._sides]
+        return fingerprint(self.key, self._similarity, items)
+
+    def run(self, path: Path | None, progress: bool) -> EmbeddingsRun:
+        """Encode the sides, on all processes, and write what comes of it where a path is given."""
+        vectors: dict[str, Embeddings] = {}
+        notes = Notes()
+        key = "" if path is None else self.key
+        with join_processes() as processes, lock_output(path, processes):
+            for side in self._sides:
+                vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
+                notes = Notes.join([notes, found])
+            both = vectors.get("images"), vectors.get("captions")
+            run = EmbeddingsRun(*both, similarity=self._similarity, model=self.loaded.title)
+            facts: dict[str, Any] = {}
+            if path is not None:
+                dtype = str(self.loaded.dtype).removeprefix("torch.")
+                lowercased = "captions" in vectors and self.loaded.lowercases
+                facts = {**self.loaded.facts, "dtype": dtype, "fingerprint": key, "whole": self.whole}
+                facts |= {**self._told, "lowercased": lowercased}
+            write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
+        return run
 
 
 def _sides(

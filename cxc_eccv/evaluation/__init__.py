@@ -15,6 +15,8 @@
   :class:`~cxc_eccv.evaluation.select.Part` is what the later stages pass on: one direction, or one kind of rated pairs,
   with the judgments. What "all" tasks cannot give is skipped with the reason; what was named and cannot be given is an
   error.
+- :mod:`~cxc_eccv.evaluation.restriction` finds what of the split takes no part: behind a limit, unreadable, or missing
+  in the run. Judgments are cut to the rest before a need sees them, as if what is left out had never been.
 - :mod:`~cxc_eccv.evaluation.needs` knows what metrics are computed from. Ranks, top items, plausible matches, rated
   pairs and other scores are one class each: what a run must hold for it, what is ranked or read for it, which rankings
   are too short for it, and what the metric makes of it. ``Spec.needs`` names it, and nothing else looks at that name.
@@ -33,7 +35,7 @@ values are shown, not what is measured; :func:`~cxc_eccv.evaluation.calls.report
 with ranks from elsewhere.
 """
 
-from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, report_of_ranks
+from cxc_eccv.evaluation.calls import check_request, evaluate, evaluate_rankings, report_of_ranks
 from cxc_eccv.evaluation.report_files import report_from_json, report_to_json
 
-__all__ = ["evaluate", "evaluate_rankings", "report_from_json", "report_of_ranks", "report_to_json"]
+__all__ = ["check_request", "evaluate", "evaluate_rankings", "report_from_json", "report_of_ranks", "report_to_json"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, raise_all
@@ -17,11 +18,11 @@ from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
 from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.registry import task
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Judgments, Report
+from cxc_eccv.types import Embeddings, Judgments, Report
 
-__all__ = ["evaluate", "evaluate_rankings", "report_of_ranks"]
+__all__ = ["check_request", "evaluate", "evaluate_rankings", "report_of_ranks"]
 
 
 def evaluate(
@@ -41,11 +42,18 @@ def evaluate(
     progress: bool = True,
     device: str | None = None,
     name: str | None = None,
+    limit: int | None = None,
+    allow_missing: bool = False,
 ) -> Report:
     """Score a run on tasks.
 
     Every query ranks the whole gallery of its task, exactly. An item that ties with a positive counts as ranked above
     it. Items of the run that no task needs are left out and counted in the provenance.
+
+    A part of the split can be scored, as if the rest of it had never been: galleries, queries and positives shrink to
+    that part, and every form of the report says so. Its numbers are higher than those on the whole split; no
+    leaderboard takes them, and they are compared with those on the same part alone. Images that ``encode`` could not
+    read and was told to skip are left out in this way by themselves.
 
     Args:
         run: embeddings, scores or rankings, as :func:`cxc_eccv.runs.load.load_run` gives them.
@@ -72,6 +80,9 @@ def evaluate(
         progress: show a bar when standard error is a terminal.
         device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
         name: what the model is called, in the report's title and in comparisons; None for what the run says.
+        limit: score the first images alone, so many in the order of their ids, and their captions: a first try.
+        allow_missing: score what the run has of the split, instead of refusing a run that lacks items; not for
+            rankings, which do not tell what their galleries lacked.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
@@ -106,13 +117,48 @@ def evaluate(
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
-        parts, skipped, refused = select(run, tasks, library, split, metrics)
-        raise_all([*refused, *find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)])
+        chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing)
+        parts, left_out = chosen.parts, chosen.restriction.facts
+        faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
+        raise_all([*chosen.refused, *faults])
         measure(run, parts, scoring["similarity"], **options)
-        facts = describe_run(run, parts)
-        report = make_report(parts, library, split, settings, skipped=skipped, run=facts, **scoring, **model)
+        facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
+        report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
     return replace(report, origin=(run, library)) if per_query else report
+
+
+def check_request(
+    sides: Sequence[str],
+    tasks: str | Sequence[str] = "all",
+    *,
+    metrics: Sequence[str] | None = None,
+    split: str = "test",
+    data_dir: str | Path | Library | None = None,
+    limit: int | None = None,
+    similarity: str | None = None,
+    device: str | None = None,
+    block_size: int | None = None,
+    name: str | None = None,
+    **settings: Any,  # noqa: ANN401 - those of evaluate
+) -> None:
+    """Raise what :func:`evaluate` would raise of its options and raw files, before a model of these sides is encoded.
+
+    Example:
+        >>> check_request(["captions"], "coco_5k", data_dir="sample")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: coco_5k cannot be computed: the run has no images
+    """
+    check_split(split)
+    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    content = library.karpathy(split)
+    ids = {"images": content.image_ids, "captions": content.caption_ids}
+    ones = {side: Embeddings(ids[side], np.ones((ids[side].size, 1), np.float32)) for side in sides}
+    run = EmbeddingsRun(ones.get("images"), ones.get("captions"))
+    choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
+    name_model(run, name)
+    Settings(**{option: value for option, value in settings.items() if option != "progress"})
+    raise_all(select(run, tasks, library, split, metrics, limit=limit).refused)
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:

@@ -433,12 +433,12 @@ class PairSimilarities(Need[RatedPairs]):
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number; or of samples two, their mean and, under ``_std``, their standard deviation (ddof 0).
 
-        A model whose similarities are all equal has no rank correlation: none, and an error.
+        Similarities that are all equal have no rank correlation, and neither do pairs too few: none, and an error.
         """
         options = variant.spec.accepted({"seed": settings.seed})
         try:
             values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)
-        except MalformedRun as error:
+        except (DataError, MalformedRun) as error:
             self.errors[variant.label] = error
             return []
         parameters = dict(variant.parameters) | ({"n_samples": values.size} if values.ndim else {})

@@ -8,13 +8,14 @@ from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
+from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, RATED_DIRECTIONS, Collection, NotApplicable, Task
 from cxc_eccv.types import positions_of
 
-__all__ = ["Part", "Plan", "collections_held", "plan_of", "select"]
+__all__ = ["Part", "Plan", "Selection", "collections_held", "plan_of", "select"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,16 +70,43 @@ class Part:
         return {label: error for need in self.needs for label, error in need.errors.items()}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """What is computed.
+
+    Attributes:
+        parts: those that can be.
+        skipped: key to reason of those that cannot.
+        refused: why tasks that were named cannot be computed at all.
+        restriction: what of the split takes no part.
+    """
+
+    parts: list[Part]
+    skipped: dict[str, str]
+    refused: list[CxcEccvError]
+    restriction: Restriction
+
+
 def select(
-    run: Run, wanted: str | Sequence[str], library: Library, split: str, metrics: Sequence[str] | None = None
-) -> tuple[list[Part], dict[str, str], list[CxcEccvError]]:
-    """The computable parts, key to reason of those skipped, and why tasks that were named cannot be computed at all."""
+    run: Run,
+    wanted: str | Sequence[str],
+    library: Library,
+    split: str,
+    metrics: Sequence[str] | None = None,
+    *,
+    limit: int | None = None,
+    allow_missing: bool = False,
+) -> Selection:
+    """What of the wanted tasks and metrics can be computed, of the whole split or of a part of it."""
     selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
-    for own, names, named in _choose_tasks(wanted, run, library, split, skipped):
+    chosen = list(_choose_tasks(wanted, run, library, split, skipped))
+    collections = [own.collection for own, _, _ in chosen]
+    restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
+    for own, names, named in chosen:
         try:
-            parts, reasons = _select_parts(run, own, names, named, library, split, metrics)
+            parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
@@ -87,7 +115,7 @@ def select(
     if metrics is not None and wanted == "all" and not selected and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"nothing to compute of the metrics {', '.join(metrics)}: {why}")
-    return selected, skipped, refused
+    return Selection(selected, skipped, refused, restriction)
 
 
 def _choose_tasks(
@@ -120,6 +148,7 @@ def _select_parts(
     library: Library,
     split: str,
     metrics: Sequence[str] | None,
+    restriction: Restriction,
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
@@ -131,7 +160,7 @@ def _select_parts(
         return [], {own.name: str(error)}
     for name in names:
         try:
-            parts.append(Part(plan, name, _find_needs(run, plan, name, library, split)))
+            parts.append(Part(plan, name, _find_needs(run, plan, name, library, split, restriction)))
         except (NotApplicable, SourceMissing) as error:
             if named and isinstance(error, SourceMissing):
                 raise
@@ -141,16 +170,22 @@ def _select_parts(
     return parts, reasons
 
 
-def _find_needs(run: Run, plan: Plan, part: str, library: Library, split: str) -> tuple[Need[Any], ...]:
+def _find_needs(
+    run: Run, plan: Plan, part: str, library: Library, split: str, restriction: Restriction
+) -> tuple[Need[Any], ...]:
     variants = plan.parts[part]
     if not variants:
         raise NotApplicable(f"none of the metrics asked for is defined for {plan.task.name}/{part}")
     found: list[Need[Any]] = []
     for name, need in NEEDS.items():
         if own := [variant for variant in variants if variant.need is need]:
-            if (reason := need.why_not(run, RATED_DIRECTIONS.get(part, part))) is not None:
+            direction = RATED_DIRECTIONS.get(part, part)
+            if (reason := need.why_not(run, direction)) is not None:
                 raise NotApplicable(reason)
-            found += need.build(plan.task, part, plan.task.judged(name, library, split, part), own, run)
+            judged = restriction.apply(plan.task.judged(name, library, split, part), direction)
+            if not judged.query_ids.size:
+                raise NotApplicable("nothing that it judges is in the part of the split that is scored")
+            found += need.build(plan.task, part, judged, own, run)
     return tuple(found)
 
 

@@ -115,7 +115,7 @@ def score(
 ) -> Report:
     """The report of a run with intervals and the value of every query; with ``direction`` of that one alone."""
     if direction is not None:
-        parts, _, _ = select(run, tasks, library, split)
+        parts = select(run, tasks, library, split).parts
         tasks = [part.key for part in parts if RATED_DIRECTIONS.get(part.name, part.name) == direction]
     report = evaluate(run, tasks, split=split, data_dir=library, per_query=True, progress=False)
     return replace(report, provenance={**report.provenance, **provenance})

@@ -307,7 +307,10 @@ def _remedy(run: Run, side: str, ids: IntArray, missing: IntArray) -> str:
         return f"These ids stand among the {other}: images and captions look swapped in the file."
     if missing.size == ids.size:
         return "None of them is there: is the run from another split or data set?"
-    return "Encode the missing items too, or score them; a score over part of the gallery is not comparable."
+    return (
+        "Encode the missing items too, or score them; a score over part of the gallery is not comparable. To score "
+        "what is there all the same, and have the report say so: --allow-missing."
+    )
 
 
 def prepare_side(

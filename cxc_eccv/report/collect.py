@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
+from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
@@ -42,12 +43,14 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     """
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
     split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")
+    restriction = _restriction_of(report, run, library, split)
     parts, reasons = [], []
     for direction in directions_judged(ranks):
         merged = merge(library, split, direction, sources=sources)
         chosen = chosen_queries(ranks, direction)
         try:
-            top = _retrieve(run, direction, _positives(merged, direction, chosen), similarity)
+            positives = restriction.apply(_positives(merged, direction, chosen), direction)
+            top = _retrieve(run, direction, positives, similarity)
         except RunTooShallow as error:
             reasons.append(str(error))
             continue
@@ -137,6 +140,13 @@ def reads_categories(report: Report) -> bool:
 def _tasks_of(report: Report) -> list[Task]:
     names = dict.fromkeys(result.task for result in report.results)
     return [tasks()[name] for name in names if name in tasks()]
+
+
+def _restriction_of(report: Report, run: Run, library: Library, split: str) -> Restriction:
+    """What the report left out, so that nothing of it is shown among the retrieved."""
+    facts = report.provenance.get("restriction") or {}
+    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
+    return find_restriction(run, collections, library, split, limit=facts.get("limit"), allow_missing=missing)
 
 
 def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:

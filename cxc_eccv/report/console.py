@@ -33,11 +33,11 @@ def report_html(report: Report) -> str:
     """The same tables for a notebook; what was skipped is folded away."""
     page = Page(report)
     title = Markup("<p><b>{}</b> {} split, data edition {}</p>").format(page.name, page.split, page.edition)
-    modified = Markup("").join(Markup("<p><b>{}</b></p>").format(line) for line in _modified_lines(page))
+    cautions = Markup("").join(Markup("<p><b>{}</b></p>").format(line) for line in _caution_lines(page))
     lines = Markup("").join(Markup("<li>{}</li>").format(line) for line in _skipped_lines(page))
     skipped = Markup("<details><summary>Skipped</summary><ul>{}</ul></details>").format(lines) if lines else ""
     scores = tables_to_html(_score_tables(page)) or Markup("<p>{}</p>").format(NOTHING)
-    return "\n".join(["<div>", title, modified, scores, skipped, "</div>"])
+    return "\n".join(["<div>", title, cautions, scores, skipped, "</div>"])
 
 
 NOTHING = "No task could be computed."
@@ -48,13 +48,16 @@ def render(page: Page) -> RenderableType:
     tables = list(_score_tables(page))
     return Group(
         tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
-        *(Text(visible(line), style="bold red") for line in _modified_lines(page)),
+        *(Text(visible(line), style="bold red") for line in _caution_lines(page)),
         *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
     )
 
 
-def _modified_lines(page: Page) -> list[str]:
-    return [f"modified data: {name} has sha256 {found}, expected {expected}" for name, expected, found in page.modified]
+def _caution_lines(page: Page) -> list[str]:
+    part = [f"part of the split: {page.restriction}"] if page.restriction else []
+    return part + [
+        f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified
+    ]
 
 
 def _skipped_lines(page: Page) -> list[str]:
@@ -63,9 +66,10 @@ def _skipped_lines(page: Page) -> list[str]:
 
 def _score_tables(page: Page) -> Iterator[Table]:
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
+    part = ", on a part of the split" if page.restriction else ""
     for card in page.scores:
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
-        title, subtitle = card.task, f"percent{' (correlations as they are)' if correlations else ''}{interval}"
+        title, subtitle = card.task, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
         for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
             yield _score_table(rows, title, subtitle)
             title = subtitle = ""

@@ -144,6 +144,12 @@ class Page:
         return visible(self.report.name)
 
     @property
+    def restriction(self) -> str:
+        """On which part of the split the model was scored, and what that means; empty where that was all of it."""
+        told = self.report.restriction
+        return visible(f"{told}. Not to be compared with numbers on the whole split.") if told else ""
+
+    @property
     def split(self) -> str:
         """Of the data."""
         return str(self.report.provenance.get("split", ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -147,6 +147,35 @@ class Judgments:
         grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
         return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
 
+    def without(self, query_ids: IntArray, gallery_ids: IntArray) -> Judgments:
+        """As if these queries and items had never been: of the others, those with a positive left are the queries.
+
+        Positives outside the gallery stay outside, and count towards R as before.
+
+        Example:
+            >>> qrels = Judgments.from_pairs([7, 8], [1, 2, 3], [7, 7, 8], [3, 1, 2])
+            >>> rest = qrels.without(np.array([]), np.array([2, 3]))
+            >>> rest.query_ids.tolist(), rest.gallery_ids.tolist(), rest.n_positives.tolist()
+            ([7], [1], [1])
+        """
+        asked, ranked = ~np.isin(self.query_ids, query_ids), ~np.isin(self.gallery_ids, gallery_ids)
+        there = asked[self.rows] & ranked[self.indices]
+        positive = there if self.gains is None else there & (self.gains > 0)
+        asked &= np.bincount(self.rows[positive], minlength=asked.size) > 0
+        entries = there & asked[self.rows]
+        counts = np.bincount(self.rows[entries], minlength=asked.size)[asked]
+        return replace(
+            self,
+            query_ids=self.query_ids[asked],
+            gallery_ids=self.gallery_ids[ranked],
+            indptr=np.append(0, np.cumsum(counts)),
+            indices=(np.cumsum(ranked) - 1)[self.indices[entries]],
+            unreachable=self.unreachable[asked],
+            query_folds=None if self.query_folds is None else self.query_folds[asked],
+            gallery_folds=None if self.gallery_folds is None else self.gallery_folds[ranked],
+            gains=None if self.gains is None else self.gains[entries],
+        )
+
     @property
     def n_positives(self) -> IntArray:
         """(Q,) R of every query: positives in the gallery and unreachable ones."""
@@ -171,6 +200,17 @@ class RatedPairs:
     query_ids: IntArray
     item_ids: IntArray
     ratings: FloatArray
+
+    def without(self, query_ids: IntArray, item_ids: IntArray) -> RatedPairs:
+        """The pairs of which neither side is among these.
+
+        Example:
+            >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 0.5]))
+            >>> pairs.without(np.array([2]), np.array([8])).ratings.tolist()
+            [5.0]
+        """
+        rows = ~np.isin(self.query_ids, query_ids) & ~np.isin(self.item_ids, item_ids)
+        return RatedPairs(self.query_ids[rows], self.item_ids[rows], self.ratings[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,14 +94,42 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What was scored: the model's name, else that of the run file, else nothing.
+        """What was scored: the model's name, else that of the run file, else nothing; and on which part of a split.
 
         Example:
             >>> Report((), {}, {"run": {"file": "clip.npz"}}).name
             'clip.npz'
+            >>> Report((), {}, {"model": "CLIP", "restriction": {"images": {"used": 200, "of": 5000}}}).name
+            'CLIP, on 200 of 5,000 images'
         """
         run = self.provenance.get("run") or {}
-        return str(self.provenance.get("model") or run.get("file") or "")
+        model = str(self.provenance.get("model") or run.get("file") or "")
+        return ", on ".join(filter(None, [model, *self._parts[:1]]))
+
+    @property
+    def restriction(self) -> str:
+        """On which part of its split it was scored, in words; empty where that was all of it.
+
+        Example:
+            >>> facts = {"limit": 200, "unreadable_images": 2, "images": {"used": 198, "of": 5000}}
+            >>> Report((), {}, {"restriction": facts}).restriction
+            '198 of 5,000 images (the first 200 by id, without 2 that could not be read)'
+        """
+        facts = self.provenance.get("restriction") or {}
+        limit, lost = facts.get("limit"), facts.get("unreadable_images")
+        reasons = [
+            f"the first {limit:,} by id" if limit else "",
+            f"without {lost:,} that could not be read" if lost else "",
+            "without what the run lacks" if facts.get("allow_missing") else "",
+        ]
+        return f"{' and '.join(self._parts)} ({', '.join(filter(None, reasons))})" if self._parts else ""
+
+    @property
+    def _parts(self) -> list[str]:
+        """How much of each side was scored, where that is not all of it."""
+        facts = self.provenance.get("restriction") or {}
+        counts = ((side, facts[side]) for side in ("images", "captions") if side in facts)
+        return [f"{count['used']:,} of {count['of']:,} {side}" for side, count in counts]
 
     @property
     def scores(self) -> dict[str, float]:

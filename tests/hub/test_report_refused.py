@@ -55,6 +55,10 @@ def set_data(**fields):
 
 EDITS = {
     "edition": (set_data(edition="sample"), "edition 'sample', not the official data"),
+    "part": (
+        lambda content: content["provenance"].update(restriction={"limit": 200, "images": {"used": 200, "of": 5_000}}),
+        "it covers a part of the split; a leaderboard is about the whole",
+    ),
     "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data"),
     "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint is not that of the files"),
     "modified": (set_data(files=FILES | {"sts_test": "a" * 64}), "sts_test was modified"),

@@ -161,10 +161,10 @@ def test_what_is_surely_too_shallow_is_so_after_the_pass(sample_library, depth):
         i2t={int(image): random.permutation(captions)[:depth] for image in images},
         t2i={int(caption): random.permutation(images)[:depth] for caption in captions},
     )
-    parts, _, refused = select(run, "all", sample_library, "test")
-    measure(run, parts, similarity=None, block_size=None, progress=False)
-    assert refused == []
-    for part in parts:
+    chosen = select(run, "all", sample_library, "test")
+    measure(run, chosen.parts, similarity=None, block_size=None, progress=False)
+    assert chosen.refused == []
+    for part in chosen.parts:
         sure = {label for need in part.needs for label in need.find_too_short(run)}
         assert sure <= set(part.errors)
         assert set(part.errors) - sure <= {"median_rank", "mean_rank", "mrr"}

@@ -15,6 +15,7 @@ PUBLIC = [
     "collect_positives",
     "compare",
     "evaluate",
+    "evaluate_model",
     "evaluate_rankings",
     "load",
     "load_embeddings",

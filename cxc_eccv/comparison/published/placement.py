@@ -181,8 +181,13 @@ def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelO
 def check_placeable(name: str, report: Report) -> None:
     """Refuse a report that published figures say nothing about.
 
-    They are of the official edition's test split, with none of its raw files modified.
+    They are of the official edition's test split, all of it, with none of its raw files modified.
     """
+    if report.restriction:
+        raise InvalidOption(
+            f"{name} cannot be placed among published models: it was scored on a part of the split, "
+            f"{report.restriction}; theirs are of the whole split."
+        )
     data = report.provenance.get("data") or {}
     for what, found, wanted in (
         ("edition", data.get("edition"), OFFICIAL),

@@ -1,6 +1,25 @@
 """A raw file onto this machine: fetched, verified, resumed."""
 
-from cxc_eccv.sources.download.access import catalog_of, fetch, locate, mirror_folder, state, tables_folder, where_from
+from cxc_eccv.sources.download.access import (
+    catalog_of,
+    encodings_folder,
+    fetch,
+    locate,
+    mirror_folder,
+    state,
+    tables_folder,
+    where_from,
+)
 from cxc_eccv.sources.reading import sha256_of
 
-__all__ = ["catalog_of", "fetch", "locate", "mirror_folder", "sha256_of", "state", "tables_folder", "where_from"]
+__all__ = [
+    "catalog_of",
+    "encodings_folder",
+    "fetch",
+    "locate",
+    "mirror_folder",
+    "sha256_of",
+    "state",
+    "tables_folder",
+    "where_from",
+]

@@ -22,6 +22,7 @@ from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
 
 __all__ = [
     "catalog_of",
+    "encodings_folder",
     "expected_of",
     "fetch",
     "locate",
@@ -67,6 +68,11 @@ def _cache_folder() -> Path:
 def tables_folder() -> Path | None:
     """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
     return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else _cache_folder() / "tables"
+
+
+def encodings_folder() -> Path:
+    """Where the encodings of models are kept, in the download cache."""
+    return _cache_folder() / "encodings"
 
 
 def _is_on(name: str) -> bool:

@@ -1,0 +1,47 @@
+"""The record beside an encoded file: what it was made of, and what happened to its items on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.runs.checks import hash_file
+from cxc_eccv.writing import replaced_file
+
+__all__ = ["read_record", "record_path", "write_record"]
+
+
+def record_path(path: Path) -> Path:
+    """Where the record of an encoded file stands."""
+    return path.with_name(f"{path.stem}.encoding.json")
+
+
+def write_record(path: Path, facts: Mapping[str, Any]) -> None:
+    """Record these facts of an encoded file, with the hash of the file, whose record it then is."""
+    text = json.dumps({**facts, "sha256": hash_file(path)}, indent=2, ensure_ascii=False)
+    with replaced_file(record_path(path)) as part:
+        part.write_text(text + "\n", encoding="utf-8")
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The record of an encoded file; None where there is none, or where it is that of other bytes.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "clip.npz"
+        >>> _ = file.write_text("vectors")
+        >>> write_record(file, {"model": "clip"})
+        >>> read_record(file)["model"]
+        'clip'
+        >>> _ = file.write_text("other vectors")
+        >>> read_record(file) is None
+        True
+    """
+    try:
+        content = json.loads(record_path(path).read_text(encoding="utf-8"))
+        is_its_own = content["sha256"] == hash_file(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return content if is_its_own else None

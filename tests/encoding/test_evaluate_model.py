@@ -1,0 +1,292 @@
+"""From a model to a report in one command: encoded once, kept, resumed after a kill, and scored."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+
+import cxc_eccv as ce  # noqa: E402 - after the skip
+from cxc_eccv.cli import main  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode_once, load_model, sides  # noqa: E402 - after the skip
+from cxc_eccv.encoding.shards import FolderStore  # noqa: E402 - after the skip
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402 - after the skip
+from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
+
+IMAGES = mirror_folder("sample") / "coco" / "images"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache of its own."""
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache/encodings"
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """Texts that are encoded from now on."""
+    seen, call = [], sides.TextEncoder.__call__
+    monkeypatch.setattr(sides.TextEncoder, "__call__", lambda self, texts: seen.extend(texts) or call(self, texts))
+    return seen
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Folders of saved models, made once."""
+    folder = tmp_path_factory.mktemp("models")
+    made = {}
+
+    def saved(name):
+        if name not in made:
+            made[name] = str(tiny_models.save(getattr(tiny_models, name)(), folder / name))
+        return made[name]
+
+    return saved
+
+
+@pytest.fixture
+def command(capsys):
+    """Exit status and output of an evaluation on the sample."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as end:
+            main(["evaluate", *map(str, words), "--data-dir", "sample", "--intervals", "none"])
+        return end.value.code or 0, capsys.readouterr()
+
+    return run
+
+
+def report_of(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+def test_the_command_scores_what_encode_and_evaluate_do(command, model, tmp_path, cache):
+    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k,cxc", "--output", tmp_path / "one"]
+    status, out = command(*words)
+    assert status == 0, out.err
+    (file,) = cache.glob("*.npz")
+    assert f"kept the embeddings for the next time: {file}" in out.err
+    run = ce.load_run(file)
+    assert command(file, "--tasks", "coco_5k,cxc", "--output", tmp_path / "two")[0] == 0
+    one, two = report_of(tmp_path / "one"), report_of(tmp_path / "two")
+    assert one["results"] == two["results"]
+    assert one["provenance"]["model"] == run.model == "clip"
+    assert "restriction" not in one["provenance"]
+    assert "data:image" in (tmp_path / "one/report.html").read_text()  # the photographs are those of the model
+
+
+def test_the_second_call_encodes_nothing(command, model, encoded, cache):
+    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k"]
+    assert command(*words)[0] == 0
+    assert len(encoded) == 300
+    status, out = command(*words, "--name", "another name")
+    assert (status, len(encoded)) == (0, 300)
+    assert f"took the embeddings that are there: {next(cache.glob('*.npz'))}" in out.err
+
+
+def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypatch):
+    monkeypatch.setattr(sides.CaptionSide, "shard_size", 100)
+    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k"]
+    put = FolderStore.put
+
+    def put_or_die(store, start, fingerprint, shard):
+        if start == 200:
+            raise KeyboardInterrupt
+        put(store, start, fingerprint, shard)
+
+    monkeypatch.setattr(FolderStore, "put", put_or_die)
+    command(*words)
+    assert len(encoded) == 300
+    assert not list(cache.glob("*.npz"))
+    monkeypatch.setattr(FolderStore, "put", put)
+    encoded.clear()
+    status, out = command(*words)
+    assert (status, len(encoded)) == (0, 100), out.err
+    assert [path.suffix for path in sorted(cache.iterdir()) if path.suffix != ".lock"] == [".json", ".npz"]
+
+
+def edit_config(folder, **entries):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+def edit_text_config(folder, **entries):
+    path = folder / "config.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"text_config": content["text_config"] | entries}))
+
+
+CHANGES = {
+    "nothing": (lambda folder: None, {}, 0),
+    "where it is from": (lambda folder: edit_config(folder, _name_or_path="elsewhere"), {}, 0),
+    "the activation": (lambda folder: edit_text_config(folder, hidden_act="gelu"), {}, 100),
+    "the heads": (lambda folder: edit_text_config(folder, num_attention_heads=1), {}, 100),
+    "the type": (lambda folder: None, {"dtype": "bfloat16"}, 100),
+    "a prompt": (lambda folder: None, {"caption_prompt": "a photo of {}"}, 100),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_model_is_another_encoding(model, encoded, tmp_path, change):
+    folder = tmp_path / "own" / "clip"
+    shutil.copytree(model("clip"), folder)
+    options = {"images": IMAGES, "data_dir": "sample", "limit": 20, "tasks": "coco_5k", "progress": False}
+    ce.evaluate_model(load_model(folder), **options)
+    encoded.clear()
+    edit, loading, anew = CHANGES[change]
+    edit(folder)
+    ce.evaluate_model(load_model(folder, **loading), **options)
+    assert len(encoded) == anew
+
+
+def test_other_items_are_another_encoding(model, encoded, tmp_path):
+    images = tmp_path / "images"
+    shutil.copytree(IMAGES, images)
+    options = {"data_dir": "sample", "tasks": "coco_5k", "progress": False}
+    for limit in (20, 21, 20, 21):
+        ce.evaluate_model(model("clip"), images=images, limit=limit, **options)
+    assert len(encoded) == 100 + 105
+    for path in images.iterdir():
+        path.touch()
+    ce.evaluate_model(model("clip"), images=images, limit=20, **options)
+    assert len(encoded) == 100 + 105 + 100
+
+
+def test_a_limit_is_the_same_part_of_the_whole(model, sample_library):
+    options = {"images": IMAGES, "data_dir": "sample", "progress": False}
+    part = ce.evaluate_model(model("clip"), limit=20, **options)
+    assert part.name == "clip, on 20 of 60 images"
+    loaded = load_model(model("clip"))
+    first = np.sort(sample_library.karpathy("test").image_ids)[:20]
+    files = dict(
+        zip(*(sample_library.images("test")[name].to_pylist() for name in ("image_id", "file_name")), strict=True)
+    )
+    captions = sample_library.captions("test")
+    captions = captions.filter(np.isin(captions["image_id"], first))
+    run, _ = encode_once(loaded, images=[(i, IMAGES / files[i]) for i in first.tolist()], captions=captions)
+    assert ce.evaluate(run, data_dir="sample", allow_missing=True).results == part.results
+    whole = ce.evaluate_model(model("clip"), **options)
+    assert whole.name == "clip"
+    assert whole.scores["coco_5k/t2i/recall_at_10"] < part.scores["coco_5k/t2i/recall_at_10"]
+
+
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
+def test_texts_alone_need_no_images(command, model, encoded, tmp_path):
+    for _ in range(2):  # the checkpoint has no pooler, which is random whenever it is loaded, and unused
+        status, out = command("--model", model("bert"), "--limit", 20, "--output", tmp_path / "report")
+        assert status == 0, out.err
+    assert len(encoded) == 100
+    content = report_of(tmp_path / "report")
+    assert content["skipped"]["coco_5k/i2t"] == "the run has no images"
+    assert content["provenance"]["restriction"]["captions"] == {"used": 100, "of": 300}
+
+
+@pytest.mark.filterwarnings("ignore:2 images were left out")
+def test_bad_images_are_left_out_and_counted(command, model, tmp_path):
+    images = tmp_path / "images"
+    shutil.copytree(IMAGES, images)
+    library = ce.Library("sample")
+    names = library.images("test")["file_name"].to_pylist()
+    (images / names[3]).unlink()
+    (images / names[7]).write_bytes(b"no image")
+    words = ["--model", model("clip"), "--images", images, "--tasks", "coco_5k,cxc", "--output", tmp_path / "report"]
+    status, out = command(*words)
+    assert status == 2
+    assert "--skip-bad-images" in out.err
+    for _ in range(2):  # and the encoding that is there says so too
+        status, out = command(*words, "--skip-bad-images")
+        assert status == 0, out.err
+        assert "58 of 60 images (without 2 that could not be read)" in " ".join(out.out.split())
+        facts = report_of(tmp_path / "report")["provenance"]["restriction"]
+        assert facts["unreadable_images"] == 2
+        assert facts["images"] == {"used": 58, "of": 60}
+        assert "captions" not in facts
+
+
+def test_a_file_for_the_embeddings(command, model, encoded, tmp_path, cache):
+    file = tmp_path / "clip.safetensors"
+    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k", "--embeddings", file]
+    assert command(*words)[0] == 0
+    assert ce.load_run(file).images.ids.size == 60
+    assert command(*words)[0] == 0
+    assert len(encoded) == 300
+    assert not cache.exists()
+    content = file.read_bytes()
+    for other in (["--caption-prompt", "a {}"], ["--limit", 20]):
+        status, out = command(*words, *other)
+        assert status == 2
+        assert "is there, and is no encoding of these images and captions by" in out.err
+    assert file.read_bytes() == content
+    file.with_name("clip.encoding.json").unlink()
+    assert command(*words)[0] == 2
+    assert len(encoded) == 300
+
+
+def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
+    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k"]
+    assert command(*words)[0] == 0
+    file = next(cache.glob("*.npz"))
+    file.write_bytes(file.read_bytes()[:-9])
+    assert command(*words)[0] == 0
+    assert len(encoded) == 600
+
+
+REFUSED = {
+    "nothing": ([], "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model"),
+    "both": (["run.npz", "--model", "x"], "--model encodes x, and run.npz is encoded already: give one of the two"),
+    "for a model": (["run.npz", "--pooling", "cls", "--revision", "v1"], "--revision, --pooling: for --model alone"),
+    "for a file": (["--model", "x", "--direction", "i2t"], "--direction: for files alone"),
+    "no model": (["--model", "no/such/folder"], "no model there"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_together_is_refused(command, case):
+    words, message = REFUSED[case]
+    status, out = command(*words)
+    assert status == 2
+    assert message in out.err
+
+
+def test_errors_come_before_the_work(command, model, encoded, cache):
+    for words, message in (
+        (["--tasks", "typo"], "unknown task 'typo'"),
+        (["--metrics", "typo"], "unknown metric 'typo'"),
+        (["--tasks", "coco_1k"], "coco_1k cannot be computed"),
+        (["--unjudged", "typo"], "unknown policy"),
+        (["--similarity", "typo"], "unknown similarity 'typo'"),
+        (["--limit", "0"], "limit is 0"),
+        (["--seed", "-1"], "seed is -1"),
+    ):
+        status, out = command("--model", model("clip"), "--images", IMAGES, *words)
+        assert (status, message in out.err) == (2, True), out.err
+    assert command("--model", model("clip"))[1].err.count("looks at images: give their folder") == 1
+    assert not encoded
+    assert not cache.exists()
+
+
+def test_pairs_are_not_scored_all(model):
+    with pytest.raises(InvalidOption, match=r"scores pairs, .* encode --rerank"):
+        ce.evaluate_model(model("blip"), images=IMAGES, data_dir="sample")
+
+
+def test_in_python(model):
+    options = {"images": IMAGES, "data_dir": "sample", "tasks": "coco_5k", "progress": False}
+    report = ce.evaluate_model(model("clip"), per_query=True, confidence=None, name="mine", **options)
+    assert report.name == "mine"
+    assert report.per_query.num_rows
+    with pytest.raises(UnknownName, match="unknown task"):
+        ce.evaluate_model(model("clip"), **options | {"tasks": "typo"})
+
+
+def test_a_broken_image_is_an_error(model, tmp_path):
+    images = tmp_path / "images"
+    shutil.copytree(IMAGES, images)
+    for path in images.iterdir():
+        path.write_bytes(b"no image")
+    with pytest.raises(MalformedSource):
+        ce.evaluate_model(model("clip"), images=images, data_dir="sample", progress=False)

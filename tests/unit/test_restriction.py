@@ -1,0 +1,351 @@
+"""A part of a split is scored as if the rest had never been, and every form of the report says so."""
+
+import csv
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from folded_judgments import in_folds
+from report_samples import near_run, sample_report
+from scipy.stats import spearmanr
+
+from cxc_eccv.cli import main
+from cxc_eccv.comparison import ScoredReport, compare, place, published_tables
+from cxc_eccv.errors import InvalidOption, MissingIds
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.registry import task
+from cxc_eccv.report.collect import collect_examples
+from cxc_eccv.report.console import print_report
+from cxc_eccv.report.page import Page
+from cxc_eccv.report.pages import render_html, render_markdown
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
+from cxc_eccv.runs.record import write_record
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, Judgments, Report, Result
+
+METRICS = ["recall_at_k", "median_rank", "map_at_r", "r_precision", "ndcg_at_k", "mrr", "rsum", "entail_at_k"]
+METRICS += ["pmrp", "pmrp_at_50", "spearman_all_pairs", "bootstrap_spearman"]
+NUMBER = re.compile(r"(\d+)(\.jpg)?$")
+
+
+def without(run, images=(), captions=()):
+    """The run, less these items."""
+    sides = []
+    for embeddings, out in ((run.images, images), (run.captions, captions)):
+        kept = ~np.isin(embeddings.ids, list(out))
+        sides.append(Embeddings(embeddings.ids[kept], embeddings.vectors[kept]))
+    return EmbeddingsRun(*sides)
+
+
+def write_world(folder, images, captions):
+    """The raw files of the sample's test split, less these images and captions, wherever a file names them."""
+    shutil.copytree(mirror_folder("sample"), folder)
+
+    def edit(path, change):
+        path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+    def cut_split(content):
+        for image in content["images"]:
+            image["sentences"] = [own for own in image["sentences"] if own["sentid"] not in captions]
+            image["sentids"] = [own["sentid"] for own in image["sentences"]]
+        return content | {"images": [image for image in content["images"] if image["cocoid"] not in images]}
+
+    edit(folder / "coco/dataset_coco.json", cut_split)
+    for path in (folder / "cxc").glob("*_test.csv"):
+        with path.open() as file:
+            head, *rows = csv.reader(file)
+        found = [[NUMBER.search(cell) for cell in row[:2]] for row in rows]
+        named = [[(int(cell[1]), images if cell[2] else captions) for cell in row] for row in found]
+        kept = [row for row, cells in zip(rows, named, strict=True) if not any(one in out for one, out in cells)]
+        path.write_text("\n".join(map(",".join, [head, *kept])) + "\n")
+    for path in (folder / "eccv").glob("*.json"):
+        queries, items = (captions, images) if path.stem.endswith("caption_to_image") else (images, captions)
+        lists = {query: [i for i in own if i not in items] for query, own in json.loads(path.read_text()).items()}
+        path.write_text(json.dumps({query: own for query, own in lists.items() if own and int(query) not in queries}))
+    path = folder / "entailment/entailment_test.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [row for row in rows if row["image_id"] not in images and row["hypothesis_id"] not in captions]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    for path in (folder / "coco").glob("instances_*.json"):
+        edit(
+            path,
+            lambda content: (
+                content
+                | {"images": [own for own in content["images"] if own["id"] not in images]}
+                | {"annotations": [own for own in content["annotations"] if own["image_id"] not in images]}
+            ),
+        )
+    return Library(folder, offline=True, allow_modified=True)
+
+
+@pytest.fixture
+def half(sample_library):
+    """Images 0, 2, 4 and so on of the sample with their captions, and some captions more: what is left out."""
+    content = sample_library.karpathy("test")
+    images = set(content.image_ids[::2].tolist())
+    captions = {c for c, i in zip(content.caption_ids.tolist(), content.caption_image_ids, strict=True) if i in images}
+    return images, captions | set(content.caption_ids[5::31].tolist())
+
+
+def test_a_part_scores_as_a_world_without_the_rest(sample_library, half, tmp_path):
+    part = without(near_run(sample_library, noise=2), *half)
+    world = write_world(tmp_path / "world", *half)
+    restricted = evaluate(part, metrics=METRICS, data_dir=sample_library, allow_missing=True)
+    whole = evaluate(part, metrics=METRICS, data_dir=world)
+    assert len(restricted.results) > 80
+    assert restricted.results == whole.results
+    assert restricted.provenance["restriction"]["images"] == {"used": 30, "of": 60}
+    assert "restriction" not in whole.provenance
+
+
+def slow_values(run, library, name, direction, out):
+    """Per query values by loops, over judgments from which the images ``out`` are struck."""
+    judged = task(name).judgments(library, "test", direction)
+    sides = {"i": run.images, "t": run.captions}
+    vectors = {side: dict(zip(own.ids.tolist(), own.vectors, strict=True)) for side, own in sides.items()}
+    lost = {"i": out, "t": set()}
+    queries, items = lost[direction[0]], lost[direction[-1]]
+    rows = []
+    for (query, positives), reach in zip(oracles.positives_of(judged).items(), judged.unreachable, strict=True):
+        positives = positives - items
+        if query in queries or not positives:
+            continue
+        gallery = [item for item in oracles.gallery_of(judged, query) if item not in items]
+        scores = {
+            item: oracles.score_of(vectors[direction[0]][query], vectors[direction[-1]][item]) for item in gallery
+        }
+        ranked, r = oracles.ranking(scores, positives), len(positives) + int(reach)
+        rows.append((oracles.recall_at_k(ranked, positives, 5), oracles.map_at_r(ranked, positives, r)))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("name", ["coco_5k", "cxc", "cxc_rated", "eccv_caption", "co_captions"])
+def test_missing_images_leave_every_caption_in_the_galleries(sample_library, name):
+    out = set(sample_library.karpathy("test").image_ids[3::7].tolist())
+    run = without(near_run(sample_library, noise=2), images=out)
+    metrics = ["recall_at_5", "map_at_r"]
+    report = evaluate(run, name, metrics=metrics, data_dir=sample_library, allow_missing=True)
+    assert list(report.provenance["restriction"])[:2] == ["allow_missing", "images"]
+    for direction in task(name).directions:
+        slow = slow_values(run, sample_library, name, direction, out)
+        found = [report.scores[f"{name}/{direction}/{metric}"] for metric in metrics]
+        assert found == pytest.approx(slow.mean(axis=0).tolist(), abs=1e-12)
+        assert {row.n_queries for row in report.results if row.direction == direction} == {len(slow)}
+
+
+def test_texts_alone_score_the_same_without_images(sample_library):
+    run = near_run(sample_library)
+    part = evaluate(without(run, images=run.images.ids[:9]), "co_captions", data_dir=sample_library, allow_missing=True)
+    assert part.results == evaluate(run, "co_captions", data_dir=sample_library).results
+
+
+def test_rated_pairs_with_both_sides_left(sample_library):
+    out = set(sample_library.karpathy("test").image_ids[::3].tolist())
+    run = without(near_run(sample_library), images=out)
+    report = evaluate(run, "cxc/sis", metrics=["spearman_all_pairs"], data_dir=sample_library, allow_missing=True)
+    pairs = task("cxc").judged("rated_pairs", sample_library, "test", "sis")
+    vectors = dict(zip(run.images.ids.tolist(), run.images.vectors, strict=True))
+    rows = [
+        (oracles.score_of(vectors[q], vectors[i]), rating, q)
+        for q, i, rating in zip(pairs.query_ids.tolist(), pairs.item_ids.tolist(), pairs.ratings, strict=True)
+        if q not in out and i not in out
+    ]
+    scores, ratings, queries = zip(*rows, strict=True)
+    assert report.results[0].value == pytest.approx(spearmanr(scores, ratings).statistic)
+    assert report.results[0].n_queries == len(set(queries))
+
+
+def test_folds_shrink_to_what_is_left(sample_library):
+    judged = in_folds(task("coco_5k").judgments(sample_library, "test", "t2i"))
+    queries, items = judged.query_ids[::4], judged.gallery_ids[1::5]
+    rest = judged.without(queries, items)
+    expected = {
+        query: (
+            sorted(set(oracles.gallery_of(judged, query)) - set(items.tolist())),
+            positives - set(items.tolist()),
+        )
+        for query, positives in oracles.positives_of(judged).items()
+        if query not in queries and positives - set(items.tolist())
+    }
+    found = oracles.positives_of(rest)
+    assert {query: (sorted(oracles.gallery_of(rest, query)), found[query]) for query in found} == expected
+
+
+def test_gains_of_zero_keep_no_query():
+    judged = Judgments(
+        np.array([1, 2]), np.array([7, 8]), [0, 2, 4], [0, 1, 0, 1], [0, 0], gains=np.array([1.0, 0.0, 0.0, 2.0])
+    )
+    rest = judged.without(np.array([]), np.array([8]))
+    assert (rest.query_ids.tolist(), rest.gains.tolist()) == ([1], [1.0])
+
+
+def test_a_limit_keeps_the_first_images_and_their_captions(sample_library):
+    run, content = near_run(sample_library), sample_library.karpathy("test")
+    first = np.sort(content.image_ids)[:20]
+    images = np.setdiff1d(content.image_ids, first)
+    captions = content.caption_ids[np.isin(content.caption_image_ids, images)]
+    report = evaluate(run, data_dir=sample_library, limit=20)
+    facts = report.provenance["restriction"]
+    assert facts["images"] == {"used": 20, "of": 60}
+    assert facts["captions"] == {"used": 100, "of": 300}
+    part = without(run, images, captions)
+    assert report.results == evaluate(part, data_dir=sample_library, allow_missing=True).results
+    assert report.results == evaluate(part, data_dir=sample_library, limit=20).results
+    assert report.name == "20 of 60 images"
+
+
+def test_a_limit_that_leaves_nothing_out_is_none(sample_library):
+    run = near_run(sample_library)
+    assert evaluate(run, data_dir=sample_library, limit=60) == evaluate(run, data_dir=sample_library)
+    with pytest.raises(InvalidOption, match="limit is 0, expected a whole number of at least 1"):
+        evaluate(run, data_dir=sample_library, limit=0)
+
+
+def test_what_too_few_items_cannot_tell_is_skipped_with_the_reason(sample_library):
+    report = evaluate(near_run(sample_library), data_dir=sample_library, limit=3)
+    assert report.skipped["cxc/i2i"] == "nothing that it judges is in the part of the split that is scored"
+    assert "needs 4" in report.skipped["cxc/sits/bootstrap_spearman"]
+    with pytest.raises(InvalidOption, match="cxc cannot be computed: nothing that it judges"):
+        evaluate(near_run(sample_library), "cxc/i2i", data_dir=sample_library, limit=3)
+
+
+def test_missing_items_are_refused_unless_allowed(sample_library):
+    run = near_run(sample_library)
+    with pytest.raises(MissingIds, match="--allow-missing"):
+        evaluate(without(run, images=run.images.ids[:3]), data_dir=sample_library)
+    with pytest.raises(MissingIds):  # of those that the limit keeps
+        evaluate(without(run, images=[run.images.ids.min()]), data_dir=sample_library, limit=20)
+
+
+def test_scores_and_rankings(sample_library):
+    run = near_run(sample_library)
+    scores = run.images.vectors @ run.captions.vectors.T
+    out = run.images.ids[::6]
+    kept = ~np.isin(run.images.ids, out)
+    part = ScoresRun(run.images.ids[kept], run.captions.ids, scores[kept])
+    report = evaluate(part, "coco_5k", data_dir=sample_library, allow_missing=True)
+    vectors = evaluate(
+        without(run, images=out), "coco_5k", data_dir=sample_library, similarity="dot", allow_missing=True
+    )
+    assert report.results == vectors.results
+    lists = {int(i): run.captions.ids[np.argsort(-row)] for i, row in zip(run.images.ids, scores, strict=True)}
+    ranked = RankingsRun.from_dicts(i2t=lists)
+    limited = evaluate(ranked, "coco_5k/i2t", data_dir=sample_library, limit=20)
+    assert limited.scores == {
+        key: value
+        for key, value in evaluate(run, "coco_5k", data_dir=sample_library, similarity="dot", limit=20).scores.items()
+        if "/i2t/" in key
+    }
+    with pytest.raises(InvalidOption, match="rankings do not tell what they lack"):
+        evaluate(ranked, data_dir=sample_library, allow_missing=True)
+
+
+def test_images_that_encode_left_out_are_counted(sample_library, tmp_path):
+    run = near_run(sample_library)
+    out = run.images.ids[:2].tolist()
+    save_embeddings(path := tmp_path / "run.npz", without(run, images=out))
+    with pytest.raises(MissingIds):
+        evaluate(load_run(path), data_dir=sample_library)
+    write_record(path, {"skipped": {str(number): "no image" for number in out}})
+    report = evaluate(load_run(path), data_dir=sample_library)
+    assert report.restriction == "58 of 60 images (without 2 that could not be read)"
+    assert report.results == evaluate(without(run, images=out), data_dir=sample_library, allow_missing=True).results
+    # Those of another file, and those that the run has after all, are not left out.
+    save_embeddings(path, without(run, images=out[:1]))
+    with pytest.raises(MissingIds):
+        evaluate(load_run(path), data_dir=sample_library)
+    write_record(path, {"skipped": {str(number): "no image" for number in out}})
+    assert evaluate(load_run(path), data_dir=sample_library).restriction.startswith("59 of 60 images")
+    save_embeddings(path, run)
+    write_record(path, {"skipped": {str(number): "no image" for number in out}})
+    assert "restriction" not in evaluate(load_run(path), data_dir=sample_library).provenance
+
+
+def test_every_form_says_so(sample_library, capsys):
+    run, report = sample_report(sample_library, limit=25)
+    said = "25 of 60 images and 125 of 300 captions (the first 25 by id)"
+    assert report.restriction == said
+    print_report(report)
+    console = capsys.readouterr().out
+    assert said in " ".join(console.split())
+    assert console.count("on a part of the split") == len({row.task for row in report.results})
+    page = Page(report, collect_examples(run, report, sample_library))
+    for text in (render_html(page), render_markdown(page)):
+        assert "25 of 60 images" in text.partition("captions")[0]
+        assert "Part of the split" in text
+        assert "Not to be compared with numbers on the whole split." in text
+
+
+def test_no_query_shows_what_is_left_out(sample_library):
+    run, report = sample_report(sample_library, limit=25)
+    examples = collect_examples(run, report, sample_library)
+    content = sample_library.karpathy("test")
+    first = np.sort(content.image_ids)[:25]
+    there = {
+        "i": set(first.tolist()),
+        "t": set(content.caption_ids[np.isin(content.caption_image_ids, first)].tolist()),
+    }
+    rows = examples.select(["direction", "query_id", "item_id"]).to_pylist()
+    assert len(rows) > 100
+    assert all(row["query_id"] in there[row["direction"][0]] for row in rows)
+    assert all(row["item_id"] in there[row["direction"][-1]] for row in rows)
+
+
+def test_compared_with_the_same_part_alone(sample_library):
+    runs = [near_run(sample_library, seed=seed) for seed in (0, 1)]
+    limited = [sample_report(sample_library, run, limit=25)[1] for run in runs]
+    whole = sample_report(sample_library, runs[1])[1]
+    named = [ScoredReport.of(name, report) for name, report in zip("ab", limited, strict=True)]
+    assert compare(*named, samples=200, progress=False).differences
+    for other in (whole, sample_report(sample_library, runs[1], limit=24)[1]):
+        with pytest.raises(InvalidOption, match="cannot be compared: the part of the split is '25 of 60"):
+            compare(named[0], ScoredReport.of("c", other), samples=200, progress=False)
+
+
+def test_published_models_are_of_the_whole_split():
+    facts = {"split": "test", "data": {"edition": "official", "files": {}}}
+    row = Result("cxc", "t2t", "recall_at_1", 0.41, 25_000)
+    assert any(place(table, {"mine": Report((row,), {}, facts)}) for table in published_tables())
+    part = Report((row,), {}, facts | {"restriction": {"images": {"used": 200, "of": 5_000}}})
+    with pytest.raises(InvalidOption, match="mine cannot be placed among published models: it was scored on a part"):
+        place(published_tables()[0], {"mine": part})
+
+
+def test_a_file_with_a_part(sample_library, tmp_path, capsys):
+    run = near_run(sample_library)
+    save_embeddings(tmp_path / "run.npz", replace(without(run, images=run.images.ids[:2]), model="part"))
+    words = ["evaluate", str(tmp_path / "run.npz"), "--data-dir", "sample", "--tasks", "coco_5k"]
+    with pytest.raises(SystemExit):
+        main(words)
+    assert "--allow-missing" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--allow-missing", "--output", str(tmp_path / "report")])
+    facts = json.loads((tmp_path / "report/report.json").read_text())["provenance"]["restriction"]
+    assert facts["allow_missing"] is True
+    assert facts["images"] == {"used": 58, "of": 60}
+
+
+def test_coco_1k_without_some_images(real_library, make_run):
+    run, out = make_run(real_library), real_library.karpathy("test").image_ids[[5, 1_700, 4_999]]
+    report = evaluate(
+        without(run, images=out), "coco_1k/t2i", data_dir=real_library, allow_missing=True, confidence=None
+    )
+    judged = task("coco_1k").judgments(real_library, "test", "t2i")
+    image_of = {query: positives.pop() for query, positives in oracles.positives_of(judged).items()}
+    images = dict(zip(run.images.ids.tolist(), run.images.vectors.astype(np.float64), strict=True))
+    vectors = dict(zip(run.captions.ids.tolist(), run.captions.vectors.astype(np.float64), strict=True))
+    found = []
+    for fold in np.unique(judged.gallery_folds):
+        gallery = [item for item in judged.gallery_ids[judged.gallery_folds == fold].tolist() if item not in out]
+        matrix = np.array([images[item] / np.linalg.norm(images[item]) for item in gallery])
+        queries = [
+            query for query in judged.query_ids[judged.query_folds == fold].tolist() if image_of[query] in gallery
+        ]
+        found += [gallery[(matrix @ vectors[query]).argmax()] == image_of[query] for query in queries]
+    assert report.scores["coco_1k/t2i/recall_at_1"] == pytest.approx(np.mean(found), abs=1e-12)
+    assert {row.n_queries for row in report.results} == {len(found)} == {24_985}
