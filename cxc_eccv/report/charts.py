@@ -226,7 +226,8 @@ def segments(counts: Sequence[int], kinds: Sequence[str], titles: Sequence[str])
     for number, kind, title in zip(counts, kinds, titles, strict=True):
         if number:
             width = 100 * number / total
-            text = f"{width:.0f}%" if width >= ROOM_FOR_TEXT else ""
+            rounded = ">99%" if 99.5 <= width < 100 else f"{width:.0f}%"
+            text = rounded if width >= ROOM_FOR_TEXT else ""
             words = f"{title}: {number:,} of {total:,}, {share(number, total)}"
             found.append(Segment(round(100 * done / total, 3), round(width, 3), kind, words, text))
         done += number

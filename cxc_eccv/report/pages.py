@@ -41,7 +41,7 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
         directions=list(dict.fromkeys(curve.direction for panel in page.panels for curve in panel.curves)),
         depths=table_depths(page.panels),
-        images=images or {},
+        images=images,
         missing=[] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
     )
 

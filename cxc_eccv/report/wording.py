@@ -39,11 +39,8 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 """In front of a second number, so that a narrow column breaks between two numbers alone; Markdown takes it for a space."""
 
 TIES = "queries with an item that ties with a positive, and counts as above it"
-COVERAGE = (
-    "of the pairs that a metric looks at, the percent with a label; a pair without one gains nothing, or what "
-    "--unjudged says"
-)
-"""What columns and rows of these names count."""
+COVERAGE = "percent of the pairs looked at that have a label; others gain nothing, or what --unjudged says"
+"""What the queries with a tie, and the pairs with a label, of a table are."""
 
 
 def direction_name(direction: str) -> str:

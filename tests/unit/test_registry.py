@@ -113,7 +113,7 @@ def test_a_task_takes_its_labels_from_declared_sources():
 
 def test_a_title_that_is_not_given_is_the_name_in_words():
     assert Spec(function=mrr, needs="ranks", citation="x", parameters={"k": (1,)}).title == "mrr {k}"
-    assert replace(registry.task("cxc_rated"), title="").title == "cxc rated"
+    assert replace(registry.task("cxc_rated"), title="").title == "Cxc rated"
 
 
 @pytest.mark.parametrize("name", [name for name in registry.tasks() if name != "coco_1k"])
