@@ -36,7 +36,7 @@ DIRECTIONS = {
 
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-"""In front of a second number, so that a narrow column breaks between two numbers alone; Markdown takes it for a space."""
+"""In front of a second number: a narrow column breaks between two numbers alone. Markdown takes it for a space."""
 
 TIES = "queries with an item that ties with a positive, and counts as above it"
 COVERAGE = "percent of the pairs looked at that have a label; others gain nothing, or what --unjudged says"

@@ -89,7 +89,8 @@ def test_tables_of_scores_fit_and_no_number_is_broken(measure, html):
           return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
         }}).map((number) => number[0]));
       const tables = [...page.querySelectorAll('.cards .scroll')];
-      return {{broken, wide: tables.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText), tables: tables.length}};
+      const wide = tables.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText);
+      return {{broken, wide, tables: tables.length}};
     }}"""
     found, _, _ = measure(html, function, (360, 390, 768, 1280))
     for page in found.values():
