@@ -153,7 +153,7 @@ def test_an_axis_is_for_fractions():
 
 def test_ties_and_coverage_are_explained_beside_their_table(content, page):
     markdown = render_markdown(Page(*content)).partition("## Ties, coverage")[2]
-    lead = next(one for one in page.all("ul") if one["attrs"].get("class") == "lead")["text"]
+    lead = next(one for one in page.all("ul") if one["attrs"].get("class") == "lead told")["text"]
     for text in (lead, markdown):
         assert TIES in text
         assert COVERAGE in text
