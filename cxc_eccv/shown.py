@@ -7,7 +7,7 @@ import unicodedata
 
 from markupsafe import Markup
 
-__all__ = ["code_span", "latex_text", "markdown_text", "visible"]
+__all__ = ["code_span", "latex_text", "markdown_text", "upper_first", "visible"]
 
 ACTING = ("Cc", "Cs", "Zl", "Zp")
 """Categories of Unicode that move cursors, begin lines or cannot be written: controls, lone surrogates, separators."""
@@ -33,6 +33,11 @@ def visible(value: object, *, lines: bool = False) -> str:
         char.encode("unicode_escape").decode() if _acts(char) and not (lines and char == "\n") else char
         for char in str(value)
     )
+
+
+def upper_first(text: str) -> str:
+    """A text that begins a line, or is a name."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def markdown_text(value: object) -> Markup:

@@ -31,7 +31,7 @@ def report(
     intervals: Annotated[bool, typer.Option("--intervals", help="Of tables: with the intervals.")] = False,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(help="Of tables: which tasks. Default: COCO, CxC, ECCV Caption, plausible match, Flickr."),
+        typer.Option(help="Of tables: which tasks. Default: COCO, CxC, ECCV Caption, Plausible match, Flickr."),
     ] = None,
     names: Annotated[
         list[str] | None,

@@ -9,6 +9,7 @@ from typing import Any
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
+from cxc_eccv.shown import upper_first
 
 __all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "show_value", "task_name", "unit_of"]
 
@@ -21,10 +22,10 @@ def task_name(task: str) -> str:
 
     Example:
         >>> task_name("coco_1k"), task_name("entailment"), task_name("of_next_year")
-        ('COCO 1K', 'entailment', 'of next year')
+        ('COCO 1K', 'Entailment', 'Of next year')
     """
     known = tasks().get(task)
-    return known.title if known else task.replace("_", " ")
+    return known.title if known else upper_first(task.replace("_", " "))
 
 
 def metric_name(label: str, *, in_full: bool = False) -> str:

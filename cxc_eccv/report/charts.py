@@ -142,7 +142,7 @@ class LineChart:
 
 
 def line_chart(panel: CurvePanel, panels: Iterable[CurvePanel]) -> LineChart:
-    """Lay out the curves of one task: k on a logarithmic axis from 1, recall from 0 to 100 %.
+    """Lay out the curves of one task: k on a logarithmic axis from 1, recall from 0 to 100%.
 
     The axis ends where the deepest curve of all panels does, so that the panels of a report can be compared.
 
@@ -192,7 +192,7 @@ def _spread_labels(ends: Sequence[float]) -> list[float]:
 def _describe(panel: CurvePanel) -> str:
     parts = []
     for curve in panel.curves:
-        values = [f"{100 * value:.1f} % at {k}" for k in (1, 10, 100) if (value := curve.at(k)) is not None]
+        values = [f"{100 * value:.1f}% at {k}" for k in (1, 10, 100) if (value := curve.at(k)) is not None]
         parts.append(f"{direction_name(curve.direction)}: {list_names(values)}")
     return f"Recall over k on {task_name(panel.task)}. {'; '.join(parts)}."
 
@@ -220,13 +220,14 @@ def segments(counts: Sequence[int], kinds: Sequence[str], titles: Sequence[str])
 
     Example:
         >>> [(one.start, one.width, one.text) for one in segments([3, 0, 1], ["a", "b", "c"], ["x", "y", "z"])]
-        [(0.0, 75.0, '75 %'), (75.0, 25.0, '25 %')]
+        [(0.0, 75.0, '75%'), (75.0, 25.0, '25%')]
     """
     total, done, found = sum(counts), 0, []
     for number, kind, title in zip(counts, kinds, titles, strict=True):
         if number:
             width = 100 * number / total
-            text = f"{width:.0f} %" if width >= ROOM_FOR_TEXT else ""
+            rounded = ">99%" if 99.5 <= width < 100 else f"{width:.0f}%"
+            text = rounded if width >= ROOM_FOR_TEXT else ""
             words = f"{title}: {number:,} of {total:,}, {share(number, total)}"
             found.append(Segment(round(100 * done / total, 3), round(width, 3), kind, words, text))
         done += number

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, show_value, unit_of
 from cxc_eccv.report.page import Page, caveat_of
-from cxc_eccv.report.wording import Shown, deviation_text
+from cxc_eccv.report.wording import COVERAGE, TIES, Shown, deviation_text
 from cxc_eccv.shown import visible
 from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import print_shown, shown_text
@@ -37,10 +37,12 @@ def report_html(report: Report) -> str:
     lines = Markup("").join(Markup("<li>{}</li>").format(line) for line in _skipped_lines(page))
     skipped = Markup("<details><summary>Skipped</summary><ul>{}</ul></details>").format(lines) if lines else ""
     scores = tables_to_html(_score_tables(page)) or Markup("<p>{}</p>").format(NOTHING)
-    return "\n".join(["<div>", title, cautions, scores, skipped, "</div>"])
+    notes = Markup("").join(Markup("<p><small>{}</small></p>").format(line) for line in _notes(page))
+    return "\n".join(["<div>", title, cautions, scores, notes, skipped, "</div>"])
 
 
 NOTHING = "No task could be computed."
+JUDGED = "judged pairs, least"
 
 
 def render(page: Page) -> RenderableType:
@@ -48,6 +50,7 @@ def render(page: Page) -> RenderableType:
     tables = list(_score_tables(page))
     return Group(
         tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
+        *(Text(line, style="dim") for line in _notes(page)),
         *(Text(visible(line), style="bold red") for line in _caution_lines(page)),
         *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
     )
@@ -60,6 +63,14 @@ def _caution_lines(page: Page) -> list[str]:
     ]
 
 
+def _notes(page: Page) -> list[str]:
+    """What the rows below the metrics count."""
+    if not page.scores:
+        return []
+    covered = any(row.coverage is not None for row in page.report.results)
+    return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else [])]
+
+
 def _skipped_lines(page: Page) -> list[str]:
     return [f"skipped {', '.join(names)}: {reason}" for reason, names in page.skipped]
 
@@ -69,7 +80,7 @@ def _score_tables(page: Page) -> Iterator[Table]:
     part = ", on a part of the split" if page.restriction else ""
     for card in page.scores:
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
-        title, subtitle = card.task, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
+        title, subtitle = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
         for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
             yield _score_table(rows, title, subtitle)
             title = subtitle = ""
@@ -81,7 +92,7 @@ def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> 
     lines: list[Sequence[str | Cell]] = [[metric_name(row[0].metric), *map(number_cell, row)] for row in rows]
     if any(column.coverage for column in columns):
         least = [min((share for _, share in column.coverage), default=None) for column in columns]
-        lines.append(["judged pairs, least", *("" if share is None else f"{100 * share:.1f}" for share in least)])
+        lines.append([JUDGED, *("" if share is None else f"{100 * share:.1f}" for share in least)])
     lines.append(["queries", *(f"{column.n_queries:,}" for column in columns)])
     lines.append(["ties", *(f"{column.ties:,}" for column in columns)])
     styles = [""] * len(rows) + ["dim"] * (len(lines) - len(rows))

@@ -134,7 +134,7 @@ def _write_pages(folder: Path, page: Page, images: str | Path | None = None) -> 
         if absent:
             warnings.warn(
                 f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they "
-                "stand as empty frames",
+                "stand as empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
                 stacklevel=3,
             )
     for name, text in ((MARKDOWN, render_markdown(page)), (HTML, render_html(page, uris))):

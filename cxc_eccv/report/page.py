@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.comparison.labels import metric_name, task_name
+from cxc_eccv.comparison.labels import metric_name, task_name, unit_of
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
 from cxc_eccv.report.charts import CurvePanel, curve_panels
@@ -106,7 +106,7 @@ class Caveat:
     @property
     def coverage_text(self) -> str:
         """The coverage in words."""
-        return ", ".join(f"{metric} {100 * covered:.1f} %" for metric, covered in self.coverage) or "all"
+        return ", ".join(f"{metric} {100 * covered:.1f}%" for metric, covered in self.coverage) or "all"
 
 
 def caveat_of(results: Sequence[Result]) -> Caveat:
@@ -172,10 +172,15 @@ class Page:
         return [_scores_of(name, [own for (task, _), own in self._columns.items() if task == name]) for name in names]
 
     @cached_property
-    def first_ranks(self) -> list[tuple[str, list[Result]]]:
-        """Recall at 1 of every task and direction that has it: how one model looks under each set of labels."""
-        rows = [row for row in self.report.results if row.metric == "recall_at_1"]
-        return [(task, list(own)) for task, own in groupby(rows, key=lambda row: row.task)]
+    def headline(self) -> list[tuple[str, str, list[Shown]]]:
+        """Task, metric and its results: the main metric of every task and recall at 1, where they are fractions."""
+        groups: dict[tuple[str, str], list[Shown]] = {}
+        for card in self.scores:
+            for row in (row for table in card.tables for row in table):
+                metric = row[0].metric
+                if metric in (card.main, "recall_at_1") and unit_of(metric) == "percent":
+                    groups.setdefault((card.task, metric), []).extend(row)
+        return [(task, metric, rows) for (task, metric), rows in groups.items()]
 
     @cached_property
     def panels(self) -> list[CurvePanel]:

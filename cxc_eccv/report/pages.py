@@ -10,13 +10,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from cxc_eccv.comparison.labels import task_name
+from cxc_eccv.comparison.labels import metric_name, task_name
 from cxc_eccv.report import wording
 from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import Segment, line_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
-from cxc_eccv.shown import code_span, markdown_text
+from cxc_eccv.shown import code_span, markdown_text, upper_first
 
 __all__ = ["render_html", "render_markdown"]
 
@@ -41,7 +41,7 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
         directions=list(dict.fromkeys(curve.direction for panel in page.panels for curve in panel.curves)),
         depths=table_depths(page.panels),
-        images=images or {},
+        images=images,
         missing=[] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
     )
 
@@ -90,13 +90,14 @@ def _template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of
         "finding": finding,
         "interval": wording.interval_text,
         "line_chart": line_chart,
+        "metric_name": metric_name,
         "rank_text": wording.rank_text,
         "row_name": wording.row_name,
         "span": span,
         "task_name": task_name,
-        "upper_first": wording.upper_first,
+        "upper_first": upper_first,
         "value": wording.value_text,
         "verdict_segments": _verdict_segments,
     }
-    environment.globals |= {"count": wording.count, "share": wording.share}
+    environment.globals |= {name: getattr(wording, name) for name in ("COVERAGE", "TIES", "count", "share")}
     return environment.get_template(name)

@@ -218,7 +218,7 @@ def finding(row: Verdicts) -> str:
 
     Example:
         >>> finding(Verdicts(1, {"coco_5k": 6, "cxc": 1}, 3, {}))
-        'COCO calls the first item wrong for 4 of 10 queries; CxC calls it right for 1 of these (25.0 %).'
+        'COCO calls the first item wrong for 4 of 10 queries; CxC calls it right for 1 of these (25.0%).'
     """
     others = [task_name(task) for task in row.added if task != COCO]
     errors = row.errors

@@ -9,6 +9,8 @@ from cxc_eccv.comparison.labels import SPREAD, metric_name, show_value
 from cxc_eccv.types import Result
 
 __all__ = [
+    "COVERAGE",
+    "TIES",
     "Shown",
     "count",
     "deviation_text",
@@ -18,7 +20,6 @@ __all__ = [
     "rank_text",
     "row_name",
     "share",
-    "upper_first",
     "value_text",
 ]
 
@@ -32,6 +33,14 @@ DIRECTIONS = {
     "sits": "image-caption pairs (SITS)",
     "": "all directions",
 }
+
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+"""In front of a second number: a narrow column breaks between two numbers alone. Markdown takes it for a space."""
+
+TIES = "queries with an item that ties with a positive, and counts as above it"
+COVERAGE = "percent of the pairs looked at that have a label; others gain nothing, or what --unjudged says"
+"""What the queries with a tie, and the pairs with a label, of a table are."""
 
 
 def direction_name(direction: str) -> str:
@@ -53,11 +62,6 @@ def row_name(result: Result) -> str:
     return f"{name} ({', '.join(words)})" if words else name
 
 
-def upper_first(text: str) -> str:
-    """A text that begins a line."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 @dataclass(frozen=True, slots=True)
 class Shown(Result):
     """A result as it is shown: the standard deviation over a metric's samples, its own result, stands beside it."""
@@ -66,13 +70,13 @@ class Shown(Result):
 
 
 def fold_deviations(results: Iterable[Result]) -> list[Shown]:
-    """The results, each with its deviation, which is no result of its own any more.
+    r"""The results, each with its deviation, which is no result of its own any more.
 
     Example:
         >>> rho = Result("cxc", "sts", "bootstrap_spearman", 0.7349, 9, low=0.727, high=0.742)
         >>> (one,) = fold_deviations([rho, Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 9)])
         >>> value_text(one), interval_text(one)
-        ('0.735 ± 0.004', '0.727 to 0.742')
+        ('0.735 ±\xa00.004', '0.727 to\xa00.742')
     """
     by_key = {result.key: result for result in results}
     deviations = {
@@ -89,7 +93,8 @@ def fold_deviations(results: Iterable[Result]) -> list[Shown]:
 
 def value_text(result: Result) -> str:
     """The value; fractions in percent, correlations as they are with the deviation of their samples."""
-    return f"{show_value(result.metric, result.value)} {deviation_text(result)}".rstrip()
+    deviation = deviation_text(result).replace(" ", NO_BREAK)
+    return f"{show_value(result.metric, result.value)} {deviation}".rstrip()
 
 
 def deviation_text(result: Result) -> str:
@@ -102,7 +107,7 @@ def interval_text(result: Result) -> str:
     """The interval in the units of the value; empty where there is none."""
     if result.low is None or result.high is None:
         return ""
-    return f"{show_value(result.metric, result.low)} to {show_value(result.metric, result.high)}"
+    return f"{show_value(result.metric, result.low)} to{NO_BREAK}{show_value(result.metric, result.high)}"
 
 
 def rank_text(rank: int | None) -> str:
@@ -115,14 +120,14 @@ def share(part: int, whole: int) -> str:
 
     Example:
         >>> share(1, 4), share(0, 4), share(1, 25_000), share(24_999, 25_000)
-        ('25.0 %', '0 %', '< 0.1 %', '> 99.9 %')
+        ('25.0%', '0%', '<0.1%', '>99.9%')
     """
     percent = 100 * part / whole
     if 0 < percent < 0.05:
-        return "< 0.1 %"
+        return "<0.1%"
     if 99.95 < percent < 100:
-        return "> 99.9 %"
-    return "0 %" if part == 0 else f"{percent:.1f} %"
+        return ">99.9%"
+    return "0%" if part == 0 else f"{percent:.1f}%"
 
 
 def count(number: int, noun: str) -> str:

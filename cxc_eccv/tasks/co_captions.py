@@ -7,7 +7,7 @@ from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="co_captions",
-    title="co-captions",
+    title="Co-captions",
     description=(
         "Text-text retrieval on all captions of a COCO Karpathy split with the original links alone: positive are the "
         "other captions of the query's image, and the query is left out of its gallery. The row MS-COCO of the "

@@ -5,7 +5,7 @@ from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="entailment",
-    title="entailment",
+    title="Entailment",
     description=(
         "Image-to-text retrieval on all images and captions of a COCO Karpathy split, scored by how many of the top "
         "captions are ground truth or entailed by the image with its captions. A file of entailment labels decides on "

@@ -7,7 +7,7 @@ from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="plausible_match",
-    title="plausible match",
+    title="Plausible match",
     description=(
         "Image-text retrieval with plausible matches as positives: the sets of the 80 COCO categories that two images "
         "show differ in at most zeta categories, and a caption has its image's set. The query's own image or captions "

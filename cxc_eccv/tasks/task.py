@@ -9,6 +9,7 @@ from typing import Any
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.shown import upper_first
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import DIRECTIONS, Judgments, RatedPairs
@@ -81,7 +82,7 @@ class Task:
         collection: the images and captions that are ranked.
         label_sources: where its positives come from, as in :func:`cxc_eccv.judgments.evidence.label_sources`; a
             report's examples show what these say.
-        title: its name on paper; the name in words where none is given.
+        title: its name on paper, with the capitals it begins a line with; the name in words where none is given.
         facts: what a report's provenance says of the labels, for a library and a split.
     """
 
@@ -115,7 +116,7 @@ class Task:
         for source in self.label_sources:
             if source not in label_sources():
                 raise UnknownName("source of labels", source, label_sources())
-        object.__setattr__(self, "title", self.title or self.name.replace("_", " "))
+        object.__setattr__(self, "title", self.title or upper_first(self.name.replace("_", " ")))
 
     @property
     def parts(self) -> tuple[str, ...]:

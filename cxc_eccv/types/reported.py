@@ -76,13 +76,15 @@ class Report:
 
     Example:
         >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),), {}, {}))
-        coco_5k, percent with 95% interval
+        COCO 5K, percent with 95% interval
         <BLANKLINE>
                                   i2t
          ─────────────────────────────
           R@1       50.0 [48.0, 52.0]
           queries               5,000
           ties                      0
+        <BLANKLINE>
+        ties: queries with an item that ties with a positive, and counts as above it
     """
 
     results: tuple[Result, ...]
@@ -165,7 +167,7 @@ class Report:
             The files.
 
         Raises:
-            InvalidOption: ``folder`` is a file, or the folder this process works in; ``images`` has none of the images.
+            InvalidOption: ``folder`` is a file, or the folder this process works in; ``images`` is no folder.
             WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
 
         Example:

@@ -45,6 +45,58 @@ def test_nothing_overflows_at_any_width(measure, html):
         assert found[str(width)] == {"width": width, "scroll": width, "outside": []}
 
 
+def test_the_headline_has_an_axis_and_its_order_is_that_of_the_tasks(measure, html):
+    """Numbers stand above and below, each at its line; at 390 pixels every second one, and none in another's way."""
+    function = """(window, page) => {
+      const chart = page.querySelector('.forest'), middle = (box) => (box.left + box.right) / 2;
+      const lines = [...chart.querySelectorAll('tbody svg')[0].querySelectorAll('line')].slice(0, 5)
+        .map((one) => one.getBoundingClientRect().left);
+      const scales = [...chart.querySelectorAll('svg.scale')].map((scale) => [...scale.querySelectorAll('text')]
+        .map((one, place) => ({label: one.textContent, box: one.getBoundingClientRect(), line: lines[place]}))
+        .filter(({box}) => box.width));
+      const cells = [...chart.querySelectorAll('thead th')].map((one) => one.getBoundingClientRect());
+      return {
+        labels: scales.map((scale) => scale.map(({label}) => label)),
+        astray: scales.flat().filter(({box, line}) => Math.abs(middle(box) - line) > 1.5).length,
+        overlapping: scales.flatMap((scale) => scale.slice(1).filter(({box}, at) => box.left < scale[at].box.right))
+          .length,
+        outside: scales.flat().filter(({box}) => box.left < cells[2].left || box.right > cells[2].right).length,
+        chart: [...new Set([...chart.querySelectorAll('th[scope=rowgroup]')].map((one) => one.firstChild.data.trim()))],
+        cards: [...page.querySelectorAll('.cards h3')]
+          .map((one) => ({name: one.innerText, box: one.getBoundingClientRect()}))
+          .sort((a, b) => a.box.top - b.box.top || a.box.left - b.box.left).map(({name}) => name),
+      };
+    }"""
+    found, _, _ = measure(html, function)
+    for width, labels in (("390", ["0%", "50%", "100%"]), ("1280", ["0%", "25%", "50%", "75%", "100%"])):
+        page = found[width]
+        assert page.pop("labels") == [labels, labels]
+        assert page.pop("chart") == page.pop("cards")
+        assert page == {"astray": 0, "overlapping": 0, "outside": 0}
+
+
+def test_tables_of_scores_fit_and_no_number_is_broken(measure, html):
+    """Four columns of CxC at 390 pixels; a number stays with its sign and its %, and on its line."""
+    function = f"""(window, page) => {{
+      {OPEN_ALL}
+      const texts = [], walker = page.createTreeWalker(page.querySelector('main'), 4);
+      while (walker.nextNode()) texts.push(walker.currentNode);
+      const broken = texts.filter((text) => !text.parentElement.closest('code, dd, .id')).flatMap((text) =>
+        [...text.data.matchAll(/(± ?|[-<>])?[\\d,.]*\\d ?%?/g)].filter((number) => {{
+          const range = page.createRange();
+          range.setStart(text, number.index);
+          range.setEnd(text, number.index + number[0].trimEnd().length);
+          return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+        }}).map((number) => number[0]));
+      const tables = [...page.querySelectorAll('.cards .scroll, #caveats .scroll')];
+      const wide = tables.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText);
+      return {{broken, wide, tables: tables.length}};
+    }}"""
+    found, _, _ = measure(html, function, (390, 768, 1280))
+    for page in found.values():
+        assert page == {"broken": [], "wide": [], "tables": 9}
+
+
 def test_it_asks_for_nothing_and_complains_of_nothing(measure, html):
     function = """(window, page) => ({
       images: page.images.length,
@@ -139,4 +191,4 @@ def test_labels_of_curves_stand_inside_their_charts(measure, html):
     })"""
     found, _, _ = measure(html, function)
     for charts in found.values():
-        assert charts == [{"outside": 0, "overlapping": 0}] * 4
+        assert charts == [{"outside": 0, "overlapping": 0}] * 5

@@ -62,7 +62,7 @@ def test_help_is_quick_as_it_imports_nothing_heavy():
 
 def test_demo_runs_the_whole_path(tmp_path):
     text = run("demo", "--output", tmp_path / "demo")
-    assert "eccv_caption" in text
+    assert "ECCV Caption" in text
     scores = json.loads((tmp_path / "demo" / "report.json").read_text())["scores"]
     assert scores["coco_5k/i2t/recall_at_10"] > 0.6
     assert scores["coco_5k/t2i/recall_at_1"] > 10 / 60

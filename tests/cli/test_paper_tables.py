@@ -77,7 +77,7 @@ def test_columns_stand_in_the_order_of_the_field(run, write):
 
     assert headings == [
         [*under("COCO 1K", recalls), "COCO 1K RSUM", *under("COCO 5K", recalls), "COCO 5K RSUM"],
-        [*under("CxC", recalls), *under("ECCV Caption", ["mAP@R", "R-P", "R@1"]), *under("plausible match", ["PMRP"])],
+        [*under("CxC", recalls), *under("ECCV Caption", ["mAP@R", "R-P", "R@1"]), *under("Plausible match", ["PMRP"])],
         ["CxC sts Spearman"],
     ]
     assert "| one | 0.835 ± 0.004 |" in out

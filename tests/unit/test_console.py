@@ -4,6 +4,7 @@ from rich.console import Console
 
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
+from cxc_eccv.report.wording import COVERAGE, TIES
 from cxc_eccv.types import Report, Result
 
 
@@ -53,6 +54,18 @@ def test_coverage_and_skipped_tasks_are_told():
     assert "judged pairs, least" in text
     assert "12.5" in text
     assert "skipped coco_1k/i2t, coco_1k/t2i: too small" in text
+
+
+def test_what_the_rows_count_is_told_once_under_the_tables():
+    ranked = Result("coco_5k", "i2t", "recall_at_1", 0.5, 60, ties=2)
+    labelled = Result("entailment", "i2t", "entail_at_5", 0.3, 60, coverage=0.125)
+    plain, both = shown(ranked, width=200), shown(ranked, labelled, width=200)
+    assert plain.count(f"ties: {TIES}") == both.count(f"ties: {TIES}") == 1
+    assert (plain.count(COVERAGE), both.count(f"judged pairs, least: {COVERAGE}")) == (0, 1)
+    assert both.index("Entail@5") < both.index(TIES)
+    notebook = Report((ranked, labelled), {}, {})._repr_html_()
+    assert notebook.count(TIES) == notebook.count(COVERAGE) == 1
+    assert TIES not in shown()
 
 
 def test_the_console_looks_at_no_ranks(monkeypatch):

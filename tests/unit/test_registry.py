@@ -75,6 +75,11 @@ def test_a_label_leads_back_to_its_metric():
             registry.metric_labelled(label)
 
 
+def test_names_of_tasks_begin_with_a_capital():
+    """One form in titles, tables and sentences: the capitals that a name begins a line with."""
+    assert [title for title in sorted(task.title for task in registry.tasks().values()) if not title[0].isupper()] == []
+
+
 def test_every_declaration_has_a_title_and_a_unit_of_its_own():
     """Two rows of one table never have the same name; what is not shown in percent says so."""
     titles = [
@@ -113,7 +118,7 @@ def test_a_task_takes_its_labels_from_declared_sources():
 
 def test_a_title_that_is_not_given_is_the_name_in_words():
     assert Spec(function=mrr, needs="ranks", citation="x", parameters={"k": (1,)}).title == "mrr {k}"
-    assert replace(registry.task("cxc_rated"), title="").title == "cxc rated"
+    assert replace(registry.task("cxc_rated"), title="").title == "Cxc rated"
 
 
 @pytest.mark.parametrize("name", [name for name in registry.tasks() if name != "coco_1k"])

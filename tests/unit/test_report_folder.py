@@ -147,10 +147,13 @@ def test_images_that_are_not_there_are_counted(folder, tmp_path):
     assert "not in the folder" in (folder / "report.html").read_text()
 
 
-def test_a_folder_without_any_of_the_images_is_refused(folder, tmp_path):
+def test_a_folder_without_any_of_the_images_is_told_as_one_without_some(folder, tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidOption, match=r"holds none of the \d+ images shown, for example COCO_val2014"):
+    with pytest.warns(UserWarning, match=r"58 of 58 images shown are not below .*empty, the first: COCO_val2014"):
         rebuild_pages(folder, tmp_path / "empty")
+    page = (folder / "report.html").read_text()
+    assert page.count("not in the folder</span>") > 58  # a frame wherever an image would stand
+    assert "58 of 58 images are not in the folder of images" in page
     with pytest.raises(InvalidOption, match="is not a folder"):
         rebuild_pages(folder, tmp_path / "absent")
 

@@ -38,7 +38,7 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
     print_report(report)
     shown = capsys.readouterr().out
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
-    assert "eccv_caption, percent with 95% interval" in printed
+    assert "ECCV Caption, percent with 95% interval" in printed
     assert "skipped coco_1k/i2t" in printed
 
 

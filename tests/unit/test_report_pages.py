@@ -13,6 +13,7 @@ from cxc_eccv.report.cards import SCHEMA, example_cards, no_examples
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
+from cxc_eccv.report.wording import COVERAGE, TIES
 from cxc_eccv.types import Report, Result
 
 NASTY = "<script>alert('1')</script> \"quoted\" & |pipe| *star* `tick` [link](https://x.y) {{ 7*7 }}"
@@ -118,10 +119,56 @@ def test_tables_and_charts_speak(page):
         assert scrolling["attrs"]["aria-label"]
 
 
+def test_the_headline_has_main_metrics_and_recall_at_1(content, page):
+    """Fractions alone, as they share an axis; the tasks stand in the order of their cards."""
+    headline = Page(*content).headline
+    recalls = [(task, "recall_at_1") for task in ("co_captions", "coco_5k", "cxc", "cxc_rated")]
+    assert [(task, metric) for task, metric, _ in headline] == [
+        *recalls,
+        ("eccv_caption", "map_at_r"),
+        ("eccv_caption", "recall_at_1"),
+        ("entailment", "entail_at_1"),
+        ("plausible_match", "pmrp"),
+    ]
+    shown = {row.key: row.value for _, _, rows in headline for row in rows}
+    assert shown == {key: content[0].scores[key] for key in shown}
+    assert {"cxc/i2i/recall_at_1", "eccv_caption/t2i/map_at_r"} < set(shown)
+    rows = [one["text"].split() for one in page.all("th") if one["attrs"]["scope"] == "rowgroup"]
+    assert rows[4:6] == [["ECCV", "Caption", "mAP@R"], ["ECCV", "Caption", "R@1"]]
+    cards = [one["attrs"]["aria-labelledby"] for one in page.all("article") if "aria-labelledby" in one["attrs"]]
+    assert cards == [f"task-{task}" for task in dict.fromkeys(task for task, _, _ in headline)]
+
+
+def test_an_axis_is_for_fractions():
+    """Tasks whose main metric is none have their recall at 1 alone."""
+    recall, rank = (Result("coco_1k", "i2t", metric, 1.0, 2) for metric in ("recall_at_1", "median_rank"))
+    whole, other = Result("coco_1k", "", "rsum", 412.0, 4), Result("of_next_year", "i2t", "recall_at_1", 0.5, 2)
+    page = Page(Report((recall, rank, whole, other), {}, {}))
+    assert [(task, metric) for task, metric, _ in page.headline] == [
+        ("coco_1k", "recall_at_1"),
+        ("of_next_year", "recall_at_1"),
+    ]
+    assert "forest" not in render_html(Page(Report((rank, whole), {}, {}))).partition("</style>")[2]
+
+
+def test_ties_and_coverage_are_explained_beside_their_table(content, page):
+    markdown = render_markdown(Page(*content)).partition("## Ties, coverage")[2]
+    lead = next(one for one in page.all("ul") if one["attrs"].get("class") == "lead told")["text"]
+    for text in (lead, markdown):
+        assert TIES in text
+        assert COVERAGE in text
+
+
+def test_a_percentage_is_written_without_a_space(content, html):
+    for text in (html.partition("</style>")[2], render_markdown(Page(*content))):
+        assert re.search(r"\d%", text)
+        assert not re.search(r"\d\s%", text)
+
+
 def test_every_score_and_caveat_is_on_both_pages(content, html):
     report, examples = content
     markdown = render_markdown(Page(report, examples))
-    for text in (html, markdown):
+    for text in (html.replace("\N{NO-BREAK SPACE}", " "), markdown):
         for result in report.results:
             scale = 1 if result.metric in ("median_rank", "mean_rank", "rsum") else 100
             scale, decimals = (1, 3) if result.metric.startswith("bootstrap_spearman") else (scale, 1)
