@@ -77,7 +77,7 @@ COMPARED = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
         ("evaluate MODEL/ridge.npz --data-dir sample --tasks cxc/sts --output OUT", REPORT),
         (
             "build --data-dir sample --configs sts,sits --output OUT",
-            ["README.md", "croissant.json", "manifest.json", "sits", "sts"],
+            ["LICENSE.md", "README.md", "croissant.json", "manifest.json", "sits", "sts"],
         ),
         ("baseline bow --data-dir sample --output OUT", REPORT),
         ("compare MODEL MODEL --names a,b --data-dir sample --samples 200 --output OUT", COMPARED),
