@@ -131,7 +131,7 @@ def split_items(
         own, files = shorten(library.images(split)), ImageFolder(images)
         pairs = zip(own["image_id"].to_pylist(), own["file_name"].to_pylist(), strict=True)
         # A file that is not there keeps its name, for the message.
-        found["images"] = [(number, files.find(name) or Path(images) / name) for number, name in pairs]
+        found["images"] = [(number, files.find(name) or files.folder / name) for number, name in pairs]
     if "captions" in sides:
         found["captions"] = shorten(library.captions(split))
     return found

@@ -14,6 +14,7 @@ import pyarrow as pa
 from PIL import Image
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.sources.download import image_folder
 
 __all__ = ["ImageFolder", "attach_images", "embed_images"]
 
@@ -38,9 +39,7 @@ class ImageFolder:
     """Files below an existing folder, found by name at any depth; links are followed."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        if not self.folder.is_dir():
-            raise InvalidOption(f"{self.folder} is not a folder. Name the one that holds the images.")
+        self.folder = image_folder(folder)
         self._places: dict[str, list[Path]] = {}
         for path in _files_below(self.folder):
             self._places.setdefault(path.name, []).append(path)

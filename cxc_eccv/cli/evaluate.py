@@ -190,8 +190,11 @@ def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> Embed
     with needs_train_extra():
         from cxc_eccv.encoding import load_model
     from cxc_eccv.from_model import encode_split
+    from cxc_eccv.sources.download import image_folder
 
     register_models()
+    if given["images"] is not None:
+        image_folder(given["images"])
     loaded = load_model(model, **{name: given[name] for name in LOADING})
     options = {name: given[name] for name in ENCODING}
     run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)

@@ -32,8 +32,10 @@ def check_output(output: Path | None, images: Path | None = None) -> None:
         refuse_unwritable(output)
     if images is not None and output is None:
         raise InvalidOption("--images are thumbnails in report.html; name its folder with --output")
-    if images is not None and not images.is_dir():
-        raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
+    if images is not None:
+        from cxc_eccv.sources.download import image_folder
+
+        image_folder(images)
 
 
 def deliver(report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None) -> None:

@@ -20,6 +20,7 @@ from cxc_eccv.encoding.shards import Notes, Shard, image_identity
 from cxc_eccv.encoding.texts import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.runs.checks import check_ids
+from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique
 
@@ -78,8 +79,7 @@ def image_items(images: str | Path | Iterable[tuple[Any, Any]]) -> list[ImageIte
 
 
 def _find_items(folder: Path) -> list[ImageItem]:
-    if not folder.is_dir():
-        raise InvalidOption(f"{folder} is not a folder. Name the one that holds the images.")
+    folder = image_folder(folder)
     named = ((COCO_NAME.fullmatch(path.name), path) for path in folder.rglob("*"))
     items: list[ImageItem] = [(int(name[1]), path) for name, path in named if name]
     if not items:

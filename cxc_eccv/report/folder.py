@@ -12,12 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
 from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, thumbnails, with_every_source
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
+from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
@@ -34,8 +35,8 @@ DIGEST = b"report"
 def save_report(report: Report, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
     """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`."""
     examples, folder = report.examples, Path(folder)
-    if images is not None and not Path(images).is_dir():
-        raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
+    if images is not None:
+        images = image_folder(images)
     refuse_unwritable(folder)
     if examples is None and report.origin is not None and report.per_query is not None:
         run, library = report.origin

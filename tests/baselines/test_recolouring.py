@@ -81,6 +81,17 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
         train(command)
 
 
+def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch):
+    """Past the refusal, the next argument is looked at."""
+    command = ["--images", "sample", "--recolour", *BACKBONES, "--train-on", "no/such"]
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    with pytest.raises(InvalidOption, match="no/such"):
+        train([*command, "--output-dir", str(tmp_path / "run")])
+    monkeypatch.setenv("CXC_ECCV_DATA", str(tmp_path))
+    with pytest.raises(InvalidOption, match="knows the embedded sample's drawings alone"):
+        train([*command, "--output-dir", str(tmp_path / "run")])
+
+
 @pytest.mark.slow
 def test_the_sample_is_learnt_in_two_minutes(tmp_path):
     """Trained on train and restval alone; COCO's links, the strictest labels, know one image of every caption."""

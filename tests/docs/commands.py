@@ -18,6 +18,7 @@ NOT_RUN = {
     "python3 -m venv": "installs",
     ".venv/bin/pip install": "installs",
     "pip install": "installs",
+    "export ": "sets what the workplace has set",
     "python tools/": "changes or checks the repository itself; tools/check.py runs it",
     ".venv/bin/python tools/": "changes or checks the repository itself",
     "pytest": "runs the tests",

@@ -241,6 +241,7 @@ REFUSED = {
     "for a model": (["run.npz", "--pooling", "cls", "--revision", "v1"], "--revision, --pooling: for --model alone"),
     "for a file": (["--model", "x", "--direction", "i2t"], "--direction: for files alone"),
     "no model": (["--model", "no/such/folder"], "no model there"),
+    "no images": (["--model", "no/such/folder", "--images", "absent"], "absent is not a folder"),
 }
 
 

@@ -1,6 +1,7 @@
 """Images by file name: found, embedded, attached; missing and broken ones are told."""
 
 import warnings
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.writing.shards import portable_schema
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
@@ -72,6 +74,13 @@ def test_a_broken_file_is_named(folder, keep):
 def test_an_absent_folder_is_named(tmp_path):
     with pytest.raises(InvalidOption, match="absent is not a folder"):
         ImageFolder(tmp_path / "absent")
+
+
+def test_the_word_sample_is_the_sample_s_folder_where_no_other_has_the_name(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ImageFolder("sample").folder == sample_images()
+    folder.rename(tmp_path / "sample")
+    assert ImageFolder(Path("sample")).find("red.png") == Path("sample/red.png")
 
 
 def test_attached_images_are_those_of_their_rows(folder):

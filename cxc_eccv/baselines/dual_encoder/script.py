@@ -46,6 +46,7 @@ from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import explained
 
@@ -211,7 +212,8 @@ def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments
 
 
 def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
-    if data.recolour and (mode == "t2t" or not data.data_dir == data.images == SAMPLE):
+    is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
+    if data.recolour and (mode == "t2t" or not is_sample):
         raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data-dir sample --images sample")
 
 

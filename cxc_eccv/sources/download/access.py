@@ -25,6 +25,7 @@ __all__ = [
     "encodings_folder",
     "expected_of",
     "fetch",
+    "image_folder",
     "locate",
     "mirror_folder",
     "open_own",
@@ -57,6 +58,16 @@ def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
     if not folder.is_dir():
         raise InvalidOption(f"{origin}: {str(data_dir)!r} is not a folder")
     return folder
+
+
+def image_folder(images: str | Path) -> Path:
+    """The folder of photographs that ``images`` names; ``sample``, where no folder has that name, is the sample's."""
+    folder = Path(images).expanduser()
+    if folder.is_dir():
+        return folder
+    if str(images) == SAMPLE:
+        return Path(str(resources.files("cxc_eccv"))) / SAMPLE / "coco" / "images"
+    raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
 
 
 def _cache_folder() -> Path:
