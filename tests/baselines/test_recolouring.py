@@ -20,7 +20,7 @@ from cxc_eccv.baselines.dual_encoder.recolouring import (
     reword,
 )
 from cxc_eccv.baselines.dual_encoder.script import train
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, UnknownName
 
 BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--image-pooling", "max"]
 RECIPE = ["--train-text-model", "--extra-layers", "0", "--pooling", "mean", "--normalize", "--scale", "15"]
@@ -85,7 +85,7 @@ def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch)
     """Past the refusal, the next argument is looked at."""
     command = ["--images", "sample", "--recolour", *BACKBONES, "--train-on", "no/such"]
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-    with pytest.raises(InvalidOption, match="no/such"):
+    with pytest.raises(UnknownName, match="collection of captions"):
         train([*command, "--output-dir", str(tmp_path / "run")])
     monkeypatch.setenv("CXC_ECCV_DATA", str(tmp_path))
     with pytest.raises(InvalidOption, match="knows the embedded sample's drawings alone"):
