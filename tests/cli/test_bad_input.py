@@ -57,7 +57,7 @@ def test_rankings_of_two_files_and_a_named_direction(good, command, tmp_path):
     for path, direction in zip(paths, lines, strict=True):
         path.write_text("\n".join(lines[direction]))
     status, out, _ = command("evaluate", *paths, "--data-dir", "sample")
-    assert (status, "eccv_caption" in out) == (0, True)
+    assert (status, "ECCV Caption" in out) == (0, True)
     nameless = paths[1].rename(tmp_path / "run.trec")
     status, _, error = command("evaluate", nameless, "--data-dir", "sample")
     assert status == 2
