@@ -42,7 +42,9 @@ def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
     logs = [json.loads((tmp_path / run / "trainer_state.json").read_text())["log_history"] for run in ("one", "two")]
     losses = [[row["loss"] for row in log if "loss" in row] for log in logs]
     assert len(losses[0]) == 4
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    # Adam divides by the size of a gradient, so that the rounding of the smallest ones grows with the steps.
+    assert losses[1][:2] == pytest.approx(losses[0][:2], rel=1e-5)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     scores = [[row["eval_recall_at_10"] for row in log if "eval_recall_at_10" in row] for log in logs]
     assert len(scores[0]) == 2
     assert scores[1] == pytest.approx(scores[0], abs=0.01)
