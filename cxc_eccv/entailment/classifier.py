@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -301,8 +302,8 @@ class EntailmentClassifier(PreTrainedModel):
         cls,
         text_model: PreTrainedModel | None = None,
         *,
-        image_model: PreTrainedModel | None = None,
-        visual_text_model: PreTrainedModel | None = None,
+        image_model: Any = None,  # noqa: ANN401 - models with two towers share no type
+        visual_text_model: Any = None,  # noqa: ANN401 - likewise
         **options: Any,  # noqa: ANN401 - config's
     ) -> Self:
         """A model whose encoders hold the given weights, and whose gate and heads are new.
@@ -321,17 +322,20 @@ class EntailmentClassifier(PreTrainedModel):
         """
         if image_model is None and hasattr(visual_text_model, "text_encoder"):
             image_model, visual_text_model = visual_text_model.vision_model, visual_text_model.text_encoder
-        parts: dict[str, PreTrainedModel | None] = {
+        parts: dict[str, Any] = {
             "text_model": text_model,
             "image_model": getattr(image_model, "vision_model", image_model),
             "visual_text_model": visual_text_model if visual_text_model is None else visual_text_model.base_model,
         }
-        configs = {f"{name.removesuffix('_model')}_config": _config_of(part) for name, part in parts.items()}
+        configs: dict[str, Any] = {
+            f"{name.removesuffix('_model')}_config": _config_of(part) for name, part in parts.items()
+        }
         if visual_text_model is not None:
             _check_reader(visual_text_model, fuses=image_model is None)
             if image_model is not None:
                 _ask_for_cross_attention(configs["visual_text_config"])
-        model = cls(EntailmentConfig(**configs, **options)).eval()
+        model = cls(EntailmentConfig(**configs, **options))
+        model.train(False)
         for name, part in parts.items():
             if part is not None:
                 _copy_weights(part, getattr(model, name))
@@ -396,7 +400,7 @@ class EntailmentClassifier(PreTrainedModel):
         lead = logits[:, 1].double() - logits[:, 0].double()
         return torch.sigmoid(self.config.calibration_scale * lead + self.config.calibration_offset)
 
-    def save_pretrained(self, save_directory: str | Path, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
+    def save_pretrained(self, save_directory: str | PathLike[Any], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
         """As every model does, with a line of Python by which the Auto classes find this one.
 
         ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` then needs no import but an installed package.

@@ -172,7 +172,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
         return tensors | {"image_index": torch.tensor([places[id(image)] for image in images])}
 
-    def save_pretrained(self, save_directory: str | Path, **_options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
         """Write tokenizers and settings, so that ``from_pretrained`` and AutoProcessor find them."""
         folder = Path(save_directory)
         write_code(folder)
@@ -181,6 +181,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         if self.visual_tokenizer is not None:
             self.visual_tokenizer.save_pretrained(folder / "visual_tokenizer")
         self.to_json_file(folder / "processor_config.json")
+        if push_to_hub:
+            self.push_to_hub(options.pop("repo_id", folder.name), **options)
         return [str(folder / "processor_config.json")]
 
     def to_dict(self) -> dict[str, Any]:

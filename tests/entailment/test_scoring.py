@@ -155,7 +155,7 @@ def test_other_models_and_folders_without_processor_are_named(tmp_path, folder):
         load_classifier(tmp_path / "nothing")
     model, _ = cases.classifier("bert alone")
     model.save_pretrained(tmp_path / "bare")
-    with pytest.raises(ModelError, match="no processor at .*bare"):
+    with pytest.raises(ModelError, match=r"no processor at .*bare"):
         load_classifier(tmp_path / "bare")
 
 
