@@ -33,6 +33,9 @@ TEXT, VISUAL, MULTIMODAL = range(3)
 
 HEADS = ("softmax", "sigmoid")
 
+FUSION = ("vilt", "bridgetower")
+"""Types of models that read pixels and text together."""
+
 TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 OWN_CLASSES = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
@@ -532,8 +535,11 @@ def _check_reader(model: PreTrainedModel, fuses: bool) -> None:
     takes = inspect.signature(model.base_model.forward).parameters
     if "input_ids" not in takes:
         raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
-    if fuses and "pixel_values" not in takes:
-        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no pixels; give image_model, too")
+    if fuses and model.config.model_type not in FUSION:
+        raise InvalidOption(
+            f"visual_text_model: {type(model).__name__} is no fusion model ({', '.join(FUSION)}, or BLIP's for "
+            "image-text retrieval); give image_model, too"
+        )
     if not fuses and "encoder_hidden_states" not in takes:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"

@@ -12,6 +12,7 @@ import transformers
 from entailment_models import (
     HYPOTHESES,
     LABELS,
+    OF_KIND,
     PREMISES,
     WITH_BOTH,
     batch_of,
@@ -39,24 +40,21 @@ def logits_apart(model, processor, place):
     return {name: logits.double().numpy() for name, logits in found.items()}
 
 
-def slow_loss(model, processor, labels=LABELS):
-    """Equations 9 to 12, pair by pair: the losses of the indicated heads added, over the number of pairs."""
-    total = 0.0
-    for place, label in enumerate(labels):
-        for two in logits_apart(model, processor, place).values():
-            chances = np.exp(two) / np.exp(two).sum()
-            total -= (1 - label) * np.log(chances[0]) + label * np.log(chances[1])
-    return total / len(labels)
-
-
-@pytest.mark.parametrize("head", ["softmax", "sigmoid"])
-@pytest.mark.parametrize("name", WITH_BOTH)
+@pytest.mark.parametrize(("name", "head"), [*((name, "softmax") for name in WITH_BOTH), ("bert over vit", "sigmoid")])
 def test_the_loss_of_a_mixed_batch_is_that_of_a_loop_over_pairs(name, head):
+    """Equations 9 to 12, pair by pair: the losses of the heads that count for its kind, over the number of pairs."""
     model, processor = classifier(name, head=head)
     with torch.no_grad():
         found = model(**batch_of(processor))
-    assert found.loss.item() == pytest.approx(slow_loss(model, processor), abs=2e-6)
-    last = [list(logits_apart(model, processor, place).values())[-1] for place in range(len(LABELS))]
+    total, last = 0.0, []
+    for place, label in enumerate(LABELS):
+        by_head = logits_apart(model, processor, place)
+        assert list(by_head) == {0: ["text"], 1: ["visual"], 2: ["text", "visual", "joint"]}[OF_KIND[place]]
+        for two in by_head.values():
+            chances = np.exp(two) / np.exp(two).sum()
+            total -= (1 - label) * np.log(chances[0]) + label * np.log(chances[1])
+        last.append(two)
+    assert found.loss.item() == pytest.approx(total / len(LABELS), abs=2e-6)
     np.testing.assert_allclose(found.logits.numpy(), last, atol=2e-6)
 
 
@@ -350,6 +348,9 @@ def test_parts_that_do_not_fit_are_refused():
         EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=distil)
     with pytest.raises(InvalidOption, match="ViTModel reads no text"):
         EntailmentClassifier.from_parts(text_model=bert, visual_text_model=vit)
+    for other in (bert, tiny_models.clip()[0]):
+        with pytest.raises(InvalidOption, match=r"is no fusion model .*give image_model, too"):
+            EntailmentClassifier.from_parts(text_model=bert, visual_text_model=other)
     damaged = tiny_models.bert()[0]
     del damaged.encoder.layer[1]
     with pytest.raises(CheckpointMismatch, match="lacks"):
