@@ -11,7 +11,7 @@ from cxc_eccv.entailment.training_data.corpora import corpora
 from cxc_eccv.entailment.training_data.corpus import Corpus
 from cxc_eccv.entailment.training_data.leakage import EvaluationSplit, drop_members, evaluation_splits
 from cxc_eccv.entailment.training_data.load import THRESHOLD
-from cxc_eccv.errors import SourceMissing
+from cxc_eccv.errors import DataError, HashMismatch, MalformedSource
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Table
 
@@ -55,7 +55,9 @@ def _count(library: Library, corpus: Corpus, protected: Sequence[EvaluationSplit
     for part in corpus.published_parts or corpus.expected:
         try:
             found = corpus.pairs(library, part, THRESHOLD)
-        except SourceMissing:
+        except (HashMismatch, MalformedSource):
+            raise
+        except DataError:  # a file, or a split of one, is not on this machine
             continue
         parts.append(part)
         pairs += found.table.num_rows
@@ -66,7 +68,7 @@ def _count(library: Library, corpus: Corpus, protected: Sequence[EvaluationSplit
 
 SECTIONS = {"text": "Text alone", "multimodal": "Images"}
 OTHERS = "Not in the paper"
-HEADINGS = ("corpus", "of", "paper", "here", "positive", "no test data", "licence")
+HEADINGS = ("corpus", "parts", "paper", "here", "positive", "no test data", "licence")
 STACKED = (((0, 1), (2,), (3,), (4,), (5,), (6,)), ((0, 1, 6), (2,), (3,), (4,), (5,)))
 
 
@@ -83,7 +85,7 @@ def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
         rows += [_row(library, count) for count in wanted]
     notes = [f"{count.corpus.title}: {count.corpus.remark}." for count in counts if count.corpus.remark]
     header = [(heading,) for heading in HEADINGS]
-    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({6}), stacked=STACKED)
+    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED)
 
 
 def _sections(counts: Sequence[Count]) -> list[tuple[str, list[Count]]]:
@@ -98,5 +100,5 @@ def _row(library: Library, count: Count) -> tuple[str, ...]:
     licence = library.catalog.group(corpus.groups[0]).licence
     numbers = [f"{number:,}" for number in (count.pairs, count.positives, count.guarded)]
     shown = numbers if count.parts else ["not at hand", MISSING, MISSING]
-    parts = count.parts or corpus.published_parts or tuple(corpus.expected)
-    return (corpus.title, ", ".join(parts), corpus.published or MISSING, *shown, licence)
+    parts = " ".join(f"{corpus.name}/{part}" for part in count.parts or corpus.published_parts or corpus.expected)
+    return (corpus.title, parts, corpus.published or MISSING, *shown, licence)
