@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
-from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, where_from
+from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import (
     KINDS,
@@ -22,6 +22,7 @@ from cxc_eccv.sources.readers import (
     KarpathySplit,
     fold_restval,
     invalid_items,
+    read_aligned,
     read_annotators,
     read_category_sets,
     read_entailment,
@@ -90,6 +91,11 @@ class Library:
     def edition(self) -> str:
         """``official``, ``sample``, or the name a mirror folder's own catalog gives."""
         return self.catalog.edition
+
+    @property
+    def offline_reason(self) -> str:
+        """Why nothing is downloaded; empty where it would be."""
+        return offline_reason(self._offline)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -189,6 +195,11 @@ class Library:
         """The user's entailment labels of a split, or None: they were never released."""
         name = f"entailment_{RAW_SPLIT[split]}"
         return self._users_own(name, lambda path: parse(read_entailment, path))
+
+    def simplifications(self) -> pa.Table:
+        """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
+        names = ("simplification_normal", "simplification_simple")
+        return self.once("simplifications", lambda: parse(read_aligned, [self._path(name) for name in names]))
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
