@@ -185,7 +185,7 @@ def find_images(
     classifier: Classifier, names: Sequence[str | None], folder: str | Path | None
 ) -> list[Path | None] | None:
     """The file of every name, None where there is no name; None in all for a classifier that reads texts alone."""
-    if not classifier.looks_at_images:
+    if not classifier.model.config.has_visual:
         return None
     if folder is None:
         raise InvalidOption(f"{classifier.name} looks at images: give their folder with images (--images)")

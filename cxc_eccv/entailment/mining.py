@@ -123,7 +123,10 @@ def mine(
         options = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
         found = _rank(ranking, content, top_k, processes, **options)
         scores = score("pairs", _questions(content, files, found))
-        rule: dict[str, Any] = {"top_k": top_k, "threshold": classifier.threshold if threshold is None else threshold}
+        rule: dict[str, Any] = {
+            "top_k": top_k,
+            "threshold": float(classifier.model.config.threshold) if threshold is None else threshold,
+        }
         if labelled is not None and known_scores is not None:
             chosen = choose_threshold(known_scores, labelled.labels, precision=precision)
             rule |= {"threshold": chosen, "precision": precision, "labelled": labelled.name}
@@ -265,8 +268,10 @@ def _score(
 
 
 def _describe_classifier(classifier: Classifier) -> dict[str, Any]:
-    reads = "image and captions" if classifier.looks_at_images else "captions"
-    return {"name": classifier.name, "fingerprint": classifier.fingerprint, "premise": reads}
+    config = classifier.model.config
+    reads = "image and captions" if config.has_visual else "captions"
+    facts = {"name": classifier.name, "fingerprint": classifier.fingerprint, "premise": reads}
+    return facts | {"training_data": getattr(config, "training_data", None)}
 
 
 def _describe_retriever(run: Run, ranking: Run, found: Candidates, similarity: str | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -26,13 +27,14 @@ from cxc_eccv.types import Embeddings
 class SharedWords:
     """A classifier whose probability is the share of the hypothesis' words that the premise has."""
 
-    name, fingerprint, threshold, looks_at_images = "shared-words", "f" * 64, 0.75, False
+    name, fingerprint = "shared-words", "f" * 64
+    model = SimpleNamespace(config=SimpleNamespace(has_visual=False, threshold=0.75, training_data={"holds": {}}))
 
     def __init__(self):
         self.asked = []
 
     def score(self, premises, images, hypotheses, *, batch_size=64, progress=True):
-        assert images is None or self.looks_at_images
+        assert (images is not None) == self.model.config.has_visual
         self.asked += zip(premises, hypotheses, strict=True)
         return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)])
 
@@ -95,6 +97,7 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     assert again.facts == mined.facts
     assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k}
     assert again.facts["classifier"]["name"] == "shared-words"
+    assert again.facts["classifier"]["training_data"] == {"holds": {}}
     assert again.facts["retriever"]["name"] == "random"
     assert again.facts["data"]["content"] == content.fingerprint
     assert set(again.table["rule"].to_pylist()) == {f"top {top_k}, p >= 0.6"}
@@ -148,7 +151,7 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
     from cxc_eccv.sources.download import mirror_folder
 
     class Looks(SharedWords):
-        looks_at_images = True
+        model = SimpleNamespace(config=SimpleNamespace(has_visual=True, threshold=0.75))
 
         def score(self, premises, images, hypotheses, **options):
             self.seen = images
