@@ -47,7 +47,7 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Classifier
 
-__all__ = ["mine"]
+__all__ = ["check_mining", "mine"]
 
 SPLITS = ("train", "restval", "validation")
 
@@ -111,8 +111,16 @@ def mine(
         RunError: the run lacks images or captions of the split, or its lists are too short.
         DataError: a raw file or an image is missing or broken.
     """
-    path = None if output is None else check_output(output, [".parquet"])
-    _check_request(split, top_k, threshold, precision, labelled)
+    path = check_mining(
+        classifier,
+        split=split,
+        top_k=top_k,
+        threshold=threshold,
+        precision=precision,
+        labelled=labelled,
+        output=output,
+        images=images,
+    )
     content = library.karpathy(split)
     files = find_images(classifier, content.images["file_name"].to_pylist(), images)
     known = None if labelled is None else labelled.ask(classifier, images)
@@ -145,9 +153,18 @@ def mine(
     return mined
 
 
-def _check_request(
-    split: str, top_k: int, threshold: float | None, precision: float | None, labelled: LabelledPairs | None
-) -> None:
+def check_mining(
+    classifier: Classifier,
+    *,
+    split: str,
+    top_k: int,
+    threshold: float | None,
+    precision: float | None,
+    labelled: LabelledPairs | None = None,
+    output: str | Path | None = None,
+    images: str | Path | None = None,
+) -> Path | None:
+    """Raise what :func:`mine` would raise of its options, before a retriever is encoded; gives the output's path."""
     if split not in SPLITS:
         raise InvalidOption(
             f"split {split!r}: weak positives are for training, mine {', '.join(SPLITS)}. A classifier judges what "
@@ -165,6 +182,8 @@ def _check_request(
             f"labelled pairs {labelled.name}: a threshold chosen on test data would bring it into training. Choose it "
             f"on {labelled.name.replace('/test', '/val')}"
         )
+    find_images(classifier, [], images)
+    return None if output is None else check_output(output, [".parquet"])
 
 
 def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:
