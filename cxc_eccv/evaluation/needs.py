@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
 from cxc_eccv.ranking.rank import similarities_of_run
@@ -343,6 +344,12 @@ class TopItems(_FromRows[Judgments]):
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
         self._read_with(TopRows(judged, max(variant.parameters["k"] for variant in variants)))
+        self._answers: tuple[NDArray[Any], IntArray] | None = None
+
+    @property
+    def asked(self) -> int:
+        """Of how many pairs a classifier was asked."""
+        return 0 if self._answers is None else self._answers[1].size
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
@@ -355,9 +362,10 @@ class TopItems(_FromRows[Judgments]):
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         ties, coverage = _count_tied(top, gains), float(judged.mean())
         parameters = dict(variant.parameters)
-        options = variant.spec.accepted({"unjudged": policy_of(settings.unjudged)})
+        options = variant.spec.accepted({"unjudged": settings.unjudged})
         if options:
             parameters["unjudged"] = policy_name(settings.unjudged)
+            options["unjudged"] = self._policy(policy_of(settings.unjudged), k)
         if options.get("unjudged") == "leave_out":
             top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
             parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
@@ -368,6 +376,20 @@ class TopItems(_FromRows[Judgments]):
         values = variant.spec.function(top, judgments, **variant.parameters, **options)
         queries = QueryValues(top.query_ids, values)
         return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+
+    def _policy(self, policy: str | Classifier, k: int) -> str | Classifier:
+        """A classifier is asked once, about all pairs down to the deepest place that is looked at, not for every K."""
+        if isinstance(policy, str):
+            return policy
+        if self._answers is None:
+            top = self._rows.result
+            rows, places = np.nonzero(~look_up_gains(top, self.judged, top.depth, self.key)[1])
+            labels = np.asarray(policy(top.query_ids[rows], top.ids[rows, places])) if rows.size else np.empty(0)
+            if labels.shape != rows.shape:
+                raise DataError(f"{self.key}: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
+            self._answers = labels, places
+        labels, places = self._answers
+        return lambda _queries, _items: labels[places < k]  # both go through the pairs row by row
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:

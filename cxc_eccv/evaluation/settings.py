@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,11 +13,14 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import IntArray, check_whole
 
 __all__ = [
     "INTERVALS",
     "SPLITS",
+    "Judge",
     "PredictedLabels",
     "Settings",
     "Unjudged",
@@ -27,7 +32,21 @@ __all__ = [
 SPLITS = ("validation", "test")
 INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")
 
-Unjudged: TypeAlias = "str | Classifier | pa.Table"
+
+class Judge(ABC):
+    """A classifier that is told which data the ids are of before it is asked, and whom a report names."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """What a report says of it."""
+
+    @abstractmethod
+    def on(self, library: Library, split: str, collection: Collection) -> Classifier:
+        """The classifier of pairs of one split of one collection."""
+
+
+Unjudged: TypeAlias = "str | Classifier | pa.Table | Judge"
 """What to do with retrieved pairs that nobody judged."""
 
 
@@ -41,8 +60,8 @@ class Settings:
         intervals: ``bootstrap`` over images; ``binomial``: Wilson's interval for metrics whose values are 0 or 1, as if
             queries were independent, the bootstrap for others; ``binomial_images``: likewise, but with the number of
             images behind the queries in place of the number of queries; or ``none``.
-        unjudged: policy for retrieved pairs without a label: ``not_entailed``, ``leave_out``, a classifier, or a table
-            of predicted labels.
+        unjudged: policy for retrieved pairs without a label: ``not_entailed``, ``leave_out``, a classifier, a judge, or
+            a table of predicted labels.
         per_query: whether to keep the value of every query.
 
     Raises:
@@ -83,6 +102,12 @@ class Settings:
             "intervals": "none" if self.level is None else self.intervals,
         }
 
+    def on(self, library: Library, split: str, collection: Collection) -> Settings:
+        """The same, with a judge that knows which data it is asked about."""
+        if not isinstance(self.unjudged, Judge):
+            return self
+        return replace(self, unjudged=self.unjudged.on(library, split, collection))
+
 
 def check_split(split: str) -> None:
     """Refuse a split that does not exist before any work is done."""
@@ -97,7 +122,7 @@ def policy_name(unjudged: Unjudged) -> str:
         >>> policy_name("leave_out"), policy_name(lambda query_ids, item_ids: query_ids > 0)
         ('leave_out', 'classifier')
     """
-    if isinstance(unjudged, pa.Table) or callable(unjudged):
+    if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
         return UNJUDGED[-1]
     if unjudged == UNJUDGED[-1]:
         raise InvalidOption(f"unjudged is {unjudged!r}: give the classifier itself, or a table of its labels")
@@ -107,7 +132,9 @@ def policy_name(unjudged: Unjudged) -> str:
 
 
 def policy_of(unjudged: Unjudged) -> str | Classifier:
-    """The policy as the metric takes it: a table of labels becomes a classifier."""
+    """The policy as the metric takes it: a table of labels becomes a classifier; a judge has become one before."""
+    if isinstance(unjudged, Judge):
+        raise InvalidOption("a judge labels pairs of a split that it was told: give what its method on gave")
     return PredictedLabels(unjudged) if isinstance(unjudged, pa.Table) else unjudged
 
 
