@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassifierJudge", "PairJudge"]
 
-PAIRS_AT_ONCE = 4096
+PAIRS_AT_ONCE = 2048
 """What is kept together, and lost when a run is killed."""
 
 SCHEMA = pa.schema([("pair", pa.string()), ("probability", pa.float64())])
@@ -53,6 +53,7 @@ class ClassifierJudge(Judge):
         classifier: what :func:`cxc_eccv.entailment.scoring.load_classifier` gave, or the folder or Hub id to load.
         images: folder with the image files, at any depth; for a classifier that looks at images.
         batch_size: pairs at once.
+        device: a torch device to load the classifier on; None for a GPU where there is one.
         progress: show a bar when standard error is a terminal.
 
     Raises:
@@ -60,11 +61,13 @@ class ClassifierJudge(Judge):
         InvalidOption: it looks at images, and their folder is not given; or the folder does not exist.
 
     Example:
-        >>> class LongerThanFourWords:
-        ...     name, fingerprint, threshold, looks_at_images = "length", "1", 0.5, False
+        >>> from types import SimpleNamespace
+        >>> class Length:
+        ...     name, fingerprint = "length", "1"
+        ...     model = SimpleNamespace(config=SimpleNamespace(threshold=0.5, has_visual=False))
         ...     def score(self, premises, images, hypotheses, **options):
         ...         return np.array([len(text.split()) > 4 for text in hypotheses], float)
-        >>> judge = ClassifierJudge(LongerThanFourWords(), progress=False)
+        >>> judge = ClassifierJudge(Length(), progress=False)
         >>> on_test = judge.on(library := Library("sample"), "test")
         >>> captions = library.captions("test")[:2]
         >>> answers = on_test.judge_pairs(captions.select(["image_id", "caption_id"]))
@@ -78,16 +81,18 @@ class ClassifierJudge(Judge):
         images: str | Path | None = None,
         *,
         batch_size: int = 64,
+        device: str | None = None,
         progress: bool = True,
     ) -> None:
         if isinstance(classifier, str | Path):
             from cxc_eccv.entailment.scoring import load_classifier  # needs torch
 
-            classifier = load_classifier(classifier)
-        if classifier.looks_at_images and images is None:
+            classifier = load_classifier(classifier, device=device)
+        self.classifier, config = classifier, classifier.model.config
+        if config.has_visual and images is None:
             raise InvalidOption(f"{classifier.name} looks at images: give their folder with images (--images)")
-        self.classifier = classifier
-        self.images = ImageFolder(images) if classifier.looks_at_images and images is not None else None
+        self.threshold = float(config.threshold)
+        self.images = ImageFolder(images) if config.has_visual and images is not None else None
         self._options = {"batch_size": batch_size}
         self._answers = _Answers(classifier)
         self._progress = progress
@@ -97,7 +102,7 @@ class ClassifierJudge(Judge):
     def facts(self) -> Mapping[str, Any]:
         """What a report says of it."""
         own = self.classifier
-        return {"model": own.name, "fingerprint": own.fingerprint, "threshold": own.threshold}
+        return {"model": own.name, "fingerprint": own.fingerprint, "threshold": self.threshold}
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
         """The judge of pairs of one split of one collection.
@@ -143,6 +148,7 @@ class ClassifierJudge(Judge):
         with self._lock:
             found = self._answers.read(distinct)
             asked = np.flatnonzero(np.isnan(found))
+            asked = asked[np.argsort(first[asked])]  # as they came, so that pairs of an image stay together
             for rows in self._groups(asked):
                 pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
                 found[rows] = self._ask(pairs)
@@ -219,7 +225,7 @@ class PairJudge:
 
     def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
         """(P,) labels of (P,) images with (P,) captions: 1 where the probability reaches the threshold, else 0."""
-        entailed = self.probabilities(query_ids, item_ids) >= self.judge.classifier.threshold
+        entailed = self.probabilities(query_ids, item_ids) >= self.judge.threshold
         return entailed.astype(np.int64)
 
 

@@ -25,7 +25,7 @@ from cxc_eccv.judgments.evidence import (
     match_hypotheses,
 )
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
 
@@ -44,6 +44,7 @@ __all__ = [
     "flickr30k_links",
     "label_conflicts",
     "label_pairs",
+    "labels_of_file",
     "merge",
     "merge_evidence",
     "merged_qrels",
@@ -289,7 +290,7 @@ def entailment_labels(library: Library, split: str) -> Judgments:
 def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
     """Labels of Flickr30k's images: 1 for original captions, and for others what a file of entailment labels says."""
     truth = flickr30k_links(library, split, "i2t")
-    images, captions, labels, _ = _flickr30k_labels(library, split)
+    images, captions, labels, _ = labels_of_file(library.flickr30k(split), library.flickr30k_entailment(split))
     queries, items = positions_of(images, truth.query_ids)[0], positions_of(captions, truth.gallery_ids)[0]
     return label_pairs(truth, queries, items, labels)
 
@@ -299,29 +300,28 @@ def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[st
 
     And which of its labels are of no pair of the split: Flickr30k is no dataset config, whose manifest would say it.
     """
-    if library.flickr30k_entailment(split) is None:
+    pairs, content = library.flickr30k_entailment(split), library.flickr30k(split)
+    if pairs is None:
         return {}
-    images, captions, labels, left_out = _flickr30k_labels(library, split)
-    content = library.flickr30k(split)
+    images, captions, labels, left_out = labels_of_file(content, pairs)
     own = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] == images
     facts = {"pairs": labels.size, "against_original_links": int((own & ~labels).sum())}
     return {"flickr30k_entailment_labels": facts | ({"left_out": left_out} if left_out else {})}
 
 
-def _flickr30k_labels(
-    library: Library, split: str
-) -> tuple[IntArray, IntArray, NDArray[np.bool_], dict[str, int]]:
-    """Image ids, caption ids and labels of the pairs that a file labels, none without one, and what was left out."""
-    pairs = library.flickr30k_entailment(split)
+def labels_of_file(
+    content: KarpathySplit, pairs: EntailmentPairs | None
+) -> tuple[IntArray, IntArray, BoolArray, dict[str, int]]:
+    """Image ids, caption ids and labels of the pairs of a split that a file labels, and what was left out of it."""
     if pairs is None:
         none = np.empty(0, dtype=np.int64)
         return none, none, none.astype(bool), {}
-    rows, left_out = match_hypotheses(library.flickr30k(split), pairs)
+    rows, left_out = match_hypotheses(content, pairs)
     images, captions = np.array(list(rows), dtype=np.int64).reshape(-1, 2).T
     return images, captions, np.asarray(pairs.table["label"])[list(rows.values())] == 1, left_out
 
 
-def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: NDArray[np.bool_]) -> Judgments:
+def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: BoolArray) -> Judgments:
     """Labels of pairs beside original links, which stay 1 whatever the labels say.
 
     Args:
