@@ -22,10 +22,10 @@ from cxc_eccv.judgments.evidence import (
     gather,
     item_ids,
     label_sources,
-    match_hypotheses,
+    labels_of_file,
 )
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
+from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
 
@@ -44,7 +44,6 @@ __all__ = [
     "flickr30k_links",
     "label_conflicts",
     "label_pairs",
-    "labels_of_file",
     "merge",
     "merge_evidence",
     "merged_qrels",
@@ -307,18 +306,6 @@ def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[st
     own = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] == images
     facts = {"pairs": labels.size, "against_original_links": int((own & ~labels).sum())}
     return {"flickr30k_entailment_labels": facts | ({"left_out": left_out} if left_out else {})}
-
-
-def labels_of_file(
-    content: KarpathySplit, pairs: EntailmentPairs | None
-) -> tuple[IntArray, IntArray, BoolArray, dict[str, int]]:
-    """Image ids, caption ids and labels of the pairs of a split that a file labels, and what was left out of it."""
-    if pairs is None:
-        none = np.empty(0, dtype=np.int64)
-        return none, none, none.astype(bool), {}
-    rows, left_out = match_hypotheses(content, pairs)
-    images, captions = np.array(list(rows), dtype=np.int64).reshape(-1, 2).T
-    return images, captions, np.asarray(pairs.table["label"])[list(rows.values())] == 1, left_out
 
 
 def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: BoolArray) -> Judgments:
