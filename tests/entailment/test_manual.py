@@ -178,7 +178,7 @@ def spoil(rows, what):
         ("empty", "no label, the first of 1, expected 0 or 1 in every row"),
         ("two", "label: found '2', expected 0 or 1"),
         ("word", "label: found 'yes', expected 0 or 1"),
-        ("unknown", "pair_id: found 'coco-1-2', expected a pair of the export; remove the row"),
+        ("unknown", "found pair_id 'coco-1-2', expected a pair of the export; remove the row"),
         ("text", "hypothesis: found 'another text', expected .* as it was exported: undo the change"),
         ("image", "image: found 'another.jpg', expected .* as it was exported"),
         ("twice", r"label: found 0, and 1 in line \d+, expected one answer for a pair"),
