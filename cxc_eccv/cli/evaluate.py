@@ -55,7 +55,7 @@ def evaluate(
     images: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the image files, at any depth: for models that look at them, and for the page's thumbnails."
+            help="Folder with the image files, at any depth: for models that look at them, and for thumbnails."
         ),
     ] = None,
     limit: Annotated[

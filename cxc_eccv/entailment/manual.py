@@ -135,6 +135,7 @@ def export_pairs(
         **provenance_of(library, split=split, seed=seed),
         "depth": depth,
         "known": "marked" if mark_known else "hidden",
+        "content": content.fingerprint,
         "images": asked.query_ids.tolist(),
         "models": models,
     }
@@ -338,7 +339,7 @@ def score_answers(
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     own, split = task(about["task"]), about["split"]
     content = own.collection.content(library, split)
-    _check_data(path, about["data"], library)
+    _check_data(path, about, content, library)
     texts, known = _Texts(own, content), _Known(own, library, split)
     images = np.array(about["images"])
     tops = {model["name"]: TopK(images, np.array(model["captions"])) for model in about["models"]}
@@ -368,7 +369,7 @@ def _read_export(path: Path) -> dict[str, Any]:
         if not file.is_file():
             lacking = "" if file == path else f", which says what was exported to {path.name}: keep both together"
             raise DataError(f"{file} is missing{lacking}")
-    keys = ("schema", "task", "split", "data", "seed", "depth", "known", "images", "models")
+    keys = ("schema", "task", "split", "data", "content", "seed", "depth", "known", "images", "models")
     about = require_keys(beside, "", read_json(beside), keys)
     if about["schema"] != SCHEMA or about["task"] not in TASKS:
         found = f"schema {shown(about['schema'])}, task {shown(about['task'])}"
@@ -381,15 +382,12 @@ def _read_export(path: Path) -> dict[str, Any]:
     return about
 
 
-def _check_data(path: Path, data: Mapping[str, Any], library: Library) -> None:
-    """Refuse another edition, or other raw files of the same names."""
-    found = library.files_used()
-    changed = [name for name, digest in data["files"].items() if found.get(name, digest) != digest]
-    if data["edition"] != library.edition or changed:
-        what = f"a {changed[0]} of other content" if data["edition"] == library.edition else repr(library.edition)
+def _check_data(path: Path, about: Mapping[str, Any], content: KarpathySplit, library: Library) -> None:
+    """Refuse other images or captions."""
+    if about["content"] != content.fingerprint:
         raise DataError(
-            f"{path} was exported from the edition {data['edition']!r} of the data, and at hand is {what}. Point "
-            "--data-dir at the files that it was exported from."
+            f"{path} was exported from the edition {about['data']['edition']!r} of the data, and at hand is another: "
+            f"{library.edition!r}, with other images or captions. Point --data-dir at what it was exported from."
         )
 
 

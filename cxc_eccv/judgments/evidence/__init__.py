@@ -1,7 +1,16 @@
 """Sources of labels: one SOURCE per file, with its name, order, rule and evidence."""
 
 from cxc_eccv.judgments.evidence.entailment import labels_of_file, match_hypotheses
-from cxc_eccv.judgments.evidence.source import KIND, Evidence, Source, Thresholds, gather, item_ids, label_sources
+from cxc_eccv.judgments.evidence.source import (
+    KIND,
+    Evidence,
+    Source,
+    Thresholds,
+    gather,
+    item_ids,
+    label_sources,
+    official_sources,
+)
 
 __all__ = [
     "KIND",
@@ -13,4 +22,5 @@ __all__ = [
     "label_sources",
     "labels_of_file",
     "match_hypotheses",
+    "official_sources",
 ]
