@@ -1,4 +1,4 @@
-"""Tables that a user names on the command line: ``--captions`` to encode, labels for ``--unjudged`` pairs."""
+"""Tables that a user names on the command line: captions to encode, labels of unjudged pairs, probabilities."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.sources.reading import read_csv, shown
 
-__all__ = ["policy", "read_captions"]
+__all__ = ["policy", "read_captions", "read_probabilities"]
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 NUMBER = (re.compile(r"-?[0-9]{1,18}"), "a whole number")
+PROBABILITY = (re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"), "a number from 0 to 1")
 LABEL = (re.compile(r"0|1|true|false", re.IGNORECASE), "1 or 0, true or false")
 
 Forms = Mapping[str, tuple[re.Pattern[str], str]]
@@ -28,6 +29,16 @@ def policy(value: str) -> str | pa.Table:
     if path.suffix not in SUFFIXES:
         return value
     return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+
+
+def read_probabilities(path: Path) -> pa.Table:
+    """What ``--probabilities`` names, with image_id, caption_id and probability."""
+    if path.suffix not in SUFFIXES:
+        raise DataError(
+            f"{path}: probabilities are read from .parquet, .csv or .jsonl, with image_id, caption_id and probability"
+        )
+    forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
+    return _read_table(path, "probabilities", forms)
 
 
 def read_captions(path: Path) -> pa.Table:
@@ -62,9 +73,13 @@ def _read(path: Path, forms: Forms) -> pa.Table:
     return json.read_json(path)
 
 
-def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[int]:
+def _read_numbers(
+    path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str
+) -> list[int] | list[float]:
     for number, cell in enumerate(cells, start=2):
         if not form.fullmatch(cell):
             raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)
+    if form is PROBABILITY[0]:
+        return [float(cell) for cell in cells]
     words = {"true": 1, "false": 0}
     return [words[cell.lower()] if cell.lower() in words else int(cell) for cell in cells]

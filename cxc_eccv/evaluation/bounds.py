@@ -205,19 +205,17 @@ def _find_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> 
     if top.scores is None or top.cut is None:
         raise DataError("bounds: the top items come without scores, so that ties are not known")
     n_queries, depth = top.ids.shape
-    last = np.ones((n_queries, depth), bool)
-    last[:, :-1] = top.scores[:, 1:] != top.scores[:, :-1]
-    every = np.arange(depth)
-    ends = np.minimum.accumulate(np.where(last, every, depth)[:, ::-1], axis=1)[:, ::-1]
-    # Positives stand last of what they tie with, so those of a tie that goes beyond the top may be out of sight.
-    # Of an item that is no positive, the positives of its tie stand between it and the end.
+    changes, every = top.scores[:, 1:] != top.scores[:, :-1], np.arange(depth)
+    starts = np.maximum.accumulate(np.where(np.insert(changes, 0, True, axis=1), every, 0), axis=1)
+    lasts = np.where(np.insert(changes, depth - 1, True, axis=1), every, depth)
+    ends = np.minimum.accumulate(lasts[:, ::-1], axis=1)[:, ::-1]
     in_sight = np.cumsum(positive, axis=1)
-    counts = np.take_along_axis(in_sight, ends, axis=1) - in_sight
+    counts = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(in_sight - positive, starts, axis=1)
+    # Positives stand last of what they tie with: those of a tie that goes on below the top may all be below it.
     owners, own_ranks = ranks
-    beyond = (own_ranks > depth) & (own_ranks <= depth + top.cut[owners])
-    hidden = np.bincount(owners[beyond], minlength=n_queries)
-    cut_off = ends == depth - 1
-    lowest = ends + 1 - counts + np.where(cut_off, (top.cut - hidden)[:, None], 0)
+    below = (own_ranks > depth) & (own_ranks <= depth + top.cut[owners])
+    others_below = top.cut - np.bincount(owners[below], minlength=n_queries)
+    lowest = ends + 1 - counts + np.where(ends == depth - 1, others_below[:, None], 0)
     return ends, lowest
 
 
@@ -364,7 +362,7 @@ def _expect_best(
         for count in range(1, most + 1):
             weight = np.where(ends, alive * in_tie[:, count], 0.0)
             if weight.any():
-                columns.append(np.minimum(known, retrieved.lowest[:, place] - count + 1))
+                columns.append(np.where(weight > 0, np.minimum(known, retrieved.lowest[:, place] - count + 1), known))
                 weights.append(weight)
         alive = np.where(ends, alive * in_tie[:, 0], alive)
         in_tie = np.where(ends[:, None], none, in_tie)
