@@ -90,6 +90,22 @@ def evaluate(
             "predicted labels with image_id, caption_id, label, or the id or folder of a classifier of entailment."
         ),
     ] = "not_entailed",
+    bounds: Annotated[
+        bool,
+        typer.Option(
+            "--bounds", help="Show how low and how high every number could be, were all retrieved pairs judged."
+        ),
+    ] = False,
+    bounds_depth: Annotated[
+        int | None, typer.Option(help="Items of a query that count as retrieved, where a metric has no K. Default: 50.")
+    ] = None,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(
+            help="For an expected value between the bounds, a file (.parquet, .csv, .jsonl) with image_id, caption_id "
+            "and probability, that the image entails the caption."
+        ),
+    ] = None,
     similarity: Annotated[
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
@@ -138,10 +154,11 @@ def evaluate(
       cxc-eccv evaluate clip.npz --output report --name "CLIP B/32"
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
+      cxc-eccv evaluate clip.npz --bounds
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
     """
-    from cxc_eccv.cli.user_tables import policy
+    from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
@@ -160,6 +177,9 @@ def evaluate(
         "seed": seed,
         "intervals": intervals,
         "unjudged": judge,
+        "bounds": bounds,
+        "bounds_depth": bounds_depth,
+        "probabilities": None if probabilities is None else read_probabilities(probabilities),
         "similarity": similarity,
         "device": device,
         "name": name,

@@ -19,7 +19,7 @@ __all__ = ["policy", "read_captions", "read_probabilities"]
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 NUMBER = (re.compile(r"-?[0-9]{1,18}"), "a whole number")
-PROBABILITY = (re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?"), "a number in [0, 1]")
+PROBABILITY = (re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"), "a number from 0 to 1")
 LABEL = (re.compile(r"0|1|true|false", re.IGNORECASE), "1 or 0, true or false")
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -56,7 +56,7 @@ def read_captions(path: Path) -> pa.Table:
 
 
 def read_probabilities(path: Path) -> pa.Table:
-    """The probabilities of pairs in a file, with ``probability``."""
+    """The probabilities of pairs in a file, with ``probability``, and the ids or whatever else names the pairs."""
     if path.suffix not in SUFFIXES:
         raise DataError(f"{path}: probabilities are read from {', '.join(SUFFIXES)}, with a column probability")
     forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
@@ -88,10 +88,13 @@ def _read(path: Path, forms: Forms) -> pa.Table:
     return json.read_json(path)
 
 
-def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[float]:
+def _read_numbers(
+    path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str
+) -> list[int] | list[float]:
     for number, cell in enumerate(cells, start=2):
         if not form.fullmatch(cell):
             raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)
+    if form is PROBABILITY[0]:
+        return [float(cell) for cell in cells]
     words = {"true": 1, "false": 0}
-    number = float if form is PROBABILITY[0] else int
-    return [words[cell.lower()] if cell.lower() in words else number(cell) for cell in cells]
+    return [words[cell.lower()] if cell.lower() in words else int(cell) for cell in cells]

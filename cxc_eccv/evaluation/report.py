@@ -69,6 +69,12 @@ def _score_tasks(parts: Sequence[Part], scorer: Scorer, reasons: dict[str, str])
             rows += found
             hidden = {variant.label for variant in plan.parts[part.name] if not variant.shown}
             reasons |= {f"{part.key}/{label}": str(e) for label, e in part.errors.items() if label not in hidden}
+            reasons |= {
+                f"{part.key}/{label} bounds": reason
+                for need in part.needs
+                for label, reason in need.unbounded.items()
+                if label not in hidden | part.errors.keys()
+            }
     return rows
 
 

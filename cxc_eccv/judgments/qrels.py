@@ -42,6 +42,7 @@ __all__ = [
     "flickr30k_entailment_labels",
     "flickr30k_label_conflicts",
     "flickr30k_links",
+    "judged_pairs",
     "label_conflicts",
     "label_pairs",
     "merge",
@@ -176,6 +177,24 @@ def _conflict(
     contradicted = said_positive.any(axis=1) & (judged & ~said_positive).any(axis=1)
     both = ~np.isnan(ratings) & ~np.isnan(reverse)
     return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
+
+
+def judged_pairs(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """(P,) ids of queries and of items that some of the sources judged, whatever they said; none without a source.
+
+    Sources that list positives alone, as COCO and ECCV Caption do, judged what they list: which other pairs ECCV
+    Caption's annotators saw and turned down was not published.
+
+    Example:
+        >>> judged = judged_pairs(Library("sample"), "test", "i2t", ["cxc"])
+        >>> positive = merged_qrels(Library("sample"), "test", "i2t", sources=["cxc"])
+        >>> judged[0].size > positive.indices.size
+        True
+    """
+    if not sources:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    pairs = merge(library, split, direction, sources=sources)
+    return pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
 
 
 def merged_qrels(

@@ -171,6 +171,16 @@ class Page:
         names = dict.fromkeys(task for task, _ in self._columns)
         return [_scores_of(name, [own for (task, _), own in self._columns.items() if task == name]) for name in names]
 
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds over the unjudged were asked for."""
+        return any(row.bounds is not None for row in self.report.results)
+
+    @property
+    def expects(self) -> bool:
+        """Whether there are expected values beside them."""
+        return any(row.bounds is not None and row.bounds.expected is not None for row in self.report.results)
+
     @cached_property
     def headline(self) -> list[tuple[str, str, list[Shown]]]:
         """Task, metric and its results: the main metric of every task and recall at 1, where they are fractions."""
