@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.entailment.quality import warn_of_training_data
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.sources.download import answers_folder
@@ -102,7 +103,15 @@ class ClassifierJudge(Judge):
     def facts(self) -> Mapping[str, Any]:
         """What a report says of it."""
         own = self.classifier
-        return {"model": own.name, "fingerprint": own.fingerprint, "threshold": self.threshold}
+        data = getattr(own.model.config, "training_data", None)
+        return {
+            "model": own.name,
+            "fingerprint": own.fingerprint,
+            "threshold": self.threshold,
+            "looks_at": "captions" if self.images is None else "captions and image",
+            "trained_on": None if data is None else dict(data["holds"]),
+            "cautions": list(warn_of_training_data(data)),
+        }
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
         """The judge of pairs of one split of one collection.

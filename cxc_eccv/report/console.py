@@ -70,9 +70,8 @@ def render(page: Page) -> RenderableType:
 
 def _caution_lines(page: Page) -> list[str]:
     part = [f"part of the split: {page.restriction}"] if page.restriction else []
-    return part + [
-        f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified
-    ]
+    modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
+    return [*part, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
 
 
 def _notes(page: Page) -> list[str]:
