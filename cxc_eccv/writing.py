@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
-__all__ = ["explained", "locked", "refuse_unwritable", "remedy_of", "replaced_file", "replaced_folder"]
+__all__ = ["explained", "locked", "refuse_unwritable", "remedy_of", "replaced_file", "replaced_folder", "write_json"]
 
 PATIENCE = 60.0
 """Seconds to wait for another process that writes the same place, where writing takes a few."""
@@ -110,6 +112,20 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
             building.replace(place)
         finally:
             building.unlink(missing_ok=True)
+
+
+def write_json(target: Path, content: Mapping[str, Any]) -> Path:
+    r"""Write a file of JSON, whole or not at all.
+
+    Example:
+        >>> import tempfile
+        >>> write_json(Path(tempfile.mkdtemp()) / "a.json", {"seed": 0}).read_text()
+        '{\n "seed": 0\n}\n'
+    """
+    with replaced_file(target) as part:
+        text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
+        part.write_text(text + "\n", encoding="utf-8", newline="\n")
+    return target
 
 
 @contextmanager

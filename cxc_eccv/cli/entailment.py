@@ -1,4 +1,4 @@
-"""``cxc-eccv entailment``: what a classifier of entailment is made of, and how good it is."""
+"""``cxc-eccv entailment``: a classifier of entailment, what it is made of; and Entail@K beyond a single report."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype
+from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, names, split_name
 from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import print_shown
+from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Classifier
 
 __all__ = ["entailment", "load_classifier_or_advise"]
 
-entailment = typer.Typer(no_args_is_help=True, help="Count a classifier's training data, or measure it.")
+entailment = typer.Typer(
+    no_args_is_help=True, help="A classifier of entailment: its training data, and how good it is; Entail@K by hand."
+)
 
 
 @entailment.command("data", cls=Command)
@@ -121,3 +124,141 @@ def load_classifier_or_advise(model: str, **options: Any) -> Classifier:  # noqa
     with needs_train_extra():
         from cxc_eccv.entailment.scoring import load_classifier
     return load_classifier(model, **options)
+
+
+@entailment.command("mean", cls=Command)
+def mean(
+    reports: Annotated[
+        list[Path],
+        typer.Argument(help="Two report.json files, or their folders, for each model: on COCO and on Flickr30k."),
+    ],
+    output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--names", help="Models' names. Default: that of each report on COCO.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+) -> None:
+    """Average Entail@K over COCO and Flickr30k, each counting half, as the multi-modal entailment paper prints it.
+
+    Each report needs the per_query.parquet that evaluate --output writes beside it. Two reports under different
+    policies for pairs without a label, or by different classifiers, are refused.
+
+    Examples:
+      cxc-eccv entailment mean coco_report flickr30k_report
+      cxc-eccv entailment mean clip_coco clip_f30k albef_coco albef_f30k
+      --names CLIP,ALBEF --output mean.json
+    """
+    from cxc_eccv.comparison import load_reports
+    from cxc_eccv.entailment.mean import mean_entailment
+    from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.writing import refuse_unwritable, write_json
+
+    if output is not None:
+        refuse_unwritable(output, file=True)
+    chosen = names(models)
+    if len(reports) % 2 or (chosen is not None and len(chosen) != len(reports) // 2):
+        raise InvalidOption(
+            f"{len(reports)} reports{'' if chosen is None else f' and {len(chosen)} names'}: give two reports for each "
+            "model, on COCO and on Flickr30k, one after the other, and as many names as models, or none"
+        )
+    pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
+    own = chosen or [None] * len(pairs)
+    means = [
+        mean_entailment(pair, name=name, seed=seed, confidence=confidence)
+        for pair, name in zip(pairs, own, strict=True)
+    ]
+    if output is not None:
+        write_json(output, {"schema": 1, "models": [{"name": one.name, **one.records()} for one in means]})
+    print_shown(tables_to_console([one.table for one in means]))
+    say_written([] if output is None else [output])
+
+
+@entailment.command("export", cls=Command)
+def export(
+    runs: Annotated[
+        list[Path], typer.Argument(help="A file of embeddings, scores or rankings (image to text) for each model.")
+    ],
+    output: Annotated[Path, typer.Option(help="File (.csv, .jsonl) to write, for a person to fill in.")],
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    sample: Annotated[int, typer.Option(help="Images, drawn at random from those that every model has.")] = 50,
+    depth: Annotated[int, typer.Option(help="Captions at the top of each image's ranking.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the draw and of the order.")] = 0,
+    hide_known: Annotated[
+        bool, typer.Option("--hide-known", help="Say nothing of what the data knows of a pair, and ask about all.")
+    ] = False,
+    models: Annotated[
+        list[str] | None, typer.Option("--names", help="Models' names. Default: what the files say, or their names.")
+    ] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Write the top captions of some images for a person to label: the first half of Entail@K judged by hand.
+
+    Every pair is there once, in an order that tells neither model nor rank. A person fills the column label: 1 where
+    the image with its captions entails the hypothesis, else 0; an image's own captions, and pairs that a file of
+    entailment labels has, are filled in already. Beside the file stands a .json that says what was exported: keep both.
+
+    Examples:
+      cxc-eccv entailment export clip.npz blip.npz --output pairs.csv
+      cxc-eccv entailment export clip.npz --output pairs.jsonl --sample 20
+      --hide-known
+    """
+    from cxc_eccv.entailment.manual import export_pairs
+    from cxc_eccv.runs import load_run
+    from cxc_eccv.sources.library import Library
+
+    loaded = [load_run(path) for path in runs]
+    own = names(models) or [run.model or path.name for run, path in zip(loaded, runs, strict=True)]
+    if len(own) != len(loaded) or len(set(own)) < len(own):
+        raise InvalidOption(f"{len(loaded)} runs need as many different names, not {', '.join(own)}: give --names")
+    library = Library(data_dir, allow_modified=allow_modified)
+    written = export_pairs(
+        dict(zip(own, loaded, strict=True)),
+        output,
+        split=split_name(split),
+        data_dir=library,
+        sample=sample,
+        depth=depth,
+        seed=seed,
+        mark_known=not hide_known,
+    )
+    say_written(written)
+    say(f"when every label is 0 or 1: cxc-eccv entailment manual {output}")
+
+
+@entailment.command("manual", cls=Command)
+def manual(
+    answers: Annotated[Path, typer.Argument(help="What entailment export wrote, with every label filled in.")],
+    output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="File (.jsonl) to write all answers to, as a file of entailment labels.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Score the exported models by a person's labels: Entail@K judged by hand, the paper's E@M.
+
+    Rows that are not as they were exported, or have no label, are refused, with their place and what to do.
+
+    Examples:
+      cxc-eccv entailment manual pairs.csv
+      cxc-eccv entailment manual pairs.csv --output manual.json
+      --labels entailment_test.jsonl
+    """
+    from cxc_eccv.entailment.manual import score_answers
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.writing import refuse_unwritable
+
+    for path in (output, labels):
+        if path is not None:
+            refuse_unwritable(path, file=True)
+    library = Library(data_dir, allow_modified=allow_modified)
+    scores = score_answers(answers, data_dir=library, seed=seed, confidence=confidence)
+    written = [scores.save(output)] if output is not None else []
+    written += [scores.save_labels(labels)] if labels is not None else []
+    print_shown(tables_to_console([scores.table]))
+    say_written(written)

@@ -54,7 +54,9 @@ def evaluate(
     ] = None,
     images: Annotated[
         Path | None,
-        typer.Option(help="Folder with the image files, at any depth: for the model, and for thumbnails in the page."),
+        typer.Option(
+            help="Folder with the image files, at any depth: for models that look at them, and for thumbnails."
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option(help="A first try on the first so many images, by id, and their captions alone.")
@@ -84,18 +86,34 @@ def evaluate(
     unjudged: Annotated[
         str,
         typer.Option(
-            help="Pairs without an entailment label: not_entailed, leave_out, or a file (.parquet, .csv, .jsonl) of "
-            "predicted labels with image_id, caption_id, label."
+            help="Pairs without an entailment label: not_entailed, leave_out, a file (.parquet, .csv, .jsonl) of "
+            "predicted labels with image_id, caption_id, label, or the id or folder of a classifier of entailment."
         ),
     ] = "not_entailed",
+    bounds: Annotated[
+        bool,
+        typer.Option(
+            "--bounds", help="Show how low and how high every number could be, were all retrieved pairs judged."
+        ),
+    ] = False,
+    bounds_depth: Annotated[
+        int | None, typer.Option(help="Items of a query that count as retrieved, where a metric has no K. Default: 50.")
+    ] = None,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(
+            help="For an expected value between the bounds, a file (.parquet, .csv, .jsonl) with image_id, caption_id "
+            "and probability, that the image entails the caption."
+        ),
+    ] = None,
     similarity: Annotated[
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
-            help="Torch device to score embeddings on, e.g. cuda. Default: the processor; for the model to encode on, "
-            "a GPU where there is one."
+            help="Torch device to score embeddings on, e.g. cuda. Default: the processor; for a model to run on, a GPU "
+            "where there is one."
         ),
     ] = None,
     embeddings: Annotated[
@@ -136,15 +154,20 @@ def evaluate(
       cxc-eccv evaluate clip.npz --output report --name "CLIP B/32"
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
+      cxc-eccv evaluate clip.npz --bounds
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
+      cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
     """
-    from cxc_eccv.cli.user_tables import policy
+    from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
     _check_source(context, files, model)
-    check_output(output, images if model is None else None)
+    check_output(output)
+    judge = policy(unjudged, images, device)
+    looks = model is not None or getattr(judge, "images", None) is not None
+    check_output(output, None if looks else images)
     library = Library(data_dir, allow_modified=allow_modified)
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
@@ -153,7 +176,10 @@ def evaluate(
         "data_dir": library,
         "seed": seed,
         "intervals": intervals,
-        "unjudged": policy(unjudged),
+        "unjudged": judge,
+        "bounds": bounds,
+        "bounds_depth": bounds_depth,
+        "probabilities": None if probabilities is None else read_probabilities(probabilities),
         "similarity": similarity,
         "device": device,
         "name": name,

@@ -1,4 +1,4 @@
-"""Tables that a user names on the command line: captions to encode, labels and probabilities of pairs."""
+"""What a user names on the command line: captions to encode, labels and probabilities of pairs, who judges others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.evaluation.settings import Unjudged
+from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, shown
 
 __all__ = ["policy", "read_captions", "read_probabilities"]
@@ -16,19 +19,30 @@ __all__ = ["policy", "read_captions", "read_probabilities"]
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 NUMBER = (re.compile(r"-?[0-9]{1,18}"), "a whole number")
-PROBABILITY = (re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?"), "a number in [0, 1]")
+PROBABILITY = (re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"), "a number from 0 to 1")
 LABEL = (re.compile(r"0|1|true|false", re.IGNORECASE), "1 or 0, true or false")
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 Forms = Mapping[str, tuple[re.Pattern[str], str]]
 """Column to what its CSV cells look like, and that in words; every other column holds text."""
 
 
-def policy(value: str) -> str | pa.Table:
-    """What ``--unjudged`` says: the policy's name, or the table in the file, with image_id, caption_id and label."""
+def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
+    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds.
+
+    The table has image_id, caption_id and label; ``images`` and ``device`` are for a judge.
+    """
     path = Path(value)
-    if path.suffix not in SUFFIXES:
+    if path.suffix in SUFFIXES:
+        return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+    if value in UNJUDGED or not (path.is_dir() or HUB_ID.fullmatch(value)):
         return value
-    return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+    with needs_train_extra():
+        from cxc_eccv.entailment.scoring import load_classifier
+    from cxc_eccv.entailment.judge import ClassifierJudge
+
+    return ClassifierJudge(load_classifier(value, device=device), images)
 
 
 def read_captions(path: Path) -> pa.Table:
@@ -42,7 +56,7 @@ def read_captions(path: Path) -> pa.Table:
 
 
 def read_probabilities(path: Path) -> pa.Table:
-    """The probabilities of pairs in a file, with ``probability``."""
+    """The probabilities of pairs in a file, with ``probability``, and the ids or whatever else names the pairs."""
     if path.suffix not in SUFFIXES:
         raise DataError(f"{path}: probabilities are read from {', '.join(SUFFIXES)}, with a column probability")
     forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
@@ -74,10 +88,13 @@ def _read(path: Path, forms: Forms) -> pa.Table:
     return json.read_json(path)
 
 
-def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[float]:
+def _read_numbers(
+    path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str
+) -> list[int] | list[float]:
     for number, cell in enumerate(cells, start=2):
         if not form.fullmatch(cell):
             raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)
+    if form is PROBABILITY[0]:
+        return [float(cell) for cell in cells]
     words = {"true": 1, "false": 0}
-    number = float if form is PROBABILITY[0] else int
-    return [words[cell.lower()] if cell.lower() in words else number(cell) for cell in cells]
+    return [words[cell.lower()] if cell.lower() in words else int(cell) for cell in cells]

@@ -10,8 +10,10 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.shown import upper_first
+from cxc_eccv.tables import Cell
+from cxc_eccv.types import Result
 
-__all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "show_value", "task_name", "unit_of"]
+__all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "score_cell", "show_value", "task_name", "unit_of"]
 
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
@@ -69,6 +71,17 @@ def show_value(label: str, value: float, decimals: int = 1, *, sign: bool = Fals
     """
     unit = unit_of(label)
     return format(UNITS[unit] * value, f"{'+' if sign else ''}.{decimals + 2 * (unit == 'correlation')}f")
+
+
+def score_cell(result: Result) -> Cell:
+    """A score with its interval.
+
+    Example:
+        >>> str(score_cell(Result("entailment", "i2t", "entail_at_10", 0.5, 9, low=0.4, high=0.625)))
+        '50.0 [40.0, 62.5]'
+    """
+    low, high = ("" if one is None else show_value(result.metric, one) for one in (result.low, result.high))
+    return Cell(show_value(result.metric, result.value), interval=f"[{low}, {high}]" if low else "")
 
 
 def unit_of(label: str) -> str:

@@ -12,9 +12,9 @@ from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
-from cxc_eccv.types import FloatArray, IntArray, Result
+from cxc_eccv.types import FloatArray, IntArray, Report, Result
 
-__all__ = ["Pair", "check_comparable", "notes_on", "pair_up"]
+__all__ = ["Pair", "check_comparable", "judge_of", "notes_on", "pair_up"]
 
 DATA_FACTS = ("edition", "version")
 TOLERANCE = 1e-9
@@ -38,6 +38,8 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
         _refuse("the part of the split", baseline, other, *told)
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
         _check_files(baseline, other, *data)
+    judges = [judge_of(model.report) for model in models]
+    _check_equal("the judge of pairs without a label", baseline, other, *judges)
     parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
     for key in parameters[0]:
         if key in parameters[1]:
@@ -81,6 +83,17 @@ def _data_of(model: ScoredReport) -> Mapping[str, Any]:
             "it. Evaluate the model again with this version."
         )
     return data
+
+
+def judge_of(report: Report) -> dict[str, Any] | None:
+    """The classifier that labelled pairs without a label; None without one. How many pairs is a model's own matter.
+
+    Example:
+        >>> judge_of(Report((), {}, {"unjudged": {"model": "mine", "threshold": 0.5, "pairs": {"entailment/i2t": 9}}}))
+        {'model': 'mine', 'threshold': 0.5}
+    """
+    facts = report.provenance.get("unjudged")
+    return None if facts is None else {name: fact for name, fact in facts.items() if name != "pairs"}
 
 
 def _check_files(baseline: ScoredReport, other: ScoredReport, data: Mapping[str, Any], more: Mapping[str, Any]) -> None:

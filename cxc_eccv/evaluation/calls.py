@@ -15,7 +15,7 @@ from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model
 from cxc_eccv.evaluation.select import Part, plan_of, select
-from cxc_eccv.evaluation.settings import Settings, Unjudged, check_split
+from cxc_eccv.evaluation.settings import Probabilities, Settings, Unjudged, check_split
 from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
@@ -44,6 +44,9 @@ def evaluate(
     name: str | None = None,
     limit: int | None = None,
     allow_missing: bool = False,
+    bounds: bool = False,
+    bounds_depth: int | None = None,
+    probabilities: Probabilities = None,
 ) -> Report:
     """Score a run on tasks.
 
@@ -71,7 +74,8 @@ def evaluate(
             in place of that of the queries, as some papers have it; the bootstrap for other metrics; or ``none``.
         unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
             ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
-            table with ``image_id``, ``caption_id``, ``label``) says its label. Results state policy and coverage.
+            table with ``image_id``, ``caption_id``, ``label``; or :class:`cxc_eccv.entailment.judge.ClassifierJudge`,
+            a trained classifier) says its label. Results state policy and coverage.
         per_query: keep the value of every query in ``report.per_query``, and the run itself, so that ``report.save``
             writes all that a comparison and the page need.
         similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
@@ -83,6 +87,14 @@ def evaluate(
         limit: score the first images alone, so many in the order of their ids, and their captions: a first try.
         allow_missing: score what the run has of the split, instead of refusing a run that lacks items; not for
             rankings, which do not tell what their galleries lacked.
+        bounds: give each number of retrieval the lowest and the highest value that it would have under any labels of
+            the retrieved pairs that nobody judged (:attr:`cxc_eccv.types.reported.Result.bounds`); the page on pairs
+            without a label defines them.
+        bounds_depth: how many items of a query count as retrieved for bounds of a metric without K; None for 50.
+        probabilities: for expected values beside the bounds, how probable it is that an image with its captions entails
+            a caption: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
+            ``probability``, or the path of a Parquet file with these columns. None for those of the classifier that
+            ``unjudged`` is, where it has any.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
@@ -112,7 +124,7 @@ def evaluate(
         raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
-    settings = Settings(seed, confidence, intervals, unjudged, per_query)
+    settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities)
     model = name_model(run, name)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
@@ -121,6 +133,9 @@ def evaluate(
         parts, left_out = chosen.parts, chosen.restriction.facts
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
         raise_all([*chosen.refused, *faults])
+        if settings.bounds:
+            for need in [need for part in parts for need in part.needs]:
+                need.look_for_unjudged(run, library, split, settings.depth)
         measure(run, parts, scoring["similarity"], **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)

@@ -34,8 +34,8 @@ def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: 
     judgments = {need.key: (need.direction, need.judgments) for need in needs if need.judgments is not None}
     readers: dict[str, list[RowReader]] = {}
     for need in needs:
-        if need.reader is not None:
-            readers.setdefault(need.direction, []).append(need.reader)
+        if need.readers:
+            readers.setdefault(need.direction, []).extend(need.readers)
     ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, **options)
     for need in needs:
         need.learn(run, ranks, similarity)

@@ -17,15 +17,37 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.evaluation.bounds import (
+    Retrieved,
+    TopOfKnown,
+    ask_probabilities,
+    bounds_of_matches,
+    bounds_of_ranks,
+    bounds_of_sums,
+    bounds_of_top,
+)
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shallow
 from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK, look_up_gains
+from cxc_eccv.types import (
+    Bounds,
+    FloatArray,
+    IntArray,
+    Judgments,
+    PositiveRanks,
+    RatedPairs,
+    Result,
+    TopK,
+    look_up_gains,
+)
 
 __all__ = ["NEEDS", "AnyRanks", "Need", "OtherScores", "QueryValues", "Ranks", "Scored", "TopItems", "Variant"]
 
@@ -35,6 +57,7 @@ AnyRanks = PositiveRanks | GivenRanks
 Judged = TypeVar("Judged")
 
 TIED_SHARE = 0.1
+CROSS_MODAL = ("i2t", "t2i")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +134,7 @@ class Need(Generic[Judged]):
         judgments: whose positives must be ranked for it, or None.
         reader: what must read the scores for it, or None.
         errors: label of each metric that cannot be computed to the error that says why.
+        unbounded: label of each metric that can be computed, but not its bounds over the unjudged, to the reason.
     """
 
     judgments: Judgments | None = None
@@ -122,6 +146,7 @@ class Need(Generic[Judged]):
         self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
         self.direction = RATED_DIRECTIONS.get(part, part)
         self.errors: dict[str, CxcEccvError] = {}
+        self.unbounded: dict[str, str] = {}
 
     @classmethod
     def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
@@ -155,6 +180,18 @@ class Need(Generic[Judged]):
         """
         return {}
 
+    @property
+    def readers(self) -> Sequence[RowReader]:
+        """All that must read the scores for it."""
+        return () if self.reader is None else (self.reader,)
+
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
+        """Prepare for bounds over the pairs that nobody judged, those of so many items of every query.
+
+        Called before the pass over the run. ``unbounded`` then has the label of each metric that cannot have bounds,
+        and why.
+        """
+
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
         """Take what the pass over the run gave."""
 
@@ -170,6 +207,7 @@ class Need(Generic[Judged]):
         ties: int,
         coverage: float | None = None,
         parameters: dict[str, Any] | None = None,
+        bounds: Bounds | None = None,
     ) -> list[Scored]:
         """The one number of a metric that has a value for each query: their mean or median."""
         values = queries.values
@@ -182,6 +220,7 @@ class Need(Generic[Judged]):
             ties=ties,
             coverage=coverage,
             parameters=dict(variant.parameters) if parameters is None else parameters,
+            bounds=bounds,
         )
         return [Scored(variant, row, queries)]
 
@@ -203,6 +242,10 @@ class Ranks(Need[Judgments]):
         super().__init__(task, part, judged, variants)
         self.query_ids, self.gallery_ids, self.judgments = judged.query_ids, judged.gallery_ids, judged
         self._ranks: PositiveRanks
+        self._top: TopOfKnown | None = None
+        self._stopping: list[_StoppingReader] = []
+        self._retrieved: Retrieved | None = None
+        self._probabilities: FloatArray | None = None
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
         """In folds all but whole rankings; else what a metric looks at, wherever the positives stand."""
@@ -210,9 +253,49 @@ class Ranks(Need[Judgments]):
         folds = self.judged.gallery_folds is not None
         return self._find_unsettled(given, [own for own in self.variants if folds or _is_limited(own, given)])
 
+    @property
+    def readers(self) -> Sequence[RowReader]:
+        """Of the top of every query, where bounds are asked for."""
+        return self._stopping
+
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
+        """Read the top, of rankings as far down as all go; what its labels' sources judged is known."""
+        deepest = max(_looks_at(variant, depth) for variant in self.variants)
+        if isinstance(run, RankingsRun):
+            deepest = min(deepest, int(run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)].min()))
+        known = judged_pairs(library, split, self.direction, self.task.label_sources)
+        self._top = TopOfKnown(self.judged, known, deepest)
+        self._stopping = [_StoppingReader(reader) for reader in self._top.readers]
+        needed = {variant.label: min(_looks_at(variant, depth), self._top.largest) for variant in self.variants}
+        self.unbounded = {
+            label: f"bounds look at the top {items}, but the rankings hold {deepest} items; ask for bounds_depth="
+            f"{deepest} (--bounds-depth {deepest}), or rank more"
+            for label, items in needed.items()
+            if items > self._top.depth
+        }
+
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Take its own ranks."""
+        """Take its own ranks, and find out whether rankings were long enough for bounds."""
         self.settle(ranks[self.key])
+        for reader in self._stopping:
+            if reader.error is not None:
+                self.unbounded |= dict.fromkeys((variant.label for variant in self.variants), str(reader.error))
+                return
+        if self._top is not None:
+            self._retrieved = self._top.retrieved(self._ranks)
+
+    def _bound(self, variant: Variant, settings: Settings) -> Bounds | None:
+        """Bounds over the unjudged; probabilities are asked once for all metrics, of pairs that matter to any."""
+        top = self._retrieved
+        if top is None or variant.label in self.unbounded:
+            return None
+        if self._probabilities is None and self.direction in CROSS_MODAL and settings.probabilities_of is not None:
+            own = [variant for variant in self.variants if variant.label not in {*self.unbounded, *self.errors}]
+            asked = np.any([top.matters(own.spec, own.parameters) for own in own], axis=0)
+            self._probabilities = ask_probabilities(
+                settings.probabilities_of, self.direction, self.query_ids, top.ids, asked
+            )
+        return bounds_of_ranks(variant.spec, variant.parameters, top, self._probabilities)
 
     def settle(self, ranks: AnyRanks) -> None:
         """Take ranks, whatever gave them, and find the metrics that they end too early for."""
@@ -239,7 +322,8 @@ class Ranks(Need[Judgments]):
         values = variant.spec.function(ranks, **variant.parameters)
         best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
         queries = QueryValues(ranks.query_ids, values, best)
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
+        bounds = self._bound(variant, settings)
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)), bounds=bounds)
 
     def _find_unsettled(self, ranks: AnyRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
         """In folds (COCO 1K) only whole rankings settle anything: how many items of its fold one holds is chance."""
@@ -255,6 +339,11 @@ class Ranks(Need[Judgments]):
             return dict.fromkeys((variant.label for variant in variants), error)
         errors = {variant.label: _refuse_depth(ranks, variant) for variant in variants}
         return {label: error for label, error in errors.items() if error is not None}
+
+
+def _looks_at(variant: Variant, depth: int) -> int:
+    """How many items of a query count as retrieved."""
+    return int(variant.parameters.get("k", depth))
 
 
 def _is_limited(variant: Variant, given: GivenRanks) -> bool:
@@ -343,6 +432,13 @@ class TopItems(_FromRows[Judgments]):
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
         self._read_with(TopRows(judged, max(variant.parameters["k"] for variant in variants)))
+        self._answers: tuple[NDArray[Any], IntArray] | None = None
+        self._probabilities: FloatArray | None = None
+
+    @property
+    def asked(self) -> int:
+        """Of how many pairs a classifier was asked."""
+        return 0 if self._answers is None else self._answers[1].size
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
@@ -355,9 +451,10 @@ class TopItems(_FromRows[Judgments]):
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         ties, coverage = _count_tied(top, gains), float(judged.mean())
         parameters = dict(variant.parameters)
-        options = variant.spec.accepted({"unjudged": policy_of(settings.unjudged)})
+        options = variant.spec.accepted({"unjudged": settings.unjudged})
         if options:
             parameters["unjudged"] = policy_name(settings.unjudged)
+            options["unjudged"] = self._policy(policy_of(settings.unjudged), k)
         if options.get("unjudged") == "leave_out":
             top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
             parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
@@ -367,7 +464,32 @@ class TopItems(_FromRows[Judgments]):
                 )
         values = variant.spec.function(top, judgments, **variant.parameters, **options)
         queries = QueryValues(top.query_ids, values)
-        return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+        bounds = self._bound(variant, settings) if settings.bounds else None
+        return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters, bounds=bounds)
+
+    def _bound(self, variant: Variant, settings: Settings) -> Bounds:
+        """Bounds over the unjudged; probabilities are asked once, down to the deepest place that is looked at."""
+        top = self._rows.result
+        if self._probabilities is None and self.direction in CROSS_MODAL and settings.probabilities_of is not None:
+            asked = ~look_up_gains(top, self.judged, top.depth, variant.label)[1]
+            self._probabilities = ask_probabilities(
+                settings.probabilities_of, self.direction, self.query_ids, top.ids, asked
+            )
+        return bounds_of_top(variant.spec, variant.parameters, top, self.judged, self._probabilities)
+
+    def _policy(self, policy: str | Classifier, k: int) -> str | Classifier:
+        """A classifier is asked once, about all pairs down to the deepest place that is looked at, not for every K."""
+        if isinstance(policy, str):
+            return policy
+        if self._answers is None:
+            top = self._rows.result
+            rows, places = np.nonzero(~look_up_gains(top, self.judged, top.depth, self.key)[1])
+            labels = np.asarray(policy(top.query_ids[rows], top.ids[rows, places])) if rows.size else np.empty(0)
+            if labels.shape != rows.shape:
+                raise DataError(f"{self.key}: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
+            self._answers = labels, places
+        labels, places = self._answers
+        return lambda _queries, _items: labels[places < k]  # both go through the pairs row by row
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
@@ -408,7 +530,8 @@ class MatchCounts(_FromRows[CategoryMatches]):
         """One number."""
         hits = self._rows.result
         queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+        bounds = bounds_of_matches(variant.spec, hits) if settings.bounds else None
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)), bounds=bounds)
 
 
 class PairSimilarities(Need[RatedPairs]):
@@ -468,10 +591,19 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
         value = float(spec.function(np.array([row.result.value for row in inputs])))
         n_queries, ties = (sum(getattr(rows[0].result, name) for rows in directions) for name in ("n_queries", "ties"))
         samples = [row.samples for row in inputs if row.samples is not None]
+        bounds = [[row.result.bounds for row in rows if row in inputs] for rows in directions]
         return [
             Scored(
                 variant,
-                Result(self.task.name, self.part, variant.label, value, n_queries, ties=ties),
+                Result(
+                    self.task.name,
+                    self.part,
+                    variant.label,
+                    value,
+                    n_queries,
+                    ties=ties,
+                    bounds=bounds_of_sums(spec.function, bounds),
+                ),
                 samples=spec.function(np.stack(samples, axis=-1)) if samples else None,
             )
         ]

@@ -12,11 +12,11 @@ import numpy as np
 import cxc_eccv
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.measure import collect_ids
-from cxc_eccv.evaluation.needs import OtherScores, Scored
+from cxc_eccv.evaluation.needs import OtherScores, Scored, TopItems
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.score import Scorer
 from cxc_eccv.evaluation.select import Part
-from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scan import one_blas_thread, workers
 from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of
@@ -46,7 +46,8 @@ def make_report(
     shown = [row for row in rows if row.variant.shown]
     tasks = {part.task.name: part.task for part in parts}.values()
     labels = {name: fact for task in tasks for name, fact in task.facts(library, split).items()}
-    facts = provenance_of(library, split=split, **settings.facts, **labels, **provenance)
+    judge = _describe_judge(parts, settings)
+    facts = provenance_of(library, split=split, **settings.facts, **labels, **judge, **provenance)
     table = per_query_table(shown) if settings.per_query else None
     return Report(tuple(row.result for row in shown), reasons, facts, table)
 
@@ -68,7 +69,25 @@ def _score_tasks(parts: Sequence[Part], scorer: Scorer, reasons: dict[str, str])
             rows += found
             hidden = {variant.label for variant in plan.parts[part.name] if not variant.shown}
             reasons |= {f"{part.key}/{label}": str(e) for label, e in part.errors.items() if label not in hidden}
+            reasons |= {
+                f"{part.key}/{label} bounds": reason
+                for need in part.needs
+                for label, reason in need.unbounded.items()
+                if label not in hidden | part.errors.keys()
+            }
     return rows
+
+
+def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]:
+    """The entry ``unjudged`` of the provenance: who labelled pairs that nobody judged, and how many of each part."""
+    if not isinstance(settings.unjudged, Judge):
+        return {}
+    asked: dict[str, int] = {}
+    for part in parts:
+        for need in part.needs:
+            if isinstance(need, TopItems) and need.asked:
+                asked[part.key] = max(need.asked, asked.get(part.key, 0))
+    return {"unjudged": {**settings.unjudged.facts, "pairs": asked}}
 
 
 def _warn_of_ties(parts: Iterable[Part]) -> None:

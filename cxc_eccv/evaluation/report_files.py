@@ -14,7 +14,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.runs.parquet import read_parquet
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Bounds, Report, Result
 
 __all__ = [
     "PER_QUERY",
@@ -53,7 +53,7 @@ def report_to_json(report: Report) -> str:
     content = {
         "schema": SCHEMA,
         "scores": report.scores,
-        "results": [{"key": result.key, **dataclasses.asdict(result)} for result in report.results],
+        "results": [_make_entry(result) for result in report.results],
         "skipped": dict(report.skipped),
         "provenance": dict(report.provenance),
     }
@@ -81,8 +81,15 @@ def report_from_json(text: str) -> Report:
         raise DataError(f"not a report.json of schema {SCHEMA}: {type(error).__name__}: {error}") from None
 
 
+def _make_entry(result: Result) -> dict[str, Any]:
+    """Bounds stand there only where they were asked for."""
+    entry = {"key": result.key, **dataclasses.asdict(result)}
+    return entry if result.bounds is not None else {name: entry[name] for name in entry if name != "bounds"}
+
+
 def _make_result(entry: dict[str, Any]) -> Result:
-    return Result(**{name: value for name, value in entry.items() if name != "key"})
+    values = {name: value for name, value in entry.items() if name != "key"}
+    return Result(**values | ({"bounds": Bounds(**values["bounds"])} if "bounds" in values else {}))
 
 
 def write_report(path: Path, report: Report) -> None:

@@ -42,11 +42,12 @@ class Scorer:
 
     def score(self, part: Part) -> list[Scored]:
         """All metrics of one part that can be computed, in their order."""
+        settings = self._settings.on(self._library, self._split, part.task.collection)
         rows = [
             row
             for variant, need in part.needs_of_variants
             if variant.label not in need.errors
-            for row in need.score(variant, self._settings)
+            for row in need.score(variant, settings)
         ]
         return [self._with_interval(row) for row in self._resample(part, rows)]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,12 +14,19 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import Collection
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.types import IntArray, check_whole
 
 __all__ = [
+    "BOUNDS_DEPTH",
     "INTERVALS",
     "SPLITS",
+    "Judge",
+    "PairValues",
     "PredictedLabels",
+    "Probabilities",
     "Settings",
     "Unjudged",
     "check_split",
@@ -25,10 +35,28 @@ __all__ = [
 ]
 
 SPLITS = ("validation", "test")
+BOUNDS_DEPTH = 50
 INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")
 
-Unjudged: TypeAlias = "str | Classifier | pa.Table"
+
+class Judge(ABC):
+    """A classifier that is told which data the ids are of before it is asked, and whom a report names."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """What a report says of it."""
+
+    @abstractmethod
+    def on(self, library: Library, split: str, collection: Collection) -> Classifier:
+        """The classifier of pairs of one split of one collection."""
+
+
+Unjudged: TypeAlias = "str | Classifier | pa.Table | Judge"
 """What to do with retrieved pairs that nobody judged."""
+
+Probabilities: TypeAlias = "Classifier | pa.Table | str | Path | None"
+"""Where the probabilities of pairs come from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +69,20 @@ class Settings:
         intervals: ``bootstrap`` over images; ``binomial``: Wilson's interval for metrics whose values are 0 or 1, as if
             queries were independent, the bootstrap for others; ``binomial_images``: likewise, but with the number of
             images behind the queries in place of the number of queries; or ``none``.
-        unjudged: policy for retrieved pairs without a label: ``not_entailed``, ``leave_out``, a classifier, or a table
-            of predicted labels.
+        unjudged: policy for retrieved pairs without a label: ``not_entailed``, ``leave_out``, a classifier, a judge, or
+            a table of predicted labels.
         per_query: whether to keep the value of every query.
+        bounds: whether to show bounds over the pairs that nobody judged.
+        bounds_depth: how many items of a query count as retrieved, where a metric has no K; None for 50.
+        probabilities: that an image with its captions entails a caption, for expected values: a function of image ids
+            and caption ids, a table with ``image_id``, ``caption_id``, ``probability``, or the path of its Parquet
+            file. None for those of the classifier that is the policy for pairs without a label, where it has any.
 
     Raises:
         UnknownName: no such kind of interval, no such policy.
-        InvalidOption: a negative seed, or a confidence that is not between 0 and 1.
-        DataError: a table of predicted labels that is malformed.
+        InvalidOption: a negative seed, a confidence that is not between 0 and 1, a depth or probabilities without
+            bounds.
+        DataError: a table of predicted labels or of probabilities that is malformed.
 
     Example:
         >>> Settings(seed=7).facts
@@ -60,6 +94,9 @@ class Settings:
     intervals: str = "bootstrap"
     unjudged: Unjudged = "not_entailed"
     per_query: bool = False
+    bounds: bool = False
+    bounds_depth: int | None = None
+    probabilities: Probabilities = None
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, least=0)
@@ -68,6 +105,27 @@ class Settings:
         if self.intervals not in INTERVALS:
             raise UnknownName("kind of intervals", self.intervals, INTERVALS)
         policy_name(self.unjudged)
+        if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
+            raise InvalidOption("bounds_depth and probabilities are for bounds over the unjudged: ask for bounds too")
+        if self.bounds_depth is not None:
+            check_whole("bounds_depth", self.bounds_depth)
+        probabilities = self.probabilities
+        if isinstance(probabilities, str | Path):
+            probabilities = read_parquet(Path(probabilities))
+        if isinstance(probabilities, pa.Table):
+            probabilities = PairValues(probabilities, "probability", "probabilities")
+        object.__setattr__(self, "probabilities", probabilities)
+
+    @property
+    def depth(self) -> int:
+        """How many items of a query count as retrieved, where a metric has no K."""
+        return BOUNDS_DEPTH if self.bounds_depth is None else self.bounds_depth
+
+    @property
+    def probabilities_of(self) -> Callable[[IntArray, IntArray], Any] | None:
+        """Probabilities of (P,) images with (P,) captions, where any are known: given, or the judge's."""
+        found = self.probabilities or getattr(self.unjudged, "probabilities", None)
+        return found if callable(found) else None
 
     @property
     def level(self) -> float | None:
@@ -81,7 +139,14 @@ class Settings:
             "seed": self.seed,
             "confidence": self.level,
             "intervals": "none" if self.level is None else self.intervals,
+            **({"bounds_depth": self.depth} if self.bounds else {}),
         }
+
+    def on(self, library: Library, split: str, collection: Collection) -> Settings:
+        """The same, with a judge that knows which data it is asked about."""
+        if not isinstance(self.unjudged, Judge):
+            return self
+        return replace(self, unjudged=self.unjudged.on(library, split, collection))
 
 
 def check_split(split: str) -> None:
@@ -97,7 +162,7 @@ def policy_name(unjudged: Unjudged) -> str:
         >>> policy_name("leave_out"), policy_name(lambda query_ids, item_ids: query_ids > 0)
         ('leave_out', 'classifier')
     """
-    if isinstance(unjudged, pa.Table) or callable(unjudged):
+    if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
         return UNJUDGED[-1]
     if unjudged == UNJUDGED[-1]:
         raise InvalidOption(f"unjudged is {unjudged!r}: give the classifier itself, or a table of its labels")
@@ -107,48 +172,51 @@ def policy_name(unjudged: Unjudged) -> str:
 
 
 def policy_of(unjudged: Unjudged) -> str | Classifier:
-    """The policy as the metric takes it: a table of labels becomes a classifier."""
+    """The policy as the metric takes it: a table of labels becomes a classifier; a judge has become one before."""
+    if isinstance(unjudged, Judge):
+        raise InvalidOption("a judge labels pairs of a split that it was told: give what its method on gave")
     return PredictedLabels(unjudged) if isinstance(unjudged, pa.Table) else unjudged
 
 
-COLUMNS = ("image_id", "caption_id", "label")
-
-
-class PredictedLabels:
-    """A classifier whose labels were computed before.
+class PairValues:
+    """A number for each of some pairs of images and captions, out of a table.
 
     Args:
-        table: ``image_id``, ``caption_id`` (whole numbers), ``label`` (1 or true where the image entails the caption,
-            else 0); every pair once.
+        table: ``image_id``, ``caption_id`` (whole numbers) and the numbers; every pair once.
+        column: of the numbers.
+        what: the table holds, for messages.
 
     Raises:
         DataError: a column is missing, holds nulls or is of another type; a pair is given twice.
 
     Example:
-        >>> labels = PredictedLabels(pa.table({"image_id": [1, 1], "caption_id": [7, 8], "label": [1, 0]}))
-        >>> labels(np.array([1, 1]), np.array([8, 7])).tolist()
-        [0, 1]
+        >>> table = pa.table({"image_id": [1, 1], "caption_id": [7, 8], "probability": [0.5, 0.25]})
+        >>> PairValues(table, "probability", "probabilities")(np.array([1, 1]), np.array([8, 7])).tolist()
+        [0.25, 0.5]
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        lacking = [name for name in COLUMNS if name not in table.column_names]
+    remedy = "Give these too."
+
+    def __init__(self, table: pa.Table, column: str, what: str, kinds: str = "biuf") -> None:
+        columns = ("image_id", "caption_id", column)
+        lacking = [name for name in columns if name not in table.column_names]
         if lacking:
-            raise DataError(f"predicted labels: no {' and '.join(lacking)} among the columns {table.column_names}")
-        images, captions, labels = (np.asarray(table[name]) for name in COLUMNS)
-        if any(column.dtype.kind not in "iu" for column in (images, captions)) or labels.dtype.kind not in "biu":
-            kinds = ", ".join(f"{name} {table[name].type}" for name in COLUMNS)
-            raise DataError(f"predicted labels: need whole numbers without nulls, found {kinds}")
+            raise DataError(f"{what}: no {' and '.join(lacking)} among the columns {table.column_names}")
+        images, captions, values = (np.asarray(table[name]) for name in columns)
+        if any(ids.dtype.kind not in "iu" for ids in (images, captions)) or values.dtype.kind not in kinds:
+            found = ", ".join(f"{name} {table[name].type}" for name in columns)
+            raise DataError(f"{what}: need {'whole ' if 'f' not in kinds else ''}numbers without nulls, found {found}")
         order = np.lexsort((captions, images))
-        self._pairs = np.stack([images[order], captions[order]], axis=1).astype(np.int64)
+        self._pairs, self._what = np.stack([images[order], captions[order]], axis=1).astype(np.int64), what
         twice = np.flatnonzero((np.diff(self._pairs, axis=0) == 0).all(axis=1))
         if twice.size:
             image, caption = self._pairs[twice[0]]
-            raise DataError(f"predicted labels: the pair of image {image} and caption {caption} is given twice")
-        self._labels = labels[order].astype(np.int64)
+            raise DataError(f"{what}: the pair of image {image} and caption {caption} is given twice")
+        self._values = values[order]
 
-    def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
-        """(P,) labels of (P,) images with (P,) captions; DataError where the table lacks one."""
-        wanted = np.stack([query_ids, item_ids], axis=1).astype(np.int64)
+    def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
+        """(P,) numbers of (P,) images with (P,) captions; DataError where the table lacks one."""
+        wanted = np.stack([image_ids, caption_ids], axis=1).astype(np.int64)
         every, places = np.unique(np.concatenate([self._pairs, wanted]), axis=0, return_inverse=True)
         row_of = np.full(len(every), -1)
         row_of[places[: len(self._pairs)]] = np.arange(len(self._pairs))
@@ -157,7 +225,30 @@ class PredictedLabels:
         if missing.size:
             image, caption = wanted[missing[0]]
             raise DataError(
-                f"predicted labels lack {missing.size} of {rows.size} retrieved pairs without a label, the first: "
-                f"image {image}, caption {caption}. Label these too, or choose another policy for unjudged pairs."
+                f"{self._what} lack {missing.size} of {rows.size} retrieved pairs without a label, the first: image "
+                f"{image}, caption {caption}. {self.remedy}"
             )
-        return np.asarray(self._labels[rows])
+        return np.asarray(self._values[rows])
+
+
+class PredictedLabels(PairValues):
+    """A classifier whose labels were computed before.
+
+    Args:
+        table: ``image_id``, ``caption_id`` (whole numbers), ``label`` (1 or true where the image entails the caption,
+            else 0); every pair once.
+
+    Example:
+        >>> labels = PredictedLabels(pa.table({"image_id": [1, 1], "caption_id": [7, 8], "label": [1, 0]}))
+        >>> labels(np.array([1, 1]), np.array([8, 7])).tolist()
+        [0, 1]
+    """
+
+    remedy = "Label these too, or choose another policy for unjudged pairs."
+
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table, "label", "predicted labels", "biu")
+
+    def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
+        """(P,) labels of (P,) images with (P,) captions; DataError where the table lacks one."""
+        return super().__call__(query_ids, item_ids).astype(np.int64)

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import KIND, Evidence, Thresholds, gather, item_ids, label_sources
+from cxc_eccv.judgments.evidence import (
+    KIND,
+    Evidence,
+    Thresholds,
+    gather,
+    item_ids,
+    label_sources,
+    labels_of_file,
+)
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
@@ -30,8 +39,12 @@ __all__ = [
     "entailed_pairs",
     "entailment_labels",
     "flickr8k_links",
+    "flickr30k_entailment_labels",
+    "flickr30k_label_conflicts",
     "flickr30k_links",
+    "judged_pairs",
     "label_conflicts",
+    "label_pairs",
     "merge",
     "merge_evidence",
     "merged_qrels",
@@ -166,6 +179,24 @@ def _conflict(
     return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
 
 
+def judged_pairs(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """(P,) ids of queries and of items that some of the sources judged, whatever they said; none without a source.
+
+    Sources that list positives alone, as COCO and ECCV Caption do, judged what they list: which other pairs ECCV
+    Caption's annotators saw and turned down was not published.
+
+    Example:
+        >>> judged = judged_pairs(Library("sample"), "test", "i2t", ["cxc"])
+        >>> positive = merged_qrels(Library("sample"), "test", "i2t", sources=["cxc"])
+        >>> judged[0].size > positive.indices.size
+        True
+    """
+    if not sources:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    pairs = merge(library, split, direction, sources=sources)
+    return pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
+
+
 def merged_qrels(
     library: Library,
     split: str,
@@ -272,13 +303,53 @@ def entailment_labels(library: Library, split: str) -> Judgments:
     captions stay 1 in any case; :func:`label_conflicts` counts what was contradicted.
     """
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
-    size = pairs.gallery_ids.size
-    judged, linked = pairs.queries * size + pairs.items, truth.rows * size + truth.indices
+    return label_pairs(truth, pairs.queries, pairs.items, pairs.positive)
+
+
+def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
+    """Labels of Flickr30k's images: 1 for original captions, and for others what a file of entailment labels says."""
+    truth = flickr30k_links(library, split, "i2t")
+    images, captions, labels, _ = labels_of_file(library.flickr30k(split), library.flickr30k_entailment(split))
+    queries, items = positions_of(images, truth.query_ids)[0], positions_of(captions, truth.gallery_ids)[0]
+    return label_pairs(truth, queries, items, labels)
+
+
+def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[str, Any]]:
+    """How often a file of entailment labels contradicts the original links, which stay 1; empty without such a file.
+
+    And which of its labels are of no pair of the split: Flickr30k is no dataset config, whose manifest would say it.
+    """
+    pairs, content = library.flickr30k_entailment(split), library.flickr30k(split)
+    if pairs is None:
+        return {}
+    images, captions, labels, left_out = labels_of_file(content, pairs)
+    own = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] == images
+    facts = {"pairs": labels.size, "against_original_links": int((own & ~labels).sum())}
+    return {"flickr30k_entailment_labels": facts | ({"left_out": left_out} if left_out else {})}
+
+
+def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: BoolArray) -> Judgments:
+    """Labels of pairs beside original links, which stay 1 whatever the labels say.
+
+    Args:
+        truth: the original links.
+        queries: (P,) places of the pairs' queries in ``truth.query_ids``.
+        items: (P,) places of their items in ``truth.gallery_ids``.
+        labels: (P,) whether the query entails the item.
+
+    Example:
+        >>> links = Judgments.from_pairs([5], [7, 8, 9], [5], [7])
+        >>> found = label_pairs(links, np.array([0, 0]), np.array([0, 2]), np.array([False, True]))
+        >>> found.indices.tolist(), found.gains.tolist()
+        ([0, 2], [1.0, 1.0])
+    """
+    size = truth.gallery_ids.size
+    judged, linked = queries * size + items, truth.rows * size + truth.indices
     every, occurrence = np.unique(np.concatenate([judged, linked]), return_inverse=True)
-    labels = np.zeros(every.size)
-    labels[occurrence[: judged.size]] = pairs.positive
-    labels[occurrence[judged.size :]] = 1
-    return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), labels)
+    gains = np.zeros(every.size)
+    gains[occurrence[: judged.size]] = labels
+    gains[occurrence[judged.size :]] = 1
+    return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), gains)
 
 
 def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:

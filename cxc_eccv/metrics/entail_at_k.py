@@ -94,11 +94,17 @@ def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[n
     return gains
 
 
+def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
+    """(Q,) expected values where each item without a label is entailed with its own probability."""
+    return np.asarray(entail_at_k(top, judgments, k) + probabilities.mean(axis=1))
+
+
 SPEC = Spec(
     function=entail_at_k,
     title="Entail@{k}",
     needs="top_k",
     parameters={"k": (1, 5, 10, 30)},
     gains="labels",
+    expected=expected,
     citation="Yan et al., 2022, arXiv:2208.10126",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, PositiveRanks
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
 __all__ = ["SPEC", "map_at_r"]
 
@@ -36,9 +36,15 @@ def map_at_r(ranks: PositiveRanks) -> FloatArray:
     return np.asarray(np.bincount(rows, weights=counted, minlength=ranks.query_ids.size) / ranks.n_positives)
 
 
+def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
+    """What a positive adds to mAP@R: the precision at its rank."""
+    return np.asarray(order / ranks * (ranks <= n_positives) / n_positives)
+
+
 SPEC = Spec(
     function=map_at_r,
     title="mAP@R",
     needs="ranks",
+    term=term,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

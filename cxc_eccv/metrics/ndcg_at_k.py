@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.chances import count_chances
+from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 __all__ = ["SPEC", "ndcg_at_k"]
@@ -63,10 +64,31 @@ def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
     return ideal
 
 
+def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
+    """(Q,) expected values where each item that was not judged has the highest rating with its own probability, or 0.
+
+    However many they are, they come first in the ideal ranking: given their number the value is a sum over items.
+    """
+    gains, _ = look_up_gains(top, judgments, k, "ndcg_at_k")
+    depth, highest = gains.shape[1], HIGHEST_GAIN["ratings"]
+    discounts = 1 / np.log2(np.arange(2, depth + 2))
+    known = np.zeros_like(gains)
+    ideal = _ideal_gains(judgments, depth)
+    known[:, : ideal.shape[1]] = ideal
+    best = [highest * discounts[:n].sum() + known[:, : depth - n] @ discounts[n:] for n in range(depth + 1)]
+    shares = 1 / np.stack(best, axis=1)
+    values = gains @ discounts * (count_chances(probabilities) * shares).sum(axis=1)
+    for place in range(depth):
+        others = count_chances(np.delete(probabilities, place, axis=1))
+        values += probabilities[:, place] * highest * discounts[place] * (others * shares[:, 1:]).sum(axis=1)
+    return np.asarray(values)
+
+
 SPEC = Spec(
     function=ndcg_at_k,
     title="nDCG@{k}",
     needs="top_k",
+    expected=expected,
     parameters={"k": (10,)},
     citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, PositiveRanks
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
 __all__ = ["SPEC", "r_precision"]
 
@@ -33,9 +33,15 @@ def r_precision(ranks: PositiveRanks) -> FloatArray:
     return np.asarray(found / ranks.n_positives)
 
 
+def term(_order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
+    """What a positive adds to R-Precision."""
+    return np.asarray((ranks <= n_positives) / n_positives)
+
+
 SPEC = Spec(
     function=r_precision,
     title="R-Precision",
     needs="ranks",
+    term=term,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )

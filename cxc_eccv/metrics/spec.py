@@ -15,9 +15,11 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
-__all__ = ["Spec"]
+__all__ = ["HIGHEST_GAIN", "Spec"]
 
 NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores")
+HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0}
+"""What the gains of judged items are, to the gain of a perfect match."""
 AGGREGATES = ("mean", "median", "sum")
 UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
 """What a value is to a reader, and what it is multiplied by to be shown: only fractions, to percent."""
@@ -43,6 +45,10 @@ class Spec:
         binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
         title: its name on paper, with places for its parameters: ``R@{k}``. The label in words where none is given.
         long_title: the same where there is room for more; as ``title`` where none is given.
+        term: what one positive adds to its query's value, from its place among the positives, its rank and R, of a
+            metric with ``needs="ranks"`` that is a sum over all positives; None where the best rank decides alone.
+        expected: of a metric with ``needs="top_k"``, the mean over random labels of what nobody judged: from the top,
+            the judgments, k and (Q, K) probabilities, 0 for judged items, to (Q,) values.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
             ``number`` (as is).
     """
@@ -61,6 +67,8 @@ class Spec:
     title: str = ""
     long_title: str = ""
     unit: str = "percent"
+    term: Callable[..., FloatArray] | None = None
+    expected: Callable[..., FloatArray] | None = None
 
     def __post_init__(self) -> None:
         if self.needs not in NEEDS or self.aggregate not in AGGREGATES:

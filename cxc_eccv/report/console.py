@@ -10,7 +10,17 @@ from rich.text import Text
 
 from cxc_eccv.comparison.labels import metric_name, show_value, unit_of
 from cxc_eccv.report.page import Page, caveat_of
-from cxc_eccv.report.wording import COVERAGE, TIES, Shown, deviation_text
+from cxc_eccv.report.wording import (
+    BOUNDS,
+    COVERAGE,
+    EXPECTED,
+    TIES,
+    UNJUDGED,
+    Shown,
+    bounds_text,
+    deviation_text,
+    unjudged_text,
+)
 from cxc_eccv.shown import visible
 from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import print_shown, shown_text
@@ -43,6 +53,8 @@ def report_html(report: Report) -> str:
 
 NOTHING = "No task could be computed."
 JUDGED = "judged pairs, least"
+BELOW = {"bounds": bounds_text, "unjudged": unjudged_text}
+"""What stands below a metric, where it is known."""
 
 
 def render(page: Page) -> RenderableType:
@@ -58,9 +70,8 @@ def render(page: Page) -> RenderableType:
 
 def _caution_lines(page: Page) -> list[str]:
     part = [f"part of the split: {page.restriction}"] if page.restriction else []
-    return part + [
-        f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified
-    ]
+    modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
+    return [*part, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
 
 
 def _notes(page: Page) -> list[str]:
@@ -68,7 +79,8 @@ def _notes(page: Page) -> list[str]:
     if not page.scores:
         return []
     covered = any(row.coverage is not None for row in page.report.results)
-    return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else [])]
+    bounds = f"bounds: {BOUNDS}{f'; {EXPECTED}' if page.expects else ''}; unjudged: {UNJUDGED}"
+    return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else []), *([bounds] if page.bounded else [])]
 
 
 def _skipped_lines(page: Page) -> list[str]:
@@ -87,15 +99,20 @@ def _score_tables(page: Page) -> Iterator[Table]:
 
 
 def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> Table:
-    """The metrics, and below them the least share of judged pairs in percent, the queries and the ties."""
+    """The metrics, each above its bounds; then the least share of judged pairs in percent, the queries and the ties."""
     columns = [caveat_of(column) for column in zip(*rows, strict=True)]
-    lines: list[Sequence[str | Cell]] = [[metric_name(row[0].metric), *map(number_cell, row)] for row in rows]
+    lines: list[Sequence[str | Cell]] = []
+    styles: list[str] = []
+    for row in rows:
+        added = [[f"  {name}", *map(text, row)] for name, text in BELOW.items() if any(map(text, row))]
+        lines += [[metric_name(row[0].metric), *map(number_cell, row)], *added]
+        styles += ["", *["dim"] * len(added)]
     if any(column.coverage for column in columns):
         least = [min((share for _, share in column.coverage), default=None) for column in columns]
         lines.append([JUDGED, *("" if share is None else f"{100 * share:.1f}" for share in least)])
     lines.append(["queries", *(f"{column.n_queries:,}" for column in columns)])
     lines.append(["ties", *(f"{column.ties:,}" for column in columns)])
-    styles = [""] * len(rows) + ["dim"] * (len(lines) - len(rows))
+    styles += ["dim"] * (len(lines) - len(styles))
     header = [("",), *((column.direction or "whole",) for column in columns)]
     return Table(header, lines, title, subtitle, styles=styles)
 

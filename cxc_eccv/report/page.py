@@ -150,6 +150,21 @@ class Page:
         return visible(f"{told}. Not to be compared with numbers on the whole split.") if told else ""
 
     @property
+    def judge(self) -> str:
+        """What is to be known of the classifier that labelled pairs without a label; empty without one.
+
+        Example:
+            >>> told = {"model": "mine", "cautions": ["Trained on val data."], "pairs": {"entailment/i2t": 1200}}
+            >>> Page(Report((), {}, {"unjudged": told})).judge
+            'mine said of 1,200 pairs without a label whether they are entailed. Trained on val data.'
+        """
+        facts = self.report.provenance.get("unjudged")
+        if not facts:
+            return ""
+        asked = f"{facts['model']} said of {sum(facts['pairs'].values()):,} pairs without a label whether they are entailed."
+        return visible(" ".join([asked, *facts.get("cautions", ())]))
+
+    @property
     def split(self) -> str:
         """Of the data."""
         return str(self.report.provenance.get("split", ""))
@@ -170,6 +185,16 @@ class Page:
         """A card per task, in the report's order."""
         names = dict.fromkeys(task for task, _ in self._columns)
         return [_scores_of(name, [own for (task, _), own in self._columns.items() if task == name]) for name in names]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds over the unjudged were asked for."""
+        return any(row.bounds is not None for row in self.report.results)
+
+    @property
+    def expects(self) -> bool:
+        """Whether there are expected values beside them."""
+        return any(row.bounds is not None and row.bounds.expected is not None for row in self.report.results)
 
     @cached_property
     def headline(self) -> list[tuple[str, str, list[Shown]]]:

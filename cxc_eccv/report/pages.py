@@ -31,6 +31,10 @@ SECTIONS = {
 }
 
 
+SPOKEN = ("BOUNDS", "COVERAGE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
+"""What templates take from the wording."""
+
+
 def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
     """The page's text; everything out of data is escaped."""
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
@@ -84,6 +88,7 @@ def template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of 
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     environment.filters |= {
         "bin_segments": _bin_segments,
+        "bounds": wording.bounds_text,
         "breakable": _breakable,
         "code": code_span,
         "direction_name": wording.direction_name,
@@ -95,9 +100,10 @@ def template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of 
         "row_name": wording.row_name,
         "span": span,
         "task_name": task_name,
+        "unjudged": wording.unjudged_text,
         "upper_first": upper_first,
         "value": wording.value_text,
         "verdict_segments": _verdict_segments,
     }
-    environment.globals |= {name: getattr(wording, name) for name in ("COVERAGE", "TIES", "count", "share")}
+    environment.globals |= {name: getattr(wording, name) for name in SPOKEN}
     return environment.get_template(name)

@@ -9,9 +9,13 @@ from cxc_eccv.comparison.labels import SPREAD, metric_name, show_value
 from cxc_eccv.types import Result
 
 __all__ = [
+    "BOUNDS",
     "COVERAGE",
+    "EXPECTED",
     "TIES",
+    "UNJUDGED",
     "Shown",
+    "bounds_text",
     "count",
     "deviation_text",
     "direction_name",
@@ -20,6 +24,7 @@ __all__ = [
     "rank_text",
     "row_name",
     "share",
+    "unjudged_text",
     "value_text",
 ]
 
@@ -41,6 +46,11 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 TIES = "queries with an item that ties with a positive, and counts as above it"
 COVERAGE = "percent of the pairs looked at that have a label; others gain nothing, or what --unjudged says"
 """What the queries with a tie, and the pairs with a label, of a table are."""
+
+BOUNDS = "lowest to highest value under any labels of the retrieved pairs that nobody judged"
+EXPECTED = "in parentheses the mean over random labels with their probabilities"
+UNJUDGED = "share of these among the retrieved pairs"
+"""What the bounds of a number are, and what stands beside them."""
 
 
 def direction_name(direction: str) -> str:
@@ -108,6 +118,31 @@ def interval_text(result: Result) -> str:
     if result.low is None or result.high is None:
         return ""
     return f"{show_value(result.metric, result.low)} to{NO_BREAK}{show_value(result.metric, result.high)}"
+
+
+def bounds_text(result: Result) -> str:
+    r"""The bounds over the unjudged in the units of the value, and the expected one; empty where there are none.
+
+    Example:
+        >>> from cxc_eccv.types import Bounds
+        >>> bounds = Bounds(low=0.25, high=0.75, unjudged=1, retrieved=2, expected=0.5)
+        >>> bounds_text(Result("coco_5k", "i2t", "recall_at_1", 0.25, 2, bounds=bounds))
+        '25.0 to\xa075.0 (50.0)'
+    """
+    own = result.bounds
+    if own is None:
+        return ""
+    if not own.unjudged:
+        return f"all pairs{NO_BREAK}judged"
+    expected = "" if own.expected is None else f" ({show_value(result.metric, own.expected)})"
+    low, high = (show_value(result.metric, value) for value in (own.low, own.high))
+    return f"{low} to{NO_BREAK}{high}{expected.replace(' ', NO_BREAK)}"
+
+
+def unjudged_text(result: Result) -> str:
+    """The share of the retrieved pairs that nobody judged; empty where that is not known, or none."""
+    own = result.bounds
+    return "" if own is None or not own.unjudged else share(own.unjudged, own.retrieved)
 
 
 def rank_text(rank: int | None) -> str:

@@ -198,8 +198,11 @@ class Library:
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
-        name = f"entailment_{RAW_SPLIT[split]}"
-        return self._users_own(name, lambda path: parse(read_entailment, path))
+        return self._entailment(f"entailment_{RAW_SPLIT[split]}")
+
+    def flickr30k_entailment(self, split: str) -> EntailmentPairs | None:
+        """The user's entailment labels of a Flickr30k split, or None."""
+        return self._entailment(f"entailment_f30k_{RAW_SPLIT[split]}")
 
     def mined(self, split: str) -> MinedPairs | None:
         """The weak positives of a split, or None where the library was opened without a file of them.
@@ -274,6 +277,9 @@ class Library:
         if key not in self._contents:
             self._contents[key] = read()
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
+
+    def _entailment(self, name: str) -> EntailmentPairs | None:
+        return self._users_own(name, lambda path: parse(read_entailment, path))
 
     def _read_mined(self) -> dict[str, tuple[Path, MinedPairs]]:
         found: dict[str, tuple[Path, MinedPairs]] = {}

@@ -13,11 +13,12 @@ from cxc_eccv.types.judged import (
     other_side,
     sides_of,
 )
-from cxc_eccv.types.reported import Report, Result
+from cxc_eccv.types.reported import Bounds, Report, Result
 
 __all__ = [
     "DIRECTIONS",
     "SIDES",
+    "Bounds",
     "Embeddings",
     "FloatArray",
     "IntArray",

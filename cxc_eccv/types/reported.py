@@ -17,7 +17,30 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
-__all__ = ["Report", "Result", "group_by_reason"]
+__all__ = ["Bounds", "Report", "Result", "group_by_reason"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What labels could make of a number, if those retrieved pairs had them that nobody judged.
+
+    Attributes:
+        low, high: lowest and highest value under any labels of these pairs.
+        unjudged: how many these pairs are.
+        retrieved: retrieved pairs in all.
+        expected: mean value under random labels, each pair positive with its own probability; None where none is known.
+    """
+
+    low: float
+    high: float
+    unjudged: int
+    retrieved: int
+    expected: float | None = None
+
+    @property
+    def share(self) -> float:
+        """Of the retrieved pairs those that nobody judged."""
+        return self.unjudged / self.retrieved
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +55,7 @@ class Result:
         ties: queries in which an item tied with a positive.
         coverage: share of the judged among the needed pairs, or None where every pair is judged.
         parameters: what the metric was called with.
+        bounds: over the labels of pairs that nobody judged; None where they were not asked for, or are not known.
     """
 
     task: str
@@ -44,6 +68,7 @@ class Result:
     ties: int = 0
     coverage: float | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    bounds: Bounds | None = None
 
     @property
     def key(self) -> str:
@@ -141,6 +166,8 @@ class Report:
     def to_pandas(self) -> pd.DataFrame:
         """A row per result, the values in the report's units: fractions, plain ranks, RSUM in percent.
 
+        Bounds over the unjudged, where the report has them, are further columns: ``bounds_low`` and so on.
+
         Example:
             >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.5, 5000),), {}, {})
             >>> frame = report.to_pandas()
@@ -149,8 +176,14 @@ class Report:
         """
         import pandas as pd
 
-        rows = [{name: getattr(result, name) for name in COLUMNS} for result in self.results]
-        return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(MAYBE_LACKING, float))
+        bounded = any(result.bounds is not None for result in self.results)
+        rows = [
+            {name: getattr(result, name) for name in COLUMNS}
+            | {f"bounds_{name}": getattr(result.bounds, name, None) for name in OF_BOUNDS if bounded}
+            for result in self.results
+        ]
+        added = [f"bounds_{name}" for name in OF_BOUNDS if bounded]
+        return pd.DataFrame(rows, columns=[*COLUMNS, *added]).astype(dict.fromkeys([*MAYBE_LACKING, *added], float))
 
     def save(self, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
         """Write the folder that ``cxc-eccv evaluate --output`` writes; :func:`cxc_eccv.load_report` reads it.
@@ -190,6 +223,7 @@ class Report:
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
+OF_BOUNDS = ("low", "high", "expected", "unjudged", "retrieved")
 MAYBE_LACKING = ("low", "high", "coverage")
 
 

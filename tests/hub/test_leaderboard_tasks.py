@@ -9,7 +9,7 @@ from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks, read_task_ids
 from cxc_eccv.registry import metric_labelled, metric_variants, tasks
 from cxc_eccv.sources.catalog import load_catalog
 
-WITHOUT_CONFIG = {"flickr8k", "flickr30k"}
+WITHOUT_CONFIG = {"flickr8k", "flickr30k", "flickr30k_entailment"}
 """Their captions are not in the dataset."""
 
 

@@ -1,6 +1,6 @@
 """Sources of labels: one SOURCE per file, with its name, order, rule and evidence."""
 
-from cxc_eccv.judgments.evidence.entailment import match_hypotheses
+from cxc_eccv.judgments.evidence.entailment import labels_of_file, match_hypotheses
 from cxc_eccv.judgments.evidence.source import (
     KIND,
     Evidence,
@@ -20,6 +20,7 @@ __all__ = [
     "gather",
     "item_ids",
     "label_sources",
+    "labels_of_file",
     "match_hypotheses",
     "official_sources",
 ]

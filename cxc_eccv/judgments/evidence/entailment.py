@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
+from cxc_eccv.types import IntArray
 
-__all__ = ["SOURCE", "match_hypotheses"]
+__all__ = ["SOURCE", "labels_of_file", "match_hypotheses"]
 
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
@@ -21,11 +23,21 @@ def evidence(library: Library, split: str, direction: str, _thresholds: Threshol
     pairs = library.entailment(split)
     if pairs is None:
         return None
-    rows, left_out = match_hypotheses(library.karpathy(split), pairs)
-    images, captions = np.array(list(rows), dtype=np.int64).reshape(-1, 2).T
-    labels = np.asarray(pairs.table["label"])[list(rows.values())] == 1
+    images, captions, labels, left_out = labels_of_file(library.karpathy(split), pairs)
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
     return Evidence.of(queries, items, labels, left_out=left_out)
+
+
+def labels_of_file(
+    content: KarpathySplit, pairs: EntailmentPairs | None
+) -> tuple[IntArray, IntArray, NDArray[np.bool_], dict[str, int]]:
+    """Image ids, caption ids and labels of the pairs of a split that a file labels, and what was left out of it."""
+    if pairs is None:
+        none = np.empty(0, dtype=np.int64)
+        return none, none, none.astype(bool), {}
+    rows, left_out = match_hypotheses(content, pairs)
+    images, captions = np.array(list(rows), dtype=np.int64).reshape(-1, 2).T
+    return images, captions, np.asarray(pairs.table["label"])[list(rows.values())] == 1, left_out
 
 
 UNKNOWN = "entailment pairs whose image or hypothesis is not in the split"

@@ -1,6 +1,7 @@
 """A raw file onto this machine: fetched, verified, resumed."""
 
 from cxc_eccv.sources.download.access import (
+    answers_folder,
     catalog_of,
     encodings_folder,
     fetch,
@@ -15,6 +16,7 @@ from cxc_eccv.sources.download.access import (
 from cxc_eccv.sources.reading import sha256_of
 
 __all__ = [
+    "answers_folder",
     "catalog_of",
     "encodings_folder",
     "fetch",

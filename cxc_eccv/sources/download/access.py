@@ -87,6 +87,11 @@ def encodings_folder() -> Path:
     return _cache_folder() / "encodings"
 
 
+def answers_folder() -> Path:
+    """Where the answers of classifiers are kept, in the download cache."""
+    return _cache_folder() / "answers"
+
+
 def _is_on(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
 

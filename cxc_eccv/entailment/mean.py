@@ -1,0 +1,164 @@
+"""Entail@K over both collections: the mean over COCO and Flickr30k, as the multi-modal entailment paper prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.comparison.labels import metric_name, score_cell
+from cxc_eccv.comparison.pairing import judge_of
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.registry import task
+from cxc_eccv.tables import Table
+from cxc_eccv.types import FloatArray, Result
+
+__all__ = ["TASKS", "MeanScores", "mean_entailment"]
+
+TASKS = ("entailment", "flickr30k_entailment")
+"""Of COCO and of Flickr30k."""
+
+MEAN = "entailment_mean"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanScores:
+    """Entail@K of one model on COCO, on Flickr30k, and the mean of the two.
+
+    Attributes:
+        name: of the model.
+        results: rows of the two reports, and after them those of the means, whose task is ``entailment_mean``.
+        provenance: split, policy for pairs without a label, and seed.
+    """
+
+    name: str
+    results: tuple[Result, ...]
+    provenance: Mapping[str, Any]
+
+    @property
+    def table(self) -> Table:
+        """A row for each collection and one for the mean, a column for each K."""
+        metrics = list(dict.fromkeys(row.metric for row in self.results))
+        by_key = {(row.task, row.metric): row for row in self.results}
+        titles = (*(task(name).collection.name for name in TASKS), "mean")
+        rows = [
+            (title, *(score_cell(by_key[name, metric]) for metric in metrics))
+            for title, name in zip(titles, (*TASKS, MEAN), strict=True)
+        ]
+        header = [("",), *((metric_name(metric),) for metric in metrics)]
+        policy = self.results[0].parameters.get("unjudged", "")
+        notes = [f"percent; pairs without a label: {str(policy).replace('_', ' ')}"] if policy else []
+        return Table(header, rows, self.name, notes=notes)
+
+    def records(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "results": [{"key": row.key, **asdict(row)} for row in self.results],
+            "provenance": dict(self.provenance),
+        }
+
+
+def mean_entailment(
+    reports: Sequence[ScoredReport], *, name: str | None = None, seed: int = 0, confidence: float | None = 0.95
+) -> MeanScores:
+    """The mean of Entail@K over COCO and Flickr30k for every K that both reports have, each collection counting half.
+
+    The two collections have different images, so the intervals draw the images of each by themselves.
+
+    Args:
+        reports: that of one model on COCO and that on Flickr30k, in either order; of the same split, and under the same
+            policy for pairs without a label.
+        name: of the model; None for that of the report on COCO.
+        seed: of the draws.
+        confidence: of the intervals; None for no intervals.
+
+    Raises:
+        InvalidOption: other reports than these two, or reports that do not go together.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from cxc_eccv.types import Report
+        >>> def scored(task, *values):
+        ...     key = {"task": [task] * 2, "direction": ["i2t"] * 2, "metric": ["entail_at_1"] * 2}
+        ...     table = pa.table({"query_id": [1, 2], **key, "value": [*values], "cluster": [1, 2]})
+        ...     row = Result(task, "i2t", "entail_at_1", sum(values) / 2, 2, parameters={"k": 1})
+        ...     return ScoredReport.of(task, Report((row,), {}, {"split": "test"}, table))
+        >>> found = mean_entailment([scored("entailment", 1.0, 0.0), scored("flickr30k_entailment", 1.0, 1.0)])
+        >>> found.results[-1].key, found.results[-1].value
+        ('entailment_mean/i2t/entail_at_1', 0.75)
+    """
+    settings = Settings(seed, confidence)
+    by_task = _sort(reports)
+    coco, flickr = (by_task[name] for name in TASKS)
+    rows = [{row.metric: row for row in by_task[name].report.results if row.task == name} for name in TASKS]
+    both = [metric for metric in rows[0] if metric in rows[1]]
+    if not both:
+        raise InvalidOption(
+            f"{coco.name} and {flickr.name} have no Entail@K in common; evaluate both at the same depths"
+        )
+    _check(coco, flickr, [(rows[0][metric], rows[1][metric]) for metric in both])
+    means = [_mean(by_task, rows[0][metric], rows[1][metric], settings) for metric in both]
+    facts = {"split": coco.report.provenance.get("split"), **settings.facts}
+    facts |= {"reports": {own: by_task[own].report.name for own in TASKS}, "unjudged": judge_of(coco.report)}
+    own = [row for part in rows for metric, row in part.items() if metric in both]
+    return MeanScores(name or coco.name, (*own, *means), facts)
+
+
+def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
+    """Task to the report that has it."""
+    found: dict[str, ScoredReport] = {}
+    for scored in reports:
+        has = {row.task for row in scored.report.results}
+        own = [one for one in TASKS if one in has and one not in found]
+        if not own:
+            raise InvalidOption(
+                f"{scored.name} has {', '.join(sorted(has)) or 'no result'}: give one report with the task "
+                f"{TASKS[0]} (COCO) and one with {TASKS[1]}, as evaluate makes them of one model's two files"
+            )
+        found[own[0]] = scored
+    lacking = [one for one in TASKS if one not in found]
+    if lacking:
+        raise InvalidOption(f"no report with the task {lacking[0]}; give one on COCO and one on Flickr30k")
+    return found
+
+
+def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
+    """Refuse reports whose numbers mean different things."""
+    reports = coco.report, flickr.report
+    facts: list[tuple[str, object, object]] = [
+        ("split", *(report.provenance.get("split") for report in reports)),
+        ("part of the split", *(report.restriction or "all of it" for report in reports)),
+        ("judge of pairs without a label", judge_of(coco.report), judge_of(flickr.report)),
+        *(("policy for pairs without a label", *(row.parameters.get("unjudged") for row in pair)) for pair in rows),
+    ]
+    for what, one, other in facts:
+        if one != other:
+            raise InvalidOption(
+                f"no mean of {coco.name} and {flickr.name}: the {what} is {one} for one and {other} for the other. "
+                "Evaluate both with the same options."
+            )
+
+
+def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result, settings: Settings) -> Result:
+    low = high = None
+    if settings.level is not None:
+        drawn = [_samples(by_task[row.task], row, settings.seed + place) for place, row in enumerate((coco, flickr))]
+        low, high = interval((drawn[0] + drawn[1]) / 2, settings.level)
+    return Result(
+        MEAN,
+        "i2t",
+        coco.metric,
+        (coco.value + flickr.value) / 2,
+        coco.n_queries + flickr.n_queries,
+        low=low,
+        high=high,
+        parameters={name: value for name, value in coco.parameters.items() if name in ("k", "unjudged")},
+    )
+
+
+def _samples(scored: ScoredReport, row: Result, seed: int) -> FloatArray:
+    values = scored.per_query[row.key]
+    return ClusterBootstrap(values.query_ids, Draws(seed)).means(values.values[:, None])[0]

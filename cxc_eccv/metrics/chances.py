@@ -1,0 +1,36 @@
+"""How many of several independent events happen: what expected values of metrics are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.types import FloatArray
+
+__all__ = ["add_event", "count_chances"]
+
+
+def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
+    """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more than N - 1 cannot be told.
+
+    Example:
+        >>> add_event(np.array([1.0, 0.0, 0.0]), np.array(0.25)).tolist()
+        [0.75, 0.25, 0.0]
+    """
+    happens = chances * probability[..., None]
+    after = chances - happens
+    after[..., 1:] += happens[..., :-1]
+    return after
+
+
+def count_chances(probabilities: FloatArray) -> FloatArray:
+    """(..., M + 1) chances that 0 to M of (..., M) independent events happen (Poisson binomial distribution).
+
+    Example:
+        >>> count_chances(np.array([0.5, 0.5])).tolist()
+        [0.25, 0.5, 0.25]
+    """
+    chances = np.zeros((*probabilities.shape[:-1], probabilities.shape[-1] + 1))
+    chances[..., 0] = 1
+    for place in range(probabilities.shape[-1]):
+        chances = add_event(chances, probabilities[..., place])
+    return chances

@@ -1,0 +1,293 @@
+"""Bounds over the unjudged: equal to what comes out when every labelling is evaluated by itself."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cxc_eccv as ce
+from cxc_eccv.evaluation.bounds import (
+    TopOfKnown,
+    ask_probabilities,
+    bounds_of_ranks,
+    bounds_of_top,
+    expected_median,
+)
+from cxc_eccv.metrics.chances import count_chances
+from cxc_eccv.ranking.rank import ranks_from_scores
+from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.registry import metrics
+from cxc_eccv.types import Judgments
+
+RANKED = [
+    ("recall_at_k", {"k": 1}),
+    ("recall_at_k", {"k": 3}),
+    ("mrr_at_k", {"k": 2}),
+    ("mrr", {}),
+    ("mean_rank", {}),
+    ("median_rank", {}),
+    ("r_precision", {}),
+    ("map_at_r", {}),
+]
+
+
+@dataclasses.dataclass
+class Case:
+    """A few queries with their scores, their positives, what else was judged, and probabilities of all pairs."""
+
+    scores: np.ndarray
+    positive: np.ndarray
+    judged: np.ndarray
+    unreachable: np.ndarray
+    probabilities: np.ndarray
+    folds: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def query_ids(self):
+        return 100 + np.arange(len(self.scores))
+
+    @property
+    def gallery_ids(self):
+        return 10 * (1 + np.arange(self.scores.shape[1]))[::-1]
+
+    def judgments(self, positive=None):
+        positive = self.positive if positive is None else positive
+        rows, columns = np.nonzero(positive)
+        options = {} if self.folds is None else {"query_folds": self.folds[0], "gallery_folds": self.folds[1]}
+        extra = self.unreachable[:, None] > np.arange(self.unreachable.max(initial=0))
+        lost, number = np.nonzero(extra)
+        return Judgments.from_pairs(
+            self.query_ids,
+            self.gallery_ids,
+            np.append(self.query_ids[rows], self.query_ids[lost]),
+            np.append(self.gallery_ids[columns], 100_000 + number),
+            **options,
+        )
+
+    @property
+    def known(self):
+        rows, columns = np.nonzero(self.judged | self.positive)
+        return self.query_ids[rows], self.gallery_ids[columns]
+
+    def rank(self, judgments, readers=()):
+        scores = self.scores.astype(np.float32)
+        return ranks_from_scores(
+            lambda rows: scores[rows], self.query_ids, self.gallery_ids, {"": judgments}, list(readers)
+        )[""]
+
+    def retrieved(self, depth):
+        judgments = self.judgments()
+        top = TopOfKnown(judgments, self.known, depth)
+        return top.retrieved(self.rank(judgments, top.readers))
+
+    def columns(self, ids):
+        return np.searchsorted(-self.gallery_ids, -ids)
+
+
+def draw_case(seed, *, n_items=8, n_queries=2, levels=4, folds=False):
+    """Scores of few levels tie; some queries have positives outside the gallery, or none within it."""
+    random = np.random.default_rng(seed)
+    shape = n_queries, n_items
+    positive = random.random(shape) < random.choice([0.1, 0.3])
+    unreachable = (random.random(n_queries) < 0.3) | ~positive.any(axis=1)
+    parts = (np.arange(n_queries) % 2, np.arange(n_items) % 2) if folds else None
+    if folds:
+        positive &= parts[0][:, None] == parts[1]
+        unreachable |= ~positive.any(axis=1)
+    return Case(
+        random.integers(levels, size=shape).astype(float) if levels else random.random(shape),
+        positive,
+        random.random(shape) < 0.2,
+        unreachable.astype(int),
+        random.choice([0.0, 0.1, 0.5, 0.9, 1.0], size=shape),
+        parts,
+    )
+
+
+def labellings(retrieved, open_items):
+    """Every way to call some of the open items positive, for all queries at once, as (Q, D) flags."""
+    places = np.argwhere(open_items)
+    for chosen in itertools.product([False, True], repeat=len(places)):
+        labels = np.zeros_like(open_items)
+        labels[tuple(places[list(chosen)].T)] = True
+        yield labels
+
+
+def evaluate_labellings(case, retrieved, open_items, function):
+    """(L, Q) values of all labellings, each evaluated from the scores, and their (L,) probabilities."""
+    values, chances = [], []
+    columns = case.columns(retrieved.ids)
+    rows = np.arange(len(columns))[:, None]
+    p = case.probabilities[rows, columns]
+    for labels in labellings(retrieved, open_items):
+        positive = case.positive.copy()
+        positive[np.nonzero(labels)[0], columns[labels]] = True
+        values.append(function(case.rank(case.judgments(positive))))
+        chances.append(np.prod(np.where(labels, p, 1 - p)[open_items]))
+    return np.array(values), np.array(chances)
+
+
+def check_case(case, name, parameters, depth):
+    retrieved, spec = case.retrieved(depth), metrics()[name]
+    k = parameters.get("k", depth)
+    open_items = retrieved.unjudged & (np.arange(retrieved.ids.shape[1]) < k)
+    columns = case.columns(retrieved.ids)
+    known = (case.judged | case.positive)[np.arange(len(columns))[:, None], columns]
+    np.testing.assert_array_equal(retrieved.unjudged, ~known)
+    values, chances = evaluate_labellings(case, retrieved, open_items, lambda ranks: spec.function(ranks, **parameters))
+    p = case.probabilities[np.arange(len(columns))[:, None], columns]
+    bounds = bounds_of_ranks(spec, parameters, retrieved, p)
+    numbers = np.array([spec.average(row) for row in values])
+    assert bounds.low == pytest.approx(numbers.min(), abs=1e-12)
+    assert bounds.high == pytest.approx(numbers.max(), abs=1e-12)
+    assert bounds.expected == pytest.approx(chances @ numbers, abs=1e-9)
+    assert (bounds.unjudged, bounds.retrieved) == (open_items.sum(), open_items[:, :k].size)
+    usual = spec.average(spec.function(retrieved.ranks, **parameters))
+    assert bounds.low <= usual <= bounds.high
+
+
+@pytest.mark.parametrize(("name", "parameters"), RANKED, ids=[f"{name}{list(p.values())}" for name, p in RANKED])
+@pytest.mark.parametrize("levels", [0, 1, 2, 4], ids=["no ties", "all tied", "2 scores", "4 scores"])
+def test_bounds_of_ranks_are_those_of_all_labellings(name, parameters, levels):
+    """Low, high and expected value, against the evaluation of each labelling from the scores themselves."""
+    for seed in range(3):
+        check_case(draw_case(seed, levels=levels), name, parameters, depth=4)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 10**6), st.sampled_from(RANKED), st.integers(1, 4), st.integers(0, 5))
+def test_bounds_of_any_small_case(seed, metric, depth, levels):
+    check_case(draw_case(seed, n_items=7, levels=levels), *metric, depth=depth)
+
+
+@pytest.mark.parametrize("name", ["recall_at_k", "median_rank", "map_at_r"])
+def test_folds_have_tops_of_their_own(name):
+    for seed in range(4):
+        check_case(draw_case(seed, n_items=6, n_queries=4, folds=True, levels=3), name, {}, depth=2)
+
+
+def test_a_query_is_not_in_its_own_top():
+    scores = np.array([[9.0, 5, 1], [5, 9, 3], [1, 3, 9]])
+    ids = np.array([1, 2, 3])
+    judgments = Judgments.from_pairs(ids, ids, [1, 2, 3], [3, 3, 2], without_self=True)
+    top = TopOfKnown(judgments, (ids[:0], ids[:0]), 50)
+    ranks = ranks_from_scores(lambda rows: scores[rows], ids, ids, {"": judgments}, top.readers)[""]
+    retrieved = top.retrieved(ranks)
+    assert retrieved.ids.tolist() == [[2, 3], [1, 3], [2, 1]]
+    assert retrieved.unjudged.tolist() == [[True, False], [True, False], [False, True]]
+
+
+def test_a_tied_item_that_is_labelled_stands_below_the_others():
+    """All score alike: one more positive is last but for the known one, and cannot be in the top."""
+    case = Case(np.zeros((1, 9)), np.eye(1, 9, dtype=bool), np.zeros((1, 9), bool), np.zeros(1, int), np.ones((1, 9)))
+    retrieved = case.retrieved(3)
+    assert retrieved.places(retrieved.unjudged).tolist() == [[6, 7, 8]]
+    bounds = bounds_of_ranks(metrics()["recall_at_k"], {"k": 3}, retrieved)
+    assert (bounds.low, bounds.high, bounds.unjudged) == (0, 0, 3)
+
+
+def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
+    random = np.random.default_rng(seed)
+    kinds = [0.0, 1.0] if spec.gains == "labels" else [0.0, 1.5, 3.0, 5.0]
+    judged = random.random((n_queries, n_items)) < 0.5
+    gains = np.where(judged, random.choice(kinds, size=judged.shape), 0.0)
+    judged[:, 0], gains[:, 0] = True, 1.0
+    rows, columns = np.nonzero(judged)
+    queries, gallery = np.arange(n_queries), 10 + np.arange(n_items)
+    judgments = Judgments.from_pairs(queries, gallery, rows, 10 + columns, gains=gains[judged])
+    scores = random.integers(levels, size=judged.shape).astype(np.float32)
+    reader = TopRows(judgments, depth)
+    ranks_from_scores(lambda some: scores[some], queries, gallery, {}, [reader])
+    return judgments, judged, gains, reader.result, random.choice([0.0, 0.2, 0.7, 1.0], size=judged.shape)
+
+
+@pytest.mark.parametrize("name", ["entail_at_k", "ndcg_at_k"])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
+    spec = metrics()[name]
+    gain = {"entail_at_k": 1.0, "ndcg_at_k": 5.0}[name]
+    for seed in range(4):
+        judgments, judged, gains, top, p = draw_graded(seed, spec)
+        columns = top.ids[:, :k] - 10
+        rows = np.arange(len(columns))[:, None]
+        unjudged = ~judged[rows, columns]
+        numbers, chances = [], []
+        for labels in labellings(top, unjudged):
+            flags, values = judged.copy(), gains.copy()
+            place = np.nonzero(labels)[0], columns[labels]
+            flags[place], values[place] = True, gain
+            at, items = np.nonzero(flags)
+            own = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, at, 10 + items, gains=values[flags])
+            numbers.append(spec.function(top, own, k).mean())
+            chances.append(np.prod(np.where(labels, p[rows, columns], 1 - p[rows, columns])[unjudged]))
+        bounds = bounds_of_top(spec, {"k": k}, top, judgments, p[rows, top.ids - 10])
+        assert bounds.low == pytest.approx(min(numbers), abs=1e-12)
+        assert bounds.high == pytest.approx(max(numbers), abs=1e-12)
+        assert bounds.expected == pytest.approx(np.dot(chances, numbers), abs=1e-12)
+        assert (bounds.unjudged, bounds.retrieved) == (unjudged.sum(), unjudged.size)
+        assert bounds.low <= spec.function(top, judgments, k).mean() <= bounds.high
+
+
+@pytest.mark.parametrize("spec", [spec for spec in metrics().values() if spec.needs == "ranks"], ids=lambda s: s.name)
+def test_a_metric_is_the_sum_of_its_terms_or_knows_the_best_rank_alone(spec):
+    """What the short cuts of bounds rest on, for every metric of ranks there is."""
+    from cxc_eccv.types import PositiveRanks
+
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        found = np.sort(random.choice(np.arange(1, 31), size=random.integers(1, 8), replace=False))
+        total = found.size + int(random.integers(3))
+        value = spec.function(PositiveRanks.of([found.tolist()], n_positives=[total])).item()
+        if spec.term is None:
+            best = spec.function(PositiveRanks.of([found[:1].tolist()], n_positives=[1])).item()
+            assert value == best
+        else:
+            terms = spec.term(np.arange(1, found.size + 1), found, np.full(found.size, total))
+            assert value == pytest.approx(terms.sum())
+
+
+def test_every_metric_of_retrieval_has_bounds():
+    """A new metric says what its expected value is made of, or the report lacks it."""
+    for spec in metrics().values():
+        if spec.needs == "top_k":
+            assert spec.expected is not None, spec.name
+
+
+def test_expected_median_of_many_queries_is_that_of_simulation():
+    random = np.random.default_rng(1)
+    values = np.sort(random.integers(1, 40, size=(301, 6)), axis=1).astype(float)
+    weights = random.dirichlet(np.ones(6), size=301)
+    drawn = (random.random((4000, 301, 1)) > np.cumsum(weights, axis=1)[None, :, :-1]).sum(axis=2)
+    simulated = np.median(np.take_along_axis(values[None], drawn[..., None], axis=2)[..., 0], axis=1)
+    assert expected_median(values, weights) == pytest.approx(simulated.mean(), abs=5 * simulated.std() / 4000**0.5)
+
+
+def test_chances_of_counts_add_up():
+    p = np.array([0.2, 1.0, 0.0, 0.5])
+    assert count_chances(p) == pytest.approx([0, 0.4, 0.5, 0.1, 0])
+
+
+@pytest.mark.parametrize(
+    "given", [np.array([0.5]), np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.array(["a", "b"])]
+)
+def test_probabilities_are_checked(given):
+    flags = np.array([[True, True]])
+    with pytest.raises(ce.errors.DataError, match="need a number from 0 to 1 for each"):
+        ask_probabilities(lambda *_: given, "i2t", np.array([1]), np.array([[7, 8]]), flags)
+
+
+def test_images_and_captions_are_told_apart_in_both_directions():
+    flags = np.array([[True, False], [True, True]])
+    asked = []
+    for direction in ("i2t", "t2i"):
+        ask_probabilities(
+            lambda images, captions: asked.append((images.tolist(), captions.tolist())) or np.ones(images.size),
+            direction,
+            np.array([1, 2]),
+            np.array([[7, 8], [9, 7]]),
+            flags,
+        )
+    assert asked == [([1, 2, 2], [7, 9, 7]), ([7, 9, 7], [1, 2, 2])]
