@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from cxc_eccv.sources.readers import (
     CategorySets,
     EntailmentPairs,
     KarpathySplit,
+    MinedPairs,
     fold_restval,
     invalid_items,
     read_annotators,
@@ -27,6 +28,7 @@ from cxc_eccv.sources.readers import (
     read_entailment,
     read_flickr8k,
     read_karpathy,
+    read_mined,
     read_positives,
     read_ratings,
     split_flickr8k,
@@ -58,6 +60,7 @@ class Library:
         allow_modified: use mirror files whose hash differs from the catalog's; :meth:`modified_files` says which.
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
+        mined: files of weak positives, one for each split that has any; no task reads them.
 
     Example:
         >>> library = Library("sample")
@@ -75,9 +78,11 @@ class Library:
         allow_modified: bool = False,
         restval_in_train: bool = False,
         progress: bool = True,
+        mined: Sequence[str | Path] = (),
     ) -> None:
         self.data_dir, self.restval_in_train = data_dir, restval_in_train
         self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
+        self._mined = tuple(map(Path, mined))
         self._contents: dict[object, object] = {}
         self._files: dict[str, str] = {}
 
@@ -190,6 +195,19 @@ class Library:
         name = f"entailment_{RAW_SPLIT[split]}"
         return self._users_own(name, lambda path: parse(read_entailment, path))
 
+    def mined(self, split: str) -> MinedPairs | None:
+        """The weak positives of a split, or None where the library was opened without a file of them.
+
+        Raises:
+            DataError: two files of one split; or the file was mined from other images or captions than these.
+        """
+        found = self.once("mined", self._read_mined).get(split)
+        if found is None:
+            return None
+        self.once(("mined", split), lambda: self._check_mined(*found))
+        self._files[f"mined_{RAW_SPLIT[split]}"] = sha256_of(found[0])
+        return found[1]
+
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
         table = self.once("invalid", invalid_items)
@@ -245,6 +263,34 @@ class Library:
         if key not in self._contents:
             self._contents[key] = read()
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
+
+    def _read_mined(self) -> dict[str, tuple[Path, MinedPairs]]:
+        found: dict[str, tuple[Path, MinedPairs]] = {}
+        for path in self._mined:
+            pairs = read_mined(path)
+            if pairs.split in found:
+                raise DataError(
+                    f"{found[pairs.split][0]} and {path} both hold weak positives of {pairs.split}: name one"
+                )
+            found[pairs.split] = path, pairs
+        return found
+
+    def _check_mined(self, path: Path, pairs: MinedPairs) -> None:
+        content, data = self.karpathy(pairs.split), pairs.facts["data"]
+        if data.get("content") != content.fingerprint:
+            raise DataError(
+                f"{path}: mined from the split {pairs.split!r} of edition {data.get('edition')}, with "
+                f"{data.get('images')} images and {data.get('captions')} captions, and the data at hand is another: "
+                f"edition {self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions "
+                "there. Name the data that it was mined from, with restval folded into train or not as it was then; or "
+                "mine anew with cxc-eccv mine."
+            )
+        for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
+            own = np.asarray(pairs.table[name])
+            known = positions_of(own, ids)[1]
+            if not known.all():
+                row = int(np.flatnonzero(~known)[0])
+                raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {pairs.split} split")
 
     def _users_own(self, name: str, read: Callable[[Path], Content]) -> Content | None:
         if name not in self.catalog or self._locate(name) is None:
