@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from cxc_eccv.types import Report
 
 __all__ = [
+    "SHAPING",
     "EpochCallback",
     "Progress",
     "Trained",
+    "WholeTrainer",
     "gather",
     "last_checkpoint",
     "process_count",
@@ -41,6 +43,29 @@ __all__ = [
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
+
+
+SHAPING = (
+    "learning_rate",
+    "lr_scheduler_type",
+    "warmup_steps",
+    "optim",
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
+    "max_grad_norm",
+    "weight_decay",
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "num_train_epochs",
+    "max_steps",
+    "seed",
+    "data_seed",
+    "bf16",
+    "fp16",
+    "world_size",
+)
+"""Training arguments that the resulting weights depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +161,24 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     return torch.cat(parts)
 
 
+class WholeTrainer(Trainer):
+    """Trainer that takes up checkpoints by ``from_pretrained``.
+
+    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
+    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as they
+    are.
+    """
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
+        """Take up the weights of a checkpoint, all of them."""
+        target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
+        target.load_state_dict(type(target).from_pretrained(resume_from_checkpoint).state_dict())
+
+    def _load_best_model(self) -> None:
+        """Take up the weights of the best checkpoint."""
+        self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+
+
 class EpochCallback(TrainerCallback):
     """Tells a sampler its ``epoch``, also in a run that goes on in the middle of one."""
 
@@ -221,11 +264,15 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
         'validation R@10 42.0 (i2t 50.0, t2i 34.0)'
         >>> describe_log({"train_runtime": 93.4})
         'done in 93 s'
+        >>> describe_log({"eval_f_half": 0.812, "eval_accuracy": 0.8})
+        'held out: F0.5 81.2  accuracy 80.0'
     """
     if "loss" in logs:
         return f"loss {logs['loss']:.4f}  learning rate {logs['learning_rate']:.2e}"
     if "train_runtime" in logs:
         return f"done in {logs['train_runtime']:.0f} s"
+    if "eval_f_half" in logs:
+        return f"held out: F0.5 {100 * logs['eval_f_half']:.1f}  accuracy {100 * logs['eval_accuracy']:.1f}"
     if "eval_recall_at_10" not in logs:
         return ""
     found = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}

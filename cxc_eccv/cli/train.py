@@ -54,6 +54,21 @@ def char_gru(context: typer.Context) -> None:
     _finish(_quietly(run, context.args))
 
 
+@train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def entailment_classifier(context: typer.Context) -> None:
+    """Train a classifier of entailment: does an image with its captions entail a sentence?
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val entailment/val
+    --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
+    """
+    with needs_train_extra():
+        from cxc_eccv.baselines.entailment_classifier.script import train as run
+
+    _finish(_quietly(run, context.args))
+
+
 def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
     """Without the bars of transformers for each file that it writes or reads."""
     from transformers.utils import logging
