@@ -21,11 +21,13 @@ from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
+from cxc_eccv.cli.entailment import entailment
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
+from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts
@@ -48,10 +50,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, features, evaluate, report, compare, baseline, sts, demo, push, submit):
+for command in (build, encode, features, evaluate, report, compare, baseline, sts, mine, demo, push, submit):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
+app.add_typer(entailment, name="entailment")
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, MalformedSource, UnknownName
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
-from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, where_from
+from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import (
     KINDS,
@@ -23,6 +23,7 @@ from cxc_eccv.sources.readers import (
     MinedPairs,
     fold_restval,
     invalid_items,
+    read_aligned,
     read_annotators,
     read_category_sets,
     read_entailment,
@@ -97,6 +98,11 @@ class Library:
         return self.catalog.edition
 
     @property
+    def offline_reason(self) -> str:
+        """Why nothing is downloaded; empty where it would be."""
+        return offline_reason(self._offline)
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """Splits the Karpathy files at hand hold."""
         return tuple(self._karpathy())
@@ -106,7 +112,7 @@ class Library:
 
         Raises:
             UnknownName: there is no split of this name.
-            DataError: the raw files at hand do not hold it; says which file does, and where that is from.
+            SourceMissing: the raw files at hand do not hold it; says which file does, and where that is from.
         """
         return self._pick_split(self._karpathy(), split, "karpathy_coco")
 
@@ -207,6 +213,11 @@ class Library:
         self.once(("mined", split), lambda: self._check_mined(*found))
         self._files[f"mined_{RAW_SPLIT[split]}"] = sha256_of(found[0])
         return found[1]
+
+    def simplifications(self) -> pa.Table:
+        """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
+        names = ("simplification_normal", "simplification_simple")
+        return self.once("simplifications", lambda: parse(read_aligned, [self._path(name) for name in names]))
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
@@ -329,7 +340,7 @@ class Library:
             raise DataError(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
         entry, path = self.catalog.entry(whole), self._locate(whole)
         lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
-        raise DataError(
+        raise SourceMissing(
             f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
             f"{where_from(entry, self.data_dir)}"
         )

@@ -76,8 +76,9 @@ class Corpus:
         kinds: of the pairs that it can yield, where images are at hand.
         rule: what makes a pair positive, in words.
         groups: of raw files, as in the catalog, for licences and citations; its own first.
-        expected: part (``train``, ``val``, ``test``) to the rows that its authors count there.
-        pairs: (library, split) to its pairs; the split is named as the part, the threshold is of ratings.
+        expected: part (``train``, ``val``, ``test``) to the pairs that it has, as far as that is known.
+        pairs: (library, part, lowest rating that is a positive) to its pairs.
+        place: where it is on the Hugging Face Hub; empty for raw files of the catalog.
         published: the count of the paper's Table 2, as printed; empty where the table does not have it.
         published_parts: the parts that this count is of.
         remark: what is to be said of that count.
@@ -88,8 +89,9 @@ class Corpus:
     kinds: tuple[str, ...]
     rule: str
     groups: tuple[str, ...]
-    expected: Mapping[str, int]
+    expected: Mapping[str, int | None]
     pairs: Callable[[Library, str, float], Pairs]
+    place: str = ""
     published: str = ""
     published_parts: tuple[str, ...] = ()
     remark: str = ""
@@ -134,8 +136,11 @@ def reaches(ratings: FloatArray, threshold: float) -> pa.Array:
     return pa.array((ratings >= threshold).astype(np.int8))
 
 
-def co_captions(collection: str, content: KarpathySplit) -> Pairs:
-    """Every caption as hypothesis, the other captions of its image as premise; always positive."""
+def co_captions(collection: str, content: KarpathySplit, photographs: str = "") -> Pairs:
+    """Every caption as hypothesis, the other captions of its image as premise; always positive.
+
+    ``photographs`` is the collection that numbers the images, where it is another one.
+    """
     groups: dict[int, list[str]] = {}
     owners, texts = content.caption_image_ids, content.captions["text"].to_pylist()
     for image_id, text in zip(owners.tolist(), texts, strict=True):
@@ -151,6 +156,6 @@ def co_captions(collection: str, content: KarpathySplit) -> Pairs:
         texts,
         np.ones(len(texts), dtype=np.int8),
         image=[names[image_id] for image_id in owners.tolist()],
-        image_key=keys(collection, owners),
+        image_key=keys(photographs or collection, owners),
         caption_key=keys(collection, content.caption_ids),
     )

@@ -7,8 +7,10 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +21,15 @@ from cxc_eccv.entailment.training_data.corpus import SPLITS, Pairs, keys
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 
-__all__ = ["EVALUATED", "EvaluationSplit", "drop_members", "evaluation_split", "find_members", "plain_texts"]
+__all__ = [
+    "EVALUATED",
+    "EvaluationSplit",
+    "count_members",
+    "drop_members",
+    "evaluation_splits",
+    "find_members",
+    "plain_texts",
+]
 
 EVALUATED = ("coco", "flickr30k", "flickr8k")
 """Collections with splits that models are evaluated on. Flickr8k and Flickr30k share photographs and their numbers."""
@@ -37,25 +47,30 @@ class EvaluationSplit:
     texts: pa.Array
 
 
-def evaluation_split(library: Library, collection: str, part: str) -> EvaluationSplit | None:
-    """A split of a collection as its images and captions; None where its files are not at hand.
+def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
+    """The splits that models are evaluated on, of these parts (``val``, ``test``); and those that are not at hand.
 
-    Those of COCO are fetched; its test split there must be.
+    Those of COCO are fetched, and its test split has to be there; Flickr's are taken where they are.
     """
-    content = _content(library, collection, part)
-    if content is None:
-        return None
-    name = f"{collection}/{part}"
-    photos = "coco" if collection == "coco" else "flickr30k"
+    found, missing = [], []
+    for name, collection, part in ((f"{each}/{part}", each, part) for part in parts for each in EVALUATED):
+        content = _content(library, collection, part)
+        if content is None:
+            missing.append(name)
+        else:
+            found.append(library.once(("evaluation split", name), partial(_index, name, collection, content)))
+    return found, missing
+
+
+def _index(name: str, collection: str, content: KarpathySplit) -> EvaluationSplit:
+    photographs = "coco" if collection == "coco" else "flickr30k"
+    captions = np.concatenate([content.caption_ids, content.cut_caption_ids])
     texts = pc.unique(plain_texts(content.captions["text"].combine_chunks()))
-    return library.once(
-        ("evaluation split", name),
-        lambda: EvaluationSplit(
-            name,
-            pa.array(keys(photos, content.image_ids)),
-            pa.array(keys(collection, np.concatenate([content.caption_ids, content.cut_caption_ids]))),
-            texts.filter(pc.not_equal(texts, "")),
-        ),
+    return EvaluationSplit(
+        name,
+        pa.array(keys(photographs, content.image_ids)),
+        pa.array(keys(collection, captions)),
+        texts.filter(pc.not_equal(texts, "")),
     )
 
 
@@ -78,52 +93,59 @@ def plain_texts(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(pc.utf8_lower(texts), pattern=r"[^\p{L}\p{N}]+", replacement="")
 
 
-class _Sentences:
-    """The words of the pairs that no id names: hypotheses without a key, premises without an image."""
+def find_members(table: pa.Table, splits: Sequence[EvaluationSplit]) -> Iterator[tuple[str, str, Mask]]:
+    """The split, why (``image``, ``caption``, ``words``, ``other``), and (N,) the pairs that this is true of.
 
-    def __init__(self, table: pa.Table) -> None:
-        premises = table["premises"].combine_chunks()
-        self.premises, self.owners = plain_texts(premises.flatten()), np.asarray(pc.list_parent_indices(premises))
-        self.hypotheses = plain_texts(table["hypothesis"].combine_chunks())
-        self.premise_unnamed = np.asarray(pc.is_null(table["image_key"]))
-        self.hypothesis_unnamed = np.asarray(pc.is_null(table["caption_key"]))
-
-    def found_in(self, texts: pa.Array) -> Mask:
-        """(N,) whether an unnamed sentence of the pair is among these texts."""
-        found = self.hypothesis_unnamed & _is_in(self.hypotheses, texts)
-        inside = self.owners[_is_in(self.premises, texts)]
-        found[inside] |= self.premise_unnamed[inside]
-        return found
-
-
-def find_members(table: pa.Table, splits: list[EvaluationSplit]) -> Iterator[tuple[str, str, Mask]]:
-    """Why (``image``, ``caption``, ``text``), the split, and (N,) the pairs that this is true of.
+    ``words`` are those of a sentence without an id, ``other`` those of one whose id says that it is another caption.
 
     Args:
         table: of :class:`Pairs`.
         splits: to look the pairs up in.
     """
-    sentences = _Sentences(table)
+    premises = table["premises"].combine_chunks()
+    sentences, owners = plain_texts(premises.flatten()), np.asarray(pc.list_parent_indices(premises))
+    hypotheses = plain_texts(table["hypothesis"].combine_chunks())
+    premise_unnamed, hypothesis_unnamed = (np.asarray(pc.is_null(table[key])) for key in ("image_key", "caption_key"))
     for split in splits:
-        yield "image", split.name, _is_in(table["image_key"], split.image_keys)
-        yield "caption", split.name, _is_in(table["caption_key"], split.caption_keys)
-        yield "text", split.name, sentences.found_in(split.texts)
+        yield split.name, "image", _is_in(table["image_key"], split.image_keys)
+        yield split.name, "caption", _is_in(table["caption_key"], split.caption_keys)
+        of_premise = np.zeros(table.num_rows, dtype=bool)
+        of_premise[owners[_is_in(sentences, split.texts)]] = True
+        of_hypothesis = _is_in(hypotheses, split.texts)
+        yield split.name, "words", (of_premise & premise_unnamed) | (of_hypothesis & hypothesis_unnamed)
+        yield split.name, "other", (of_premise & ~premise_unnamed) | (of_hypothesis & ~hypothesis_unnamed)
 
 
 def _is_in(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> Mask:
     return np.array(pc.is_in(values, value_set=known), dtype=bool)
 
 
-WORDS = {"image": "image in {}", "caption": "caption in {}", "text": "words of a caption in {}"}
+REASONS = {"image": "image in {}", "caption": "caption in {}", "words": "words of a caption in {}"}
 
 
-def drop_members(pairs: Pairs, protected: list[EvaluationSplit]) -> tuple[pa.Table, Mapping[str, int]]:
+def drop_members(pairs: Pairs, protected: Sequence[EvaluationSplit]) -> tuple[pa.Table, Mapping[str, int]]:
     """The pairs that are in no protected split; and reason to the number of the others, each counted once."""
     left_out: dict[str, int] = {}
     inside = np.zeros(pairs.table.num_rows, dtype=bool)
-    for why, name, members in find_members(pairs.table, protected):
-        new = members & ~inside
-        inside |= members
+    for name, why, members in find_members(pairs.table, protected):
+        new = members & ~inside if why in REASONS else np.zeros_like(inside)
+        inside |= new
         if new.any():
-            left_out[WORDS[why].format(name)] = int(new.sum())
+            left_out[REASONS[why].format(name)] = int(new.sum())
     return pairs.table.filter(pa.array(~inside)), left_out
+
+
+def count_members(
+    tables: Sequence[pa.Table], splits: Sequence[EvaluationSplit]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Split to the number of pairs of it; and to that of pairs that only share words with it. None is left out."""
+    holds: Counter[str] = Counter()
+    shares: Counter[str] = Counter()
+    for table in tables:
+        inside = {split.name: np.zeros(table.num_rows, dtype=bool) for split in splits}
+        alike = {name: mask.copy() for name, mask in inside.items()}
+        for name, why, members in find_members(table, splits):
+            (inside if why in REASONS else alike)[name] |= members
+        holds.update({name: int(mask.sum()) for name, mask in inside.items()})
+        shares.update({name: int((mask & ~inside[name]).sum()) for name, mask in alike.items()})
+    return dict(+holds), dict(+shares)

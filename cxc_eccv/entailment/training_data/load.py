@@ -14,13 +14,7 @@ import pyarrow.compute as pc
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.training_data.corpora import corpora
 from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
-from cxc_eccv.entailment.training_data.leakage import (
-    EVALUATED,
-    EvaluationSplit,
-    drop_members,
-    evaluation_split,
-    find_members,
-)
+from cxc_eccv.entailment.training_data.leakage import count_members, drop_members, evaluation_splits
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 
@@ -37,10 +31,11 @@ class TrainingData(NamedTuple):
 
     Attributes:
         pairs: a table of :data:`SCHEMA`.
-        provenance: plain values, for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``expected``
-            and ``left_out``; ``holds``: split to the number of pairs of its images, captions or their words;
-            ``trained_on_test`` and ``trained_on_val``: whether there are any; ``protected``: the splits that nothing
-            is of; ``not_at_hand``: those that could not be looked into; ``threshold`` and ``files``.
+        provenance: plain values, for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule`` and
+            ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or words of it;
+            ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to the number of
+            pairs of other images with a caption in the words of one of the split; ``protected``: splits of which
+            nothing is in; ``not_at_hand``: those that could not be looked into; ``threshold``, ``edition``, ``files``.
     """
 
     pairs: pa.Table
@@ -88,15 +83,9 @@ def load_training_data(
     parts = [part_of(name) for name in names]
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
-    splits = [
-        (collection, part, evaluation_split(library, collection, part))
-        for part in ("val", "test")
-        for collection in EVALUATED
-    ]
     guarded = _protected_parts(protect, allow_test_data)
-    missing = [f"{collection}/{part}" for collection, part, split in splits if split is None]
-    known = [split for _, _, split in splits if split is not None]
-    protected = [split for _, part, split in splits if split is not None and part in guarded]
+    splits, missing = evaluation_splits(library, ("val", "test"))
+    protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
     folder = None if images is None else ImageFolder(images)
     tables, sources = [], {}
     for corpus, part in parts:
@@ -109,15 +98,16 @@ def load_training_data(
         if not table.num_rows:
             raise InvalidOption(_nothing_left(name, left_out))
         tables.append((table, kept))
-        sources[name] = _describe(corpus, part, table, left_out)
+        sources[name] = _describe(corpus, table, left_out)
     table = pa.concat_tables([table for table, _ in tables]).combine_chunks()
-    holds = _count_members([kept for _, kept in tables], known)
+    holds, shares = count_members([kept for _, kept in tables], splits)
     provenance = {
         "parts": list(sources),
         "pairs": table.num_rows,
         "positives": _positives(table),
         "sources": sources,
         "holds": holds,
+        "shares_words": shares,
         "trained_on_test": any(name.endswith("/test") for name in holds),
         "trained_on_val": any(name.endswith("/val") for name in holds),
         "protected": [split.name for split in protected],
@@ -215,27 +205,15 @@ def _nothing_left(name: str, left_out: Mapping[str, int]) -> str:
     )
 
 
-def _describe(corpus: Corpus, part: str, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
+def _describe(corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
     return {
         "pairs": table.num_rows,
         "positives": _positives(table),
         "kinds": dict(Counter(table["kind"].to_pylist())),
         "rule": corpus.rule,
-        "expected": corpus.expected[part],
         "left_out": dict(left_out),
     }
 
 
 def _positives(table: pa.Table) -> int:
     return int(pc.sum(table["label"]).as_py())
-
-
-def _count_members(tables: Sequence[pa.Table], splits: Sequence[EvaluationSplit]) -> dict[str, int]:
-    """Split to the number of pairs of it that go in, in any of the three ways; without those that none is of."""
-    found: Counter[str] = Counter()
-    for table in tables:
-        inside = {split.name: np.zeros(table.num_rows, dtype=bool) for split in splits}
-        for _, name, members in find_members(table, list(splits)):
-            inside[name] |= members
-        found.update({name: int(members.sum()) for name, members in inside.items()})
-    return {name: number for name, number in found.items() if number}

@@ -1,5 +1,6 @@
 """Raw file to typed table, a reader per source."""
 
+from cxc_eccv.sources.readers.aligned import read_aligned
 from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
@@ -21,6 +22,7 @@ __all__ = [
     "SentencePairs",
     "fold_restval",
     "invalid_items",
+    "read_aligned",
     "read_annotators",
     "read_category_sets",
     "read_entailment",
