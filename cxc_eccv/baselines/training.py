@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import distributed
@@ -22,14 +22,17 @@ from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCall
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 
 if TYPE_CHECKING:
+    from cxc_eccv.entailment.labelled import LabelledPairs
+    from cxc_eccv.entailment.quality import ClassifierReport
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.types import Report
+    from cxc_eccv.types import FloatArray, Report
 
 __all__ = [
     "SHAPING",
     "EpochCallback",
     "Progress",
+    "ScoredPairs",
     "Trained",
     "WholeTrainer",
     "gather",
@@ -68,12 +71,20 @@ SHAPING = (
 """Training arguments that the resulting weights depend on."""
 
 
+class ScoredPairs(NamedTuple):
+    """A classifier's report, and what it says of which labelled pairs."""
+
+    report: ClassifierReport
+    labelled: LabelledPairs
+    probabilities: FloatArray
+
+
 @dataclass(frozen=True, slots=True)
 class Trained:
     """What a training run leaves, as its report and its card tell of it.
 
     Attributes:
-        kind: ``dual-encoder`` or ``char-gru``.
+        kind: ``dual-encoder``, ``char-gru`` or ``entailment-classifier``.
         about: what it is, in a sentence.
         output: the run's folder.
         model: the folder of the model and of what prepares its inputs; ``output`` or one within.
@@ -85,6 +96,7 @@ class Trained:
         scoring: arguments of the ``cxc-eccv`` commands that score it; none where only its own command does, repeated.
         library: the raw files.
         report, run: what it scored, and by which vectors; None where no report was asked for.
+        pairs: what a classifier of entailment scored.
         images: the folder of the images that the report shows.
         push: uploads the folder; None where it stays here.
     """
@@ -102,6 +114,7 @@ class Trained:
     library: Library
     report: Report | None = None
     run: Run | None = None
+    pairs: ScoredPairs | None = None
     images: Path | None = None
     push: Callable[[], Any] | None = None
 

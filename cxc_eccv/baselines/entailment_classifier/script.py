@@ -32,18 +32,17 @@ from cxc_eccv.baselines.entailment_classifier.data import (
 )
 from cxc_eccv.baselines.entailment_classifier.loading import SAMPLE, starting_model
 from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
-from cxc_eccv.baselines.training import Trained, last_checkpoint, show_progress, without_places
+from cxc_eccv.baselines.training import ScoredPairs, Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.classifier import EntailmentClassifier
 from cxc_eccv.entailment.labelled import read_labelled
-from cxc_eccv.entailment.measures import choose_threshold, fit_calibration, measure_classifier, measure_reliability
+from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
+from cxc_eccv.entailment.quality import report_classifier
 from cxc_eccv.entailment.scoring import Classifier
 from cxc_eccv.entailment.training_data import load_training_data, part_of
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report, Result
 from cxc_eccv.writing import explained
 
 __all__ = ["train"]
@@ -77,6 +76,7 @@ def train(command: Sequence[str]) -> Trained:
         part_of(data.report_on)
     set_seed(training.seed)
     model, processor = starting_model(model_arguments, objective)
+    model.set_attn_implementation(model_arguments.attention)
     looks = model.config.has_visual
     pairs = _read_pairs(library, data, training.seed, has_text=model.config.has_text, looks=looks)
     _refuse_selection_of_nothing(pairs, training)
@@ -106,7 +106,7 @@ def train(command: Sequence[str]) -> Trained:
     if data.report_on is None:
         return trained
     classifier = Classifier(trained_model.eval(), processor, trained.name)
-    return trained.scored(_score(classifier, data.report_on, library, data.images, pairs.provenance), None)
+    return replace(trained, pairs=_score(classifier, data.report_on, library, data.images))
 
 
 def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: bool, looks: bool) -> Pairs:
@@ -160,32 +160,18 @@ def _settle(model: EntailmentClassifier, trainer: EntailmentTrainer, data: DataA
     model.config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
 
 
-def _score(
-    classifier: Classifier, name: str, library: Library, images: str | None, training_data: dict[str, Any]
-) -> Report:
-    """The four measures on labelled pairs, with what a reader has to know of the model's training data."""
+def _score(classifier: Classifier, name: str, library: Library, images: str | None) -> ScoredPairs:
+    """What it says of labelled pairs, and how good that is."""
+    config = classifier.model.config
     folder = sample_images() if images == SAMPLE else images
-    looks = classifier.model.config.has_visual
-    labelled = read_labelled(name, library, images=folder if looks else None)
-    premises, files, hypotheses = labelled.ask(classifier, folder).part(slice(None))
-    scores = classifier.score(premises, files, hypotheses)
-    threshold = classifier.model.config.threshold
-    rates = measure_classifier(labelled.labels, scores, threshold, labelled.images)
-    reliability = measure_reliability(labelled.labels, scores)
-    results = [
-        Result(TASK, "", rate.name, rate.value, labelled.labels.size, low=rate.low, high=rate.high) for rate in rates
-    ]
-    facts = {
-        "confidence": 0.95,
-        "training_data": training_data,
-        "threshold": threshold,
-        "reliability": {"expected_error": reliability.expected_error, "bins": [asdict(row) for row in reliability.bins]},
-        "left_out": dict(labelled.left_out),
-    }
-    return Report(tuple(results), {}, provenance_of(library, split=name, **facts))
+    labelled = read_labelled(name, library, images=folder if config.has_visual else None)
+    said = classifier.score(*labelled.ask(classifier, folder).part(slice(None)))
+    facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data}
+    report = report_classifier(
+        labelled, said, library, model=classifier.name, threshold=config.threshold, **facts
+    )
+    return ScoredPairs(report, labelled, said)
 
-
-TASK = "entailed_pairs"
 
 LOADING = """\
 from cxc_eccv.entailment.scoring import load_classifier
