@@ -18,6 +18,7 @@ HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerat
 HELPERS = (
     "tests/char_gru_worker.py",
     "tests/dual_encoder_models.py",
+    "tests/entailment_models.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
     "tests/two_processes.py",
@@ -28,6 +29,10 @@ PARTS = (
     "baselines/char_gru/*",
     "baselines/training.py",
     "contrastive.py",
+    "entailment/classifier.py",
+    "entailment/masking.py",
+    "entailment/processing.py",
+    "entailment/scoring.py",
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)

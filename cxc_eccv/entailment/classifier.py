@@ -187,6 +187,52 @@ class EntailmentOutput(ModelOutput):
     logits: torch.Tensor | None = None
 
 
+@dataclass
+class _Batch:
+    """Pairs: tensors of a row per pair, and images to which the pairs' indices point, None for each its own."""
+
+    texts: Tensors
+    images: Tensors
+    index: torch.Tensor | None
+    kinds: torch.Tensor
+
+    @classmethod
+    def of(cls, texts: Tensors, images: Tensors, index: torch.Tensor | None, kinds: torch.Tensor | None) -> _Batch:
+        """Without kinds, every pair has all that is given."""
+        if kinds is None:
+            if not texts:
+                raise InvalidOption("give input_ids, or pixel_values with visual_input_ids")
+            first = next(iter(texts.values()))
+            kind = VISUAL if "input_ids" not in texts else MULTIMODAL if images else TEXT
+            kinds = torch.full((len(first),), kind, device=first.device)
+        return cls(texts, images, index, kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def select(self, rows: torch.Tensor) -> _Batch:
+        """These pairs, with those images alone that they need."""
+        wanted, index = (rows if self.index is None else self.index[rows]).unique(return_inverse=True)
+        images = {name: tensor[wanted] for name, tensor in self.images.items()}
+        return _Batch({name: tensor[rows] for name, tensor in self.texts.items()}, images, index, self.kinds[rows])
+
+    def extend(self, other: _Batch) -> _Batch:
+        """These pairs, and others with images of their own after them."""
+        places, after = (
+            torch.arange(len(b), device=b.kinds.device) if b.index is None else b.index for b in (self, other)
+        )
+        joined = (
+            {name: torch.cat([tensor, theirs[name]]) for name, tensor in ours.items()}
+            for ours, theirs in ((self.texts, other.texts), (self.images, other.images))
+        )
+        index = torch.cat([places, after + len(self.images["pixel_values"])])
+        return _Batch(*joined, index, torch.cat([self.kinds, other.kinds]))
+
+    def spread(self, of_images: Tensors) -> Tensors:
+        """What is made of the images, for each pair that of its own."""
+        return of_images if self.index is None else {name: tensor[self.index] for name, tensor in of_images.items()}
+
+
 class EntailmentClassifier(PreTrainedModel):
     """Text branch, visual branch, gate, and a head of two hidden ReLU layers on each of the three states.
 
@@ -204,7 +250,7 @@ class EntailmentClassifier(PreTrainedModel):
     weigh against each other as in the paper. A branch works on those rows only that its head or the joint head
     needs: a plain black image or an empty premise fills the others' place in the tensors, and costs nothing.
 
-    **Masking** (section 3.2), in training mode with labels: of the entailed pairs with an image (label at least 0.5), up
+    **Masking** (section 3.2), in training with labels: of the entailed pairs with an image (label at least 0.5), up
     to ``mask_images``, drawn at random, are copied with the most attended patches blanked; see
     :func:`~cxc_eccv.entailment.masking.blank_attended`. The copies are further rows, as the paper "supplies negative
     samples" and counts them beside the pairs they are from. They are not entailed for the visual head and, where there
@@ -281,8 +327,10 @@ class EntailmentClassifier(PreTrainedModel):
             "visual_text_model": visual_text_model if visual_text_model is None else visual_text_model.base_model,
         }
         configs = {f"{name.removesuffix('_model')}_config": _config_of(part) for name, part in parts.items()}
-        if image_model is not None and visual_text_model is not None:
-            _ask_for_cross_attention(configs["visual_text_config"])
+        if visual_text_model is not None:
+            _check_reader(visual_text_model, fuses=image_model is None)
+            if image_model is not None:
+                _ask_for_cross_attention(configs["visual_text_config"])
         model = cls(EntailmentConfig(**configs, **options)).eval()
         for name, part in parts.items():
             if part is not None:
@@ -300,6 +348,7 @@ class EntailmentClassifier(PreTrainedModel):
         visual_input_ids: torch.Tensor | None = None,
         visual_attention_mask: torch.Tensor | None = None,
         visual_token_type_ids: torch.Tensor | None = None,
+        image_index: torch.Tensor | None = None,
         kinds: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
     ) -> EntailmentOutput:
@@ -309,11 +358,12 @@ class EntailmentClassifier(PreTrainedModel):
             input_ids: (N, L) premise texts with hypotheses, for the text branch.
             attention_mask: (N, L), 0 for padding.
             token_type_ids: (N, L), of encoders that have types of tokens.
-            pixel_values: (N, 3, H, W), black where there is no image.
-            pixel_mask: (N, H, W), of ViLT and BridgeTower.
+            pixel_values: (I, 3, H, W) images, each of which is encoded once; black where there is none.
+            pixel_mask: (I, H, W), of ViLT and BridgeTower.
             visual_input_ids: (N, M) hypotheses, for the visual branch.
             visual_attention_mask: (N, M), 0 for padding.
             visual_token_type_ids: (N, M), of encoders that have types of tokens.
+            image_index: (N,) which of the images is a pair's; None where I is N and each is its own pair's.
             kinds: (N,) places in :data:`KINDS`; None where all pairs have all that is given.
             labels: (N,) in [0, 1].
 
@@ -321,22 +371,22 @@ class EntailmentClassifier(PreTrainedModel):
             TowerMissing: a pair has only what this model has no branch for.
             InvalidOption: a label outside [0, 1].
         """
-        given = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        given |= {"pixel_values": pixel_values, "pixel_mask": pixel_mask, "visual_input_ids": visual_input_ids}
-        given |= {"visual_attention_mask": visual_attention_mask, "visual_token_type_ids": visual_token_type_ids}
-        inputs = {name: tensor for name, tensor in given.items() if tensor is not None}
-        kinds = _kinds_of(inputs) if kinds is None else kinds
-        self._refuse(inputs, kinds, labels)
+        texts = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        texts |= {"visual_input_ids": visual_input_ids, "visual_attention_mask": visual_attention_mask}
+        texts |= {"visual_token_type_ids": visual_token_type_ids}
+        images = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
+        batch = _Batch.of(_drop_none(texts), _drop_none(images), image_index, kinds)
+        self._refuse(batch.kinds, labels)
         if labels is None:
-            return EntailmentOutput(logits=_join(self._logits(inputs, kinds), len(kinds)))
-        pairs = len(kinds)
-        inputs, kinds, labels = self._add_masked(inputs, kinds, labels.float())
-        found = self._logits(inputs, kinds)
-        texts, text_rows = found["text"]
-        kept = text_rows < pairs  # the text head does not see masked pairs
-        counted = found | {"text": (texts[kept], text_rows[kept])}
+            return EntailmentOutput(logits=_join(self._logits(batch), len(batch)))
+        pairs = len(batch)
+        batch, labels = self._add_masked(batch, labels.float())
+        found = self._logits(batch)
+        logits, rows = found["text"]
+        kept = rows < pairs  # the text head does not see masked copies
+        counted = found | {"text": (logits[kept], rows[kept])}
         losses = [soft_cross_entropy(logits, labels[rows]).sum() for logits, rows in counted.values()]
-        return EntailmentOutput(loss=torch.stack(losses).sum() / len(kinds), logits=_join(found, len(kinds))[:pairs])
+        return EntailmentOutput(loss=torch.stack(losses).sum() / len(batch), logits=_join(found, len(batch))[:pairs])
 
     def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         """(N,) calibrated probabilities that a pair is entailed, of (N, 2) logits.
@@ -354,7 +404,7 @@ class EntailmentClassifier(PreTrainedModel):
         write_code(Path(save_directory))
         super().save_pretrained(save_directory, *arguments, **options)
 
-    def _refuse(self, inputs: Tensors, kinds: torch.Tensor, labels: torch.Tensor | None) -> None:
+    def _refuse(self, kinds: torch.Tensor, labels: torch.Tensor | None) -> None:
         """Raise where a branch is missing, or a label is none."""
         for kind, there, needs in ((TEXT, self.text_head, "text"), (VISUAL, self.visual_head, "visual")):
             rows = int((kinds == kind).sum())
@@ -367,39 +417,36 @@ class EntailmentClassifier(PreTrainedModel):
             wrong = labels[~((labels >= 0) & (labels <= 1))][0]
             raise InvalidOption(f"label {wrong:g}: give 0, 1 or what lies between them")
 
-    def _add_masked(
-        self, inputs: Tensors, kinds: torch.Tensor, labels: torch.Tensor
-    ) -> tuple[Tensors, torch.Tensor, torch.Tensor]:
+    def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
         """The batch with masked copies of some entailed pairs after it."""
         image_model = self.image_model
         if not (self.training and self.config.mask_images) or image_model is None:
-            return inputs, kinds, labels
-        entailed = ((labels >= 0.5) & (kinds != TEXT)).nonzero()[:, 0]
+            return batch, labels
+        entailed = ((labels >= 0.5) & (batch.kinds != TEXT)).nonzero()[:, 0]
         drawn = entailed[torch.randperm(len(entailed))[: self.config.mask_images].to(entailed.device)]
         if not len(drawn):
-            return inputs, kinds, labels
-        copies = {name: tensor[drawn] for name, tensor in inputs.items()}
-        copies["pixel_values"] = blank_attended(image_model, copies["pixel_values"], self.config.mask_ratio)
-        whole = {name: torch.cat([tensor, copies[name]]) for name, tensor in inputs.items()}
-        return whole, torch.cat([kinds, kinds[drawn]]), torch.cat([labels, torch.zeros_like(labels[drawn])])
+            return batch, labels
+        copies = batch.select(drawn)
+        copies.images["pixel_values"] = blank_attended(
+            image_model, copies.images["pixel_values"], self.config.mask_ratio
+        )
+        return batch.extend(copies), torch.cat([labels, torch.zeros_like(labels[drawn])])
 
-    def _logits(self, inputs: Tensors, kinds: torch.Tensor) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    def _logits(self, batch: _Batch) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """Of every head its logits and the rows they are of; the joint head comes last."""
         found, states, rows = {}, {}, {}
-        for branch, absent, encode in (("text", VISUAL, self._read_text), ("visual", TEXT, self._look)):
-            head = self.text_head if branch == "text" else self.visual_head
-            rows[branch] = (kinds != absent).nonzero()[:, 0] if head is not None else kinds.new_empty(0)
+        branches = (("text", self.text_head, self._read_text, VISUAL), ("visual", self.visual_head, self._look, TEXT))
+        for branch, head, encode, other in branches:
+            own = batch.kinds != other if head is not None else torch.zeros_like(batch.kinds, dtype=torch.bool)
+            rows[branch] = own.nonzero()[:, 0]
+            found[branch] = torch.empty(0, 2, device=batch.kinds.device), rows[branch]
             if head is not None and len(rows[branch]):
-                all_rows = len(rows[branch]) == len(kinds)
-                states[branch] = encode(inputs if all_rows else {name: t[rows[branch]] for name, t in inputs.items()})
-                found[branch] = self._two(head(states[branch])), rows[branch]
-            else:
-                found[branch] = torch.empty(0, 2, device=kinds.device), rows[branch]
-        if self.joint_head is not None and len(states) == 2:
-            both = (kinds == MULTIMODAL).nonzero()[:, 0]
+                states[branch] = encode(batch if own.all() else batch.select(rows[branch]))
+                found[branch] = _two(head(states[branch])), rows[branch]
+        both = (batch.kinds == MULTIMODAL).nonzero()[:, 0]
+        if self.joint_head is not None and len(both):
             text, visual = (states[name][torch.isin(rows[name], both)] for name in ("text", "visual"))
-            if len(both):
-                found["joint"] = self._two(self.joint_head(self._gate(text, visual))), both
+            found["joint"] = _two(self.joint_head(self._gate(text, visual))), both
         return found
 
     def _gate(self, text: torch.Tensor, visual: torch.Tensor) -> torch.Tensor:
@@ -408,23 +455,19 @@ class EntailmentClassifier(PreTrainedModel):
         joined: torch.Tensor = self.text_gate(text).sigmoid() * text + self.visual_gate(visual).sigmoid() * visual
         return joined
 
-    def _two(self, values: torch.Tensor) -> torch.Tensor:
-        """(N, 2) float32 logits; a sigmoid's is that of "entailed" against 0."""
-        return functional.pad(values.float(), (2 - values.shape[1], 0))
-
-    def _read_text(self, inputs: Tensors) -> torch.Tensor:
+    def _read_text(self, batch: _Batch) -> torch.Tensor:
         """(N, D) states of the first token of premise and hypothesis (equation 1)."""
         reader: Any = self.visual_text_model if self.config.shared_text else self.text_model
-        return _first_states(reader, {name: inputs[name] for name in TEXT_INPUTS if name in inputs})
+        return _first_states(reader, {name: batch.texts[name] for name in TEXT_INPUTS if name in batch.texts})
 
-    def _look(self, inputs: Tensors) -> torch.Tensor:
+    def _look(self, batch: _Batch) -> torch.Tensor:
         """(N, D) states of the first token of the hypothesis that attends to the image (equation 3)."""
-        text = {name: inputs[f"visual_{name}"] for name in TEXT_INPUTS if f"visual_{name}" in inputs}
+        text = {name: batch.texts[f"visual_{name}"] for name in TEXT_INPUTS if f"visual_{name}" in batch.texts}
         if self.image_model is None:
-            pixels = {name: inputs[name] for name in ("pixel_values", "pixel_mask") if name in inputs}
-            return _first_states(self.visual_text_model, text | pixels)
-        seen = _positions(self.image_model(pixel_values=inputs["pixel_values"]).last_hidden_state)
-        return _first_states(self.visual_text_model, text | {"encoder_hidden_states": self.image_projection(seen)})
+            return _first_states(self.visual_text_model, text | batch.spread(batch.images))
+        seen = _positions(self.image_model(pixel_values=batch.images["pixel_values"]).last_hidden_state)
+        attended = batch.spread({"encoder_hidden_states": self.image_projection(seen)})
+        return _first_states(self.visual_text_model, text | attended)
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
@@ -436,7 +479,7 @@ class EntailmentClassifier(PreTrainedModel):
         tokens = torch.tensor([[5, 6, 7], [5, 6, 8]])
         with torch.no_grad():
             if self.config.has_text:
-                _check_sees_all(self._read_text({"input_ids": tokens}), "text")
+                _check_sees_all(self._read_text(_Batch.of({"input_ids": tokens}, {}, None, None)))
             if self.image_model is not None and self.config.mask_images:
                 check_attends(self.image_model)
 
@@ -478,6 +521,19 @@ def _build(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model,
 def _config_of(part: PreTrainedModel | None) -> PreTrainedConfig | None:
     """A copy of its config: what is set in it stays here."""
     return None if part is None else type(part.config).from_dict(part.config.to_dict())
+
+
+def _check_reader(model: PreTrainedModel, fuses: bool) -> None:
+    """Raise where what is to read the hypothesis beside an image cannot."""
+    takes = inspect.signature(model.base_model.forward).parameters
+    if "input_ids" not in takes:
+        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
+    if fuses and "pixel_values" not in takes:
+        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no pixels; give image_model, too")
+    if not fuses and "encoder_hidden_states" not in takes:
+        raise InvalidOption(
+            f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
+        )
 
 
 def _ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes
@@ -545,23 +601,22 @@ def _first_states(model: Any, inputs: Mapping[str, torch.Tensor]) -> torch.Tenso
     return states[:, 0]
 
 
-def _check_sees_all(states: torch.Tensor, branch: str) -> None:
+def _check_sees_all(states: torch.Tensor) -> None:
     """Raise where two texts that differ in their last token have the same first state."""
     if torch.equal(states[0], states[1]):
         raise InvalidOption(
-            f"the first token of the {branch} branch's encoder does not see the tokens after it: it reads from left to "
+            "the first token of the text branch's encoder does not see the tokens after it: it reads from left to "
             "right; give an encoder that reads both ways, such as BERT"
         )
 
 
-def _kinds_of(inputs: Tensors) -> torch.Tensor:
-    """The kind of pairs that have all that is given."""
-    if not inputs:
-        raise InvalidOption("give input_ids, or pixel_values with visual_input_ids")
-    first = next(iter(inputs.values()))
-    has_text, has_image = "input_ids" in inputs, "pixel_values" in inputs
-    kind = MULTIMODAL if has_text and has_image else TEXT if has_text else VISUAL
-    return torch.full((len(first),), kind, device=first.device)
+def _drop_none(inputs: Mapping[str, torch.Tensor | None]) -> Tensors:
+    return {name: tensor for name, tensor in inputs.items() if tensor is not None}
+
+
+def _two(values: torch.Tensor) -> torch.Tensor:
+    """(N, 2) float32 logits; a sigmoid's is that of "entailed" against 0."""
+    return functional.pad(values.float(), (2 - values.shape[1], 0))
 
 
 def _join(found: Mapping[str, tuple[torch.Tensor, torch.Tensor]], pairs: int) -> torch.Tensor:

@@ -129,15 +129,15 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
 
         Returns:
             ``input_ids`` and what else the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for
-            the visual branch if any pair has an image, and ``kinds``. A black image stands for a missing one.
+            the visual branch if any pair has an image, and ``kinds``. An image that several pairs share is there once,
+            with ``image_index`` to say whose it is, and one black image stands for all that are missing.
 
         Raises:
             InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
             TowerMissing: pairs that have only what this processor's model does not read.
         """
         images = [None] * len(premises) if images is None else list(images)
-        kinds = _kinds(premises, images, hypotheses)
-        self._refuse(kinds)
+        kinds = self.kinds(premises, images, hypotheses)
         inputs: dict[str, Any] = {"kinds": torch.tensor(kinds)}
         cut = [False] * len(kinds)
         if self.tokenizer is not None:
@@ -150,18 +150,27 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
             cut = [one or (kind != TEXT and other) for one, other, kind in zip(cut, shortened, kinds, strict=True)]
         return Prepared(BatchFeature(inputs), sum(cut))
 
-    def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
-        pictures = [_black() if image is None else image for image in images]
-        found = self.image_processor(images=pictures, return_tensors="pt")
-        return {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
+    def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
+        """The kind of each of N pairs, its place in :data:`~cxc_eccv.entailment.classifier.KINDS`.
 
-    def _refuse(self, kinds: Sequence[int]) -> None:
+        An image is anything but None. Errors are those of :meth:`prepare`.
+        """
+        kinds = _kinds(premises, [None] * len(premises) if images is None else images, hypotheses)
         for kind, part, needs in ((TEXT, self.tokenizer, "text"), (VISUAL, self.image_processor, "visual")):
             if part is None and kind in kinds:
                 raise TowerMissing(
                     f"pair {kinds.index(kind)} has only {'text' if kind == TEXT else 'an image'} as premise, and this "
                     f"classifier has no {needs} branch; leave it out, or load a classifier that has it"
                 )
+        return kinds
+
+    def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
+        """Pixels of each image once, and which of them is a pair's."""
+        pictures = {id(image): image or _black() for image in images}
+        places = {name: place for place, name in enumerate(pictures)}
+        found = self.image_processor(images=list(pictures.values()), return_tensors="pt")
+        tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
+        return tensors | {"image_index": torch.tensor([places[id(image)] for image in images])}
 
     def save_pretrained(self, save_directory: str | Path, **_options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
         """Write tokenizers and settings, so that ``from_pretrained`` and AutoProcessor find them."""
