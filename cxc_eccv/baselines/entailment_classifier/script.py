@@ -34,13 +34,14 @@ from cxc_eccv.baselines.entailment_classifier.loading import SAMPLE, starting_mo
 from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.baselines.training import ScoredPairs, Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.entailment.classifier import EntailmentClassifier
+from cxc_eccv.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.entailment.labelled import read_labelled
 from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
-from cxc_eccv.entailment.quality import report_classifier
+from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.scoring import Classifier
 from cxc_eccv.entailment.training_data import load_training_data, part_of
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import explained
@@ -100,7 +101,7 @@ def train(command: Sequence[str]) -> Trained:
         trained_model.config.training_data = pairs.provenance
         trainer.save_model()
         trainer.save_state()
-    trained = _describe(folder, library, model_arguments, data, identity, trained_model)
+    trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     if data.report_on is None:
@@ -167,9 +168,7 @@ def _score(classifier: Classifier, name: str, library: Library, images: str | No
     labelled = read_labelled(name, library, images=folder if config.has_visual else None)
     said = classifier.score(*labelled.ask(classifier, folder).part(slice(None)))
     facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data}
-    report = report_classifier(
-        labelled, said, library, model=classifier.name, threshold=config.threshold, **facts
-    )
+    report = report_classifier(labelled, said, library, model=classifier.name, threshold=config.threshold, **facts)
     return ScoredPairs(report, labelled, said)
 
 
@@ -178,8 +177,16 @@ from cxc_eccv.entailment.scoring import load_classifier
 
 classifier = load_classifier("FOLDER")
 premise = "A dog runs on the beach. A brown dog at the sea."
-probability = classifier.score([premise], None, ["An animal is outdoors."])
+probability = classifier.score({inputs})
 """
+INPUTS = {
+    True: '[premise], ["dog.jpg"], ["An animal is outdoors."]',
+    False: '[premise], None, ["An animal is outdoors."]',
+}
+ABOUT_MODEL = (
+    "A classifier of entailment: does an image with its captions entail a sentence? As in Revising Image-Text "
+    "Retrieval via Multi-Modal Entailment (2022)."
+)
 
 
 def _describe(
@@ -188,26 +195,32 @@ def _describe(
     arguments: ModelArguments,
     data: DataArguments,
     identity: dict[str, Any],
-    model: EntailmentClassifier,
+    config: EntailmentConfig,
 ) -> Trained:
     """What was trained from what, how it is loaded, and how it is scored."""
-    encoders = {
-        "text_model": model.config.text_config is not None,
-        "visual_text_model": model.config.has_visual,
-        "image_model": model.config.has_visual,
-    }
-    started = [arguments.pretrained] if arguments.pretrained else [getattr(arguments, n) for n, on in encoders.items() if on]
-    unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else {n for n, on in encoders.items() if not on}
+    visual = {"visual_text_model", "image_model"} if config.has_visual else set()
+    encoders = visual | ({"text_model"} if config.text_config is not None else set())
+    if arguments.pretrained is None:
+        unused = {"text_model", "visual_text_model", "image_model"} - encoders
+        started = [getattr(arguments, name) for name in sorted(encoders)]
+    else:
+        unused, started = {*asdict(arguments)} - {"pretrained", "attention"}, [arguments.pretrained]
+    images = sample_images() if data.images == SAMPLE else data.images
+    shown = ["--images", str(images)] if config.has_visual and images else []
+    raw = ["--data-dir", data.data_dir] if data.data_dir else []
+    part = data.report_on or "cxc/test"
     return Trained(
         kind="entailment-classifier",
-        about="A classifier of entailment (Revising Image-Text Retrieval via Multi-Modal Entailment, 2022).",
+        about=" ".join([ABOUT_MODEL, *warn_of_training_data(config.training_data)]),
         output=folder,
         model=folder,
-        has_images=model.config.has_visual,
-        base_models=[name for name in started if name and name != SAMPLE and not Path(name).exists()],
+        has_images=config.has_visual,
+        base_models=[name for name in started if name not in (None, SAMPLE) and not Path(name).exists()],
         parts=data.train_on if library.edition == OFFICIAL else (),
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
-        loading=LOADING,
-        scoring=[],
+        loading=LOADING.format(inputs=INPUTS[config.has_visual]),
+        scoring=[
+            ["entailment", "score", part, "--model", str(folder), *shown, *raw, "--output", str(folder / REPORT_FOLDER)]
+        ],
         library=library,
     )
