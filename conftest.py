@@ -28,6 +28,7 @@ PARTS = (
     "baselines/char_gru/*",
     "baselines/training.py",
     "contrastive.py",
+    "entailment/enhanced.py",
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
