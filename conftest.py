@@ -18,6 +18,7 @@ HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerat
 HELPERS = (
     "tests/char_gru_worker.py",
     "tests/dual_encoder_models.py",
+    "tests/enhanced_worker.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
     "tests/two_processes.py",
