@@ -28,6 +28,8 @@ class BuildOptions:
         sts, sis, sits: lowest rating that makes a pair positive.
         restval_in_train: fold Karpathy's ``restval`` into ``train``.
         allow_modified: use raw files whose hash is not the catalog's.
+        mined: files of weak positives that ``cxc-eccv mine`` wrote: a further source of labels, named ``mined``, of
+            ``pairs`` and ``retrieval``, for what nobody judged.
     """
 
     policy: str = "union"
@@ -36,6 +38,7 @@ class BuildOptions:
     sits: float = 3.0
     restval_in_train: bool = False
     allow_modified: bool = False
+    mined: tuple[str, ...] = ()
 
     @property
     def thresholds(self) -> Thresholds:

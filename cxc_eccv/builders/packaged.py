@@ -218,11 +218,12 @@ CODE = ("sources", "judgments", "builders")
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
     """Hex sha256 that changes whenever the rows may change.
 
-    It covers the content of every raw file at hand among the sources of the config, which of them are absent, the
-    edition and version of the data, the options, and the code of this package that makes the rows.
+    It covers the content of every raw file at hand among the sources of the config, which of them are absent, that of
+    weak positives, the edition and version of the data, the options, and the code of this package that makes the rows.
     """
     catalog = catalog_of(data_dir)
-    facts = [config.name, catalog.edition, catalog.version, repr(sorted(asdict(options).items())), _code_hash()]
+    chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined]}
+    facts = [config.name, catalog.edition, catalog.version, repr(sorted(chosen.items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 

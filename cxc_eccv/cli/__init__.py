@@ -21,6 +21,7 @@ from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
+from cxc_eccv.cli.entailment import entailment
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
@@ -52,6 +53,7 @@ for command in (build, encode, features, evaluate, report, compare, baseline, st
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
+app.add_typer(entailment, name="entailment")
 
 
 def _print_version(wanted: bool) -> None:

@@ -25,6 +25,12 @@ def build(
     sts: Annotated[float, typer.Option(help="Lowest STS rating of a positive caption pair.")] = 3.0,
     sis: Annotated[float, typer.Option(help="Lowest SIS rating of a positive image pair, in either order.")] = 2.5,
     sits: Annotated[float, typer.Option(help="Lowest SITS rating of a positive image-caption pair.")] = 3.0,
+    mined: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="File of weak positives from mine, a further source of pairs and retrieval. Repeat for a split each."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that no build made.")] = False,
     restval_in_train: Annotated[bool, typer.Option(help="Fold restval into train.")] = False,
     data_dir: DataDir = None,
@@ -46,7 +52,7 @@ def build(
         data_dir=data_dir,
         images=images,
         num_proc=num_proc,
-        options=BuildOptions(policy, sts, sis, sits, restval_in_train, allow_modified),
+        options=BuildOptions(policy, sts, sis, sits, restval_in_train, allow_modified, tuple(map(str, mined or ()))),
         overwrite=overwrite,
     )
     say(str(summary))

@@ -37,6 +37,7 @@ __all__ = [
     "fingerprint",
     "image_identity",
     "lock_output",
+    "parts_folder",
     "write_output",
 ]
 
@@ -193,19 +194,20 @@ class Side(Protocol):
 
 
 def encode_side(
-    side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool
+    side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
 ) -> tuple[Embeddings, Notes]:
     """The vectors of a side, and what happened to its items.
 
     Shard i is encoded by process i modulo their number. Finished ones wait beside the output, in a folder that all
-    processes see, or in memory where there is no output.
+    processes see, or in memory where there is no output. The bar says what is done by the ``verb``.
     """
-    store = MemoryStore() if output is None else FolderStore(_parts_folder(output), side.name)
+    store = MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     keys = [fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part)) for part in parts]
     pairs = list(zip(parts, keys, strict=True))
-    _encode_missing(side, store, pairs[processes.rank :: processes.count], progress and processes.rank == 0)
+    own, show = pairs[processes.rank :: processes.count], progress and processes.rank == 0
+    _encode_missing(side, store, own, show, verb)
     if isinstance(store, MemoryStore):
         for shards in processes.gather(dict(store.shards)):
             store.shards.update(shards)
@@ -214,11 +216,13 @@ def encode_side(
     return _join(side, [shard for shard in found if shard is not None], len(parts))
 
 
-def _encode_missing(side: Side, store: MemoryStore | FolderStore, own: list[tuple[slice, str]], progress: bool) -> None:
+def _encode_missing(
+    side: Side, store: MemoryStore | FolderStore, own: list[tuple[slice, str]], progress: bool, verb: str
+) -> None:
     missing = [(part, key) for part, key in own if store.get(part.start, key) is None]
     total, left = (sum(part.stop - part.start for part, _ in some) for some in (own, missing))
     unit = side.name.removesuffix("s")
-    with tqdm(total=total, initial=total - left, desc=f"encoding {side.name}", unit=unit, disable=not progress) as bar:
+    with tqdm(total=total, initial=total - left, desc=f"{verb} {side.name}", unit=unit, disable=not progress) as bar:
         for (part, key), shard in zip(missing, side.shards([part for part, _ in missing]), strict=True):
             store.put(part.start, key, shard)
             bar.update(part.stop - part.start)
@@ -255,7 +259,7 @@ def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
 
 def lock_output(path: Path | None, processes: Processes) -> AbstractContextManager[None]:
     """Keep other runs from writing the same output, and from taking the shards of this one; the first process does."""
-    return nullcontext() if path is None or processes.rank else locked(_parts_folder(path))
+    return nullcontext() if path is None or processes.rank else locked(parts_folder(path))
 
 
 def write_output(
@@ -275,10 +279,10 @@ def write_output(
         record_path(output).unlink(missing_ok=True)
         write(output)
         write_record(output, {**facts, **asdict(notes)})
-        shutil.rmtree(_parts_folder(output))
+        shutil.rmtree(parts_folder(output))
     processes.wait()
 
 
-def _parts_folder(output: Path) -> Path:
+def parts_folder(output: Path) -> Path:
     """Where the finished shards of an output wait until it is whole."""
     return output.with_name(f"{output.name}.parts")

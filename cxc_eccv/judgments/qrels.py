@@ -87,7 +87,8 @@ def merge(
 
     Policies: under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
     contradicts; under ``override`` the latest source that judged the pair decides, in the order of
-    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment.
+    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment. Weak positives (mined), which a
+    library has that was opened with a file of them, are of pairs that none of these judges.
     """
     known = label_sources()
     asked = known if sources is None else sources
@@ -182,7 +183,7 @@ def merged_qrels(
         library: the raw sources.
         split: ``validation`` or ``test``; any split for ``sources=("coco",)``.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its own gallery.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment`` to consult.
+        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` to consult.
         policy: as in :func:`cxc_eccv.judgments.qrels.merge`.
         thresholds: lowest CxC ratings that count as positive; the paper's by default.
 

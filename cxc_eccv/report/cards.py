@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.comparison.labels import list_names
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.evidence import official_sources
 
 __all__ = [
     "LEAST_SCHEMA",
@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
         ("score", pa.float64()),  # null where a ranking came without scores
         ("positive", pa.bool_()),  # any source says so
         # Null where a source says nothing of the pair, here and below.
-        *((source, pa.bool_()) for source in label_sources()),
+        *((source, pa.bool_()) for source in official_sources()),
         ("cxc_rating", pa.float64()),
         ("cxc_reverse", pa.float64()),  # image pairs: the rating given in the other order
         ("same_categories", pa.bool_()),  # plausible match at zeta 0
@@ -54,7 +54,7 @@ SCHEMA = pa.schema(
 )
 """One row per shown query and retrieved item."""
 
-LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in label_sources()])
+LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in official_sources()])
 """What a table has that was written before the latest source of labels was declared."""
 
 REASON = b"reason"
@@ -174,19 +174,20 @@ def _item_card(row: Mapping[str, Any]) -> ItemCard:
 
 
 def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
-    says_yes = [source.title for name, source in label_sources().items() if row[name]]
+    says_yes = [source.title for name, source in official_sources().items() if row[name]]
     if row["coco"]:
         return "linked", "right under COCO"
     if row["positive"]:
         return "other", f"right under {list_names(says_yes)}"
-    judged_against = any(row[name] is False for name, source in label_sources().items() if not source.lists_positives)
+    both = [name for name, source in official_sources().items() if not source.lists_positives]
+    judged_against = any(row[name] is False for name in both)
     return ("rejected", "judged, no match") if judged_against else ("unjudged", "no label")
 
 
 def _badges(row: Mapping[str, Any]) -> list[Badge]:
     badges = []
     ratings = " and ".join(f"{row[name]:.1f}" for name in ("cxc_rating", "cxc_reverse") if row[name] is not None)
-    for name, source in label_sources().items():
+    for name, source in official_sources().items():
         text = "" if row[name] is None else source.yes if row[name] else source.no
         if text:
             badges.append(Badge(text.format(ratings=ratings), "yes" if row[name] else "no"))

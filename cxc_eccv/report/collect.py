@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.evidence import official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import tasks
@@ -129,7 +129,7 @@ def sources_of(report: Report) -> tuple[str, ...]:
     The original links are always at hand. Tasks of another version read nothing that is known.
     """
     read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
-    return tuple(name for name in label_sources() if name in read)
+    return tuple(name for name in official_sources() if name in read)
 
 
 def reads_categories(report: Report) -> bool:
@@ -238,7 +238,7 @@ def _verdicts_of_pairs(
     judged_keys = merged.queries * size + merged.items  # ascending
     rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
     known = judged_keys[rows] == keys
-    columns = {name: _verdict(merged, name, queries, rows, known) for name in label_sources()}
+    columns = {name: _verdict(merged, name, queries, rows, known) for name in official_sources()}
     for name, ratings in (("cxc_rating", merged.ratings), ("cxc_reverse", merged.reverse)):
         columns[name] = pa.array(ratings[rows], mask=~known | np.isnan(ratings[rows]))
     return known & merged.positive[rows], columns
@@ -252,7 +252,7 @@ def _verdict(
     column = merged.sources.index(source)
     judged = known & merged.judged[rows, column]
     said = judged & merged.said_positive[rows, column]
-    if label_sources()[source].lists_positives:
+    if official_sources()[source].lists_positives:
         judged = np.isin(queries, merged.queries[merged.judged[:, column]])
     return pa.array(said, mask=~judged)
 

@@ -181,9 +181,9 @@ class Catalog:
     def modified(self, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
         """``expected`` and ``found`` hash of those files, given with the hash of what was read, that are not ours.
 
-        Of a file without a published hash nothing can be said.
+        Of a file without a published hash, or of none of the catalog's, nothing can be said.
         """
-        known = {name: self.entry(name).sha256 for name in sorted(files)}
+        known = {name: self.entry(name).sha256 for name in sorted(files) if name in self}
         return {
             name: {"expected": expected, "found": files[name]}
             for name, expected in known.items()

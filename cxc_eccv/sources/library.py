@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, MalformedSource, UnknownName
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
-from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, where_from
+from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import (
     KINDS,
@@ -20,13 +20,16 @@ from cxc_eccv.sources.readers import (
     CategorySets,
     EntailmentPairs,
     KarpathySplit,
+    MinedPairs,
     fold_restval,
     invalid_items,
+    read_aligned,
     read_annotators,
     read_category_sets,
     read_entailment,
     read_flickr8k,
     read_karpathy,
+    read_mined,
     read_positives,
     read_ratings,
     split_flickr8k,
@@ -58,6 +61,7 @@ class Library:
         allow_modified: use mirror files whose hash differs from the catalog's; :meth:`modified_files` says which.
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
+        mined: files of weak positives, one for each split that has any; no task reads them.
 
     Example:
         >>> library = Library("sample")
@@ -75,9 +79,11 @@ class Library:
         allow_modified: bool = False,
         restval_in_train: bool = False,
         progress: bool = True,
+        mined: Sequence[str | Path] = (),
     ) -> None:
         self.data_dir, self.restval_in_train = data_dir, restval_in_train
         self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
+        self._mined = tuple(map(Path, mined))
         self._contents: dict[object, object] = {}
         self._files: dict[str, str] = {}
 
@@ -92,6 +98,11 @@ class Library:
         return self.catalog.edition
 
     @property
+    def offline_reason(self) -> str:
+        """Why nothing is downloaded; empty where it would be."""
+        return offline_reason(self._offline)
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """Splits the Karpathy files at hand hold."""
         return tuple(self._karpathy())
@@ -101,7 +112,7 @@ class Library:
 
         Raises:
             UnknownName: there is no split of this name.
-            DataError: the raw files at hand do not hold it; says which file does, and where that is from.
+            SourceMissing: the raw files at hand do not hold it; says which file does, and where that is from.
         """
         return self._pick_split(self._karpathy(), split, "karpathy_coco")
 
@@ -190,6 +201,24 @@ class Library:
         name = f"entailment_{RAW_SPLIT[split]}"
         return self._users_own(name, lambda path: parse(read_entailment, path))
 
+    def mined(self, split: str) -> MinedPairs | None:
+        """The weak positives of a split, or None where the library was opened without a file of them.
+
+        Raises:
+            DataError: two files of one split; or the file was mined from other images or captions than these.
+        """
+        found = self.once("mined", self._read_mined).get(split)
+        if found is None:
+            return None
+        self.once(("mined", split), lambda: self._check_mined(*found))
+        self._files[f"mined_{RAW_SPLIT[split]}"] = sha256_of(found[0])
+        return found[1]
+
+    def simplifications(self) -> pa.Table:
+        """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
+        names = ("simplification_normal", "simplification_simple")
+        return self.once("simplifications", lambda: parse(read_aligned, [self._path(name) for name in names]))
+
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
         table = self.once("invalid", invalid_items)
@@ -246,6 +275,34 @@ class Library:
             self._contents[key] = read()
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
 
+    def _read_mined(self) -> dict[str, tuple[Path, MinedPairs]]:
+        found: dict[str, tuple[Path, MinedPairs]] = {}
+        for path in self._mined:
+            pairs = read_mined(path)
+            if pairs.split in found:
+                raise DataError(
+                    f"{found[pairs.split][0]} and {path} both hold weak positives of {pairs.split}: name one"
+                )
+            found[pairs.split] = path, pairs
+        return found
+
+    def _check_mined(self, path: Path, pairs: MinedPairs) -> None:
+        content, data = self.karpathy(pairs.split), pairs.facts["data"]
+        if data.get("content") != content.fingerprint:
+            raise DataError(
+                f"{path}: mined from the split {pairs.split!r} of edition {data.get('edition')}, with "
+                f"{data.get('images')} images and {data.get('captions')} captions, and the data at hand is another: "
+                f"edition {self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions "
+                "there. Name the data that it was mined from, with restval folded into train or not as it was then; or "
+                "mine anew with cxc-eccv mine."
+            )
+        for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
+            own = np.asarray(pairs.table[name])
+            known = positions_of(own, ids)[1]
+            if not known.all():
+                row = int(np.flatnonzero(~known)[0])
+                raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {pairs.split} split")
+
     def _users_own(self, name: str, read: Callable[[Path], Content]) -> Content | None:
         if name not in self.catalog or self._locate(name) is None:
             return None
@@ -283,7 +340,7 @@ class Library:
             raise DataError(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
         entry, path = self.catalog.entry(whole), self._locate(whole)
         lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
-        raise DataError(
+        raise SourceMissing(
             f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
             f"{where_from(entry, self.data_dir)}"
         )

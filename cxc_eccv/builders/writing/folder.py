@@ -279,7 +279,9 @@ def _write_manifest(folder: Path, summary: BuildSummary) -> None:
     provenance = asdict(summary.provenance)
     if not summary.provenance.modified:
         del provenance["modified"]
-    content = {**provenance, "options": asdict(summary.options), "configs": configs}
+    options = asdict(summary.options)
+    del options["mined"]  # paths of one machine; the hashes of these files are among the sources
+    content = {**provenance, "options": options, "configs": configs}
     hashes = {
         f"{part.config.name}/{file}": digest
         for part in summary.splits

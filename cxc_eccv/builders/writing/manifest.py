@@ -75,7 +75,7 @@ def _built_files(target: Path) -> set[str]:
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:
     """The raw sources, read the way ``options`` say."""
     allow, fold = options.allow_modified, options.restval_in_train
-    return Library(data_dir, allow_modified=allow, restval_in_train=fold, progress=progress)
+    return Library(data_dir, allow_modified=allow, restval_in_train=fold, progress=progress, mined=options.mined)
 
 
 def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:

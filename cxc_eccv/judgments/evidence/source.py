@@ -16,7 +16,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
-__all__ = ["KIND", "Evidence", "Source", "Thresholds", "gather", "item_ids", "label_sources"]
+__all__ = ["KIND", "Evidence", "Source", "Thresholds", "gather", "item_ids", "label_sources", "official_sources"]
 
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
 """Direction to the CxC ratings that judge it."""
@@ -100,6 +100,7 @@ class Source:
         evidence: (library, split, direction, thresholds) to all that it says, or None where it judges nothing.
         groups: groups of raw files, as in the catalog, that it reads, for licences and citations.
         lists_positives: it names positives alone, so that what it does not list is no match of a query it knows.
+        official: people said so. What a machine says counts only where a caller asks for it, and is in no report.
         yes, no: what a shown example says of a pair, with a place for CxC's ``{ratings}``; nothing where empty.
     """
 
@@ -110,6 +111,7 @@ class Source:
     evidence: EvidenceOf
     groups: tuple[str, ...]
     lists_positives: bool = False
+    official: bool = True
     yes: str = ""
     no: str = ""
 
@@ -128,6 +130,12 @@ def label_sources() -> Mapping[str, Source]:
     """Every source of labels by name, from the oldest and most general to the latest and most specific."""
     found = find_declared(importlib.import_module(__package__), "SOURCE", Source)
     return MappingProxyType(dict(sorted(found.items(), key=lambda entry: entry[1].order)))
+
+
+@cache
+def official_sources() -> Mapping[str, Source]:
+    """Those whose labels people gave, in the same order: what a report shows."""
+    return MappingProxyType({name: source for name, source in label_sources().items() if source.official})
 
 
 def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:

@@ -28,6 +28,7 @@ __all__ = [
     "image_folder",
     "locate",
     "mirror_folder",
+    "offline_reason",
     "open_own",
     "pin",
     "record_of",
@@ -90,7 +91,7 @@ def _is_on(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
 
 
-def _offline_reason(offline: bool | None) -> str:
+def offline_reason(offline: bool | None) -> str:
     """Why downloads are off, where they are: True or False decides, None follows the variables."""
     if offline is not None:
         return "offline=True" if offline else ""
@@ -186,7 +187,7 @@ def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offli
         return f"it has no address of its own, being derived from {' and '.join(entry.derived_from)}"
     if entry.url is None:
         return "it has no official address: it is the user's own file"
-    reason = _offline_reason(offline)
+    reason = offline_reason(offline)
     return f"downloads are off ({reason})" if reason else ""
 
 

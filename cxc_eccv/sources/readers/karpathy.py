@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,6 +70,16 @@ class KarpathySplit:
     def caption_image_ids(self) -> IntArray:
         """(captions,) int64: the image each caption was written for."""
         return np.asarray(self.captions["image_id"], dtype=np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex sha256 over all ids, file names and texts, whatever file they came from."""
+        digest = hashlib.sha256()
+        for table in (self.images.drop_columns(["folder"]), self.captions):
+            for column in table.columns:
+                content = json.dumps(column.to_pylist(), ensure_ascii=False)
+                digest.update(content.encode(errors="surrogatepass"))
+        return digest.hexdigest()
 
 
 def read_karpathy(paths: Sequence[Path]) -> dict[str, KarpathySplit]:

@@ -16,19 +16,20 @@ from cxc_eccv.types import FloatArray
 
 __all__ = ["SentencePairs", "read_semeval", "read_sick", "read_stsb"]
 
-Row = tuple[str, str, float, str, str]
+Row = tuple[str, str, float, str, str, str]
 
 SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
+SICK_JUDGMENTS = ("ENTAILMENT", "NEUTRAL", "CONTRADICTION")
 STSB_CELLS = (7, 9)
 """Genre, file, year, number, score, two sentences; some rows name the sources of the two sentences as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentencePairs:
-    """Scored pairs of one file: ``left``, ``right`` (texts as they are in the file), ``score``, ``file`` and ``year``.
+    """Scored pairs of one file: ``left``, ``right`` (as they are in the file), ``score``, and what few files have.
 
-    File and year are the subtask that a row of the STS Benchmark comes from, and empty elsewhere. Rows without a score
-    are in no table; ``unscored`` counts them.
+    ``file`` and ``year`` are the subtask that a row of the STS Benchmark comes from, ``judgment`` is SICK's of
+    entailment; they are empty elsewhere. Rows without a score are in no table; ``unscored`` counts them.
     """
 
     table: pa.Table
@@ -61,7 +62,7 @@ def read_semeval(path: Path) -> SentencePairs:
     scored, unscored = [], 0
     for place, cells in _cells(path, (3,)):
         if cells[0].strip():
-            scored.append((cells[1], cells[2], _score(path, place, cells[0], 0), "", ""))
+            scored.append((cells[1], cells[2], _score(path, place, cells[0], 0), "", "", ""))
         else:
             unscored += 1
     return SentencePairs(_table(path, scored), unscored)
@@ -70,21 +71,24 @@ def read_semeval(path: Path) -> SentencePairs:
 def read_stsb(path: Path) -> SentencePairs:
     """A split of the STS Benchmark, scores in [0, 5]."""
     rows = [
-        (cells[5], cells[6], _score(path, place, cells[4], 0), cells[1], cells[2])
+        (cells[5], cells[6], _score(path, place, cells[4], 0), cells[1], cells[2], "")
         for place, cells in _cells(path, STSB_CELLS)
     ]
     return SentencePairs(_table(path, rows))
 
 
 def read_sick(path: Path) -> SentencePairs:
-    """A split of SICK, with its relatedness scores in [1, 5]."""
+    """A split of SICK: relatedness scores in [1, 5], and whether sentence A entails B, contradicts it or is neutral."""
     rows = _cells(path, (5,))
     place, header = next(rows)
     if header != SICK_HEADER:
         raise MalformedSource(path, place, f"columns {shown(header)}", f"columns {SICK_HEADER}")
-    return SentencePairs(
-        _table(path, [(cells[1], cells[2], _score(path, place, cells[3], 1), "", "") for place, cells in rows])
-    )
+    scored = []
+    for place, (_, left, right, score, judgment) in rows:
+        if judgment not in SICK_JUDGMENTS:
+            raise MalformedSource(path, place, f"judgment {shown(judgment)}", f"one of {', '.join(SICK_JUDGMENTS)}")
+        scored.append((left, right, _score(path, place, score, 1), "", "", judgment))
+    return SentencePairs(_table(path, scored))
 
 
 def _cells(path: Path, widths: Sequence[int]) -> Iterator[tuple[str, list[str]]]:
@@ -111,5 +115,5 @@ def _score(path: Path, place: str, text: str, lowest: int) -> float:
 def _table(path: Path, rows: Sequence[Row]) -> pa.Table:
     if not rows:
         raise MalformedSource(path, "", "no scored pair", "at least one")
-    left, right, scores, files, years = zip(*rows, strict=True)
-    return pa.table({"left": left, "right": right, "score": scores, "file": files, "year": years})
+    names = ("left", "right", "score", "file", "year", "judgment")
+    return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))

@@ -1,0 +1,404 @@
+"""How good a classifier of entailment is: its measures, a threshold, calibration, and a comparison of two.
+
+Everything is computed from (N,) labels, 1 where the premise entails the hypothesis and else 0, and (N,) scores. A pair
+is predicted to be entailed where its score reaches the threshold. Intervals draw images anew, with all their pairs:
+pairs of one image are not independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.comparison.resampling import BATCH, FEWEST_SAMPLES, two_sided_p_value
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.evaluation.score import SAMPLES, ClusterBootstrap, Draws, interval, wilson
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = [
+    "RATES",
+    "Difference",
+    "Rate",
+    "Reliability",
+    "ReliabilityBin",
+    "choose_threshold",
+    "compare_classifiers",
+    "f_half",
+    "fit_calibration",
+    "measure_classifier",
+    "measure_reliability",
+]
+
+RATES = ("accuracy", "precision", "recall", "f_half")
+"""The measures that the entailment paper prints, in its order."""
+
+BINS = 10
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A measure with its interval: ``name`` is one of :data:`RATES`, all numbers are fractions."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """By how much the second of two classifiers is better in one measure.
+
+    Attributes:
+        name: one of :data:`RATES`.
+        value: the second's minus the first's.
+        low, high: interval of the difference.
+        p_value: two-sided, of no difference.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    p_value: float
+
+
+def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a number of numbers, an array of arrays
+    """F0.5, which weighs precision twice as much as recall: ``1.25 P R / (0.25 P + R)``; 0 where both are 0.
+
+    References:
+        Yan et al., Revising Image-Text Retrieval via Multi-Modal Entailment, 2022, section 6.3.
+
+    Example:
+        >>> round(float(f_half(0.802, 0.743)), 3)
+        0.789
+    """
+    precision, recall = np.asarray(precision, dtype=np.float64), np.asarray(recall, dtype=np.float64)
+    below = 0.25 * precision + recall
+    return np.divide(1.25 * precision * recall, below, out=np.zeros_like(below), where=below > 0)[()]
+
+
+def measure_classifier(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    threshold: float,
+    images: ArrayLike | None = None,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[Rate, ...]:
+    """Accuracy, precision, recall and F0.5 of the predictions ``scores >= threshold``.
+
+    The interval is a bootstrap over images. A sample in which a measure has no value, since nothing in it is predicted
+    or labelled 1, does not count for that measure.
+
+    Args:
+        labels: (N,) 0 or 1.
+        scores: (N,) of any scale, higher where entailment is likelier.
+        threshold: the lowest score that is predicted to be entailed.
+        images: (N,) what keeps pairs together, numbers or texts; None where every pair stands alone.
+        confidence: of the intervals.
+        seed: of the draws.
+
+    Raises:
+        DataError: labels other than 0 and 1, scores that are not finite, no pair at all, or none that is labelled 1.
+        InvalidOption: no score reaches the threshold, so that precision has no value.
+
+    Example:
+        >>> for rate in measure_classifier([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], 0.5)[:2]:
+        ...     print(rate.name, rate.value)
+        accuracy 0.5
+        precision 0.5
+    """
+    truth, values = _check_pairs(labels, scores)
+    _check_predicted(values, threshold)
+    outcomes = _outcomes(truth, values >= threshold)
+    bootstrap = ClusterBootstrap(_clusters(images, truth.size), Draws(seed, SAMPLES))
+    found, drawn = _rates(outcomes.mean(axis=0)), _rates(bootstrap.means(outcomes))
+    return tuple(
+        Rate(name, float(found[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
+    )
+
+
+def compare_classifiers(
+    labels: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    images: ArrayLike | None = None,
+    *,
+    thresholds: tuple[float, float] = (0.5, 0.5),
+    confidence: float = 0.95,
+    seed: int = 0,
+    samples: int = FEWEST_SAMPLES,
+) -> tuple[Difference, ...]:
+    """How much better a second classifier is than a first on the same pairs: both get the same draws of images.
+
+    Args:
+        labels: (N,) 0 or 1.
+        first: (N,) scores of the classifier to compare with.
+        second: (N,) scores of the other one.
+        images: as of :func:`measure_classifier`.
+        thresholds: of either classifier.
+        confidence: of the intervals.
+        seed: of the draws.
+        samples: number of draws.
+
+    Raises:
+        DataError, InvalidOption: as of :func:`measure_classifier`, for either classifier.
+
+    Example:
+        >>> accuracy = compare_classifiers([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], [0.9, 0.8, 0.3, 0.1])[0]
+        >>> accuracy.name, accuracy.value
+        ('accuracy', 0.5)
+    """
+    outcomes = []
+    for scores, threshold in zip((first, second), thresholds, strict=True):
+        truth, values = _check_pairs(labels, scores)
+        _check_predicted(values, threshold)
+        outcomes.append(_outcomes(truth, values >= threshold))
+    clusters, both = _clusters(images, truth.size), np.concatenate(outcomes, axis=1)
+    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
+    seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
+    batches = [ClusterBootstrap(clusters, Draws(*batch)).means(both) for batch in zip(seeds, sizes, strict=True)]
+    values, drawn = (_differences(means) for means in (both.mean(axis=0)[:, None], np.concatenate(batches, axis=1)))
+    found = []
+    for name in RATES:
+        own = drawn[name][~np.isnan(drawn[name])]
+        found.append(Difference(name, float(values[name][0]), *interval(own, confidence), two_sided_p_value(own)))
+    return tuple(found)
+
+
+def _differences(means: FloatArray) -> dict[str, FloatArray]:
+    first, second = (_rates(half) for half in np.split(means, 2))
+    return {name: second[name] - first[name] for name in RATES}
+
+
+def choose_threshold(
+    scores: ArrayLike, labels: ArrayLike, *, for_: str = "f_half", precision: float | None = None
+) -> float:
+    """The threshold, among all distinct scores, that is best for a measure, or for a wanted precision.
+
+    Equal scores are predicted alike, so a threshold never parts them. Of thresholds that are equally good the highest
+    is taken. For a wanted precision it is the one that finds most of the entailed pairs among those that reach it.
+
+    Args:
+        scores: (N,) of any scale, higher where entailment is likelier.
+        labels: (N,) 0 or 1.
+        for_: ``f_half`` or ``accuracy``; of no matter where ``precision`` is given.
+        precision: the lowest precision to accept, in (0, 1].
+
+    Raises:
+        DataError: as of :func:`measure_classifier`.
+        UnknownName: another measure.
+        InvalidOption: a precision out of range, or one that no threshold reaches.
+
+    Example:
+        >>> choose_threshold([0.9, 0.8, 0.8, 0.3, 0.1], [1, 1, 0, 1, 0], precision=0.6)
+        0.3
+        >>> choose_threshold([0.9, 0.8, 0.8, 0.3, 0.1], [1, 1, 0, 1, 0], precision=0.9)
+        0.9
+    """
+    truth, values = _check_pairs(labels, scores)
+    levels, places = np.unique(-values, return_inverse=True)  # the highest score first
+    predicted = np.cumsum(np.bincount(places))
+    hits = np.cumsum(np.bincount(places, weights=truth))
+    shares, found = hits / predicted, hits / truth.sum()
+    if precision is None:
+        by_measure = {"f_half": f_half(shares, found), "accuracy": (truth.size - truth.sum() - predicted + 2 * hits)}
+        if for_ not in by_measure:
+            raise UnknownName("measure to choose a threshold for", for_, by_measure)
+        return float(-levels[np.argmax(by_measure[for_])])
+    if not 0 < precision <= 1:
+        raise InvalidOption(f"precision {precision:g}: give a fraction above 0, and at most 1")
+    reached = np.flatnonzero(shares >= precision)
+    if not reached.size:
+        best = int(np.argmax(shares))
+        raise InvalidOption(
+            f"no threshold reaches a precision of {precision:g} on these {truth.size:,} pairs; the highest is "
+            f"{shares[best]:.3f}, from {-levels[best]:g} on. Ask for less, or take a better classifier."
+        )
+    return float(-levels[reached[np.argmax(hits[reached])]])
+
+
+def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
+    """Scale and offset with which a score becomes a probability: ``p = 1 / (1 + exp(-(scale score + offset)))``.
+
+    A logistic regression of the label on the score, which keeps the order of the scores. The targets are Platt's,
+    (N1 + 1) / (N1 + 2) and 1 / (N0 + 2), in place of 1 and 0, so that scores which part the labels have a finite scale.
+
+    Args:
+        scores: (N,) of any scale: for a classifier with two logits, their difference.
+        labels: (N,) 0 or 1.
+
+    Raises:
+        DataError: as of :func:`measure_classifier`; labels of one kind alone; scores that do not rise with the labels.
+
+    References:
+        Platt, Probabilistic outputs for support vector machines, 1999; Lin, Lin and Weng, A note on Platt's
+        probabilistic outputs for support vector machines, Machine Learning 2007.
+
+    Example:
+        >>> scale, offset = fit_calibration([-2.0, -1.0, 0.5, 2.0], [0, 0, 1, 1])
+        >>> scale > 0
+        True
+    """
+    from scipy.optimize import minimize
+
+    truth, values = _check_pairs(labels, scores)
+    positives = int(truth.sum())
+    if positives == truth.size:
+        raise DataError(f"all {truth.size} pairs are labelled 1: a calibration needs pairs of both labels")
+    centre, spread = float(values.mean()), float(values.std())
+    if spread == 0:
+        raise DataError(f"all {truth.size} scores are {centre:g}: there is nothing to calibrate")
+    inputs = (values - centre) / spread
+    high, low = (positives + 1) / (positives + 2), 1 / (truth.size - positives + 2)
+    targets = np.where(truth == 1, high, low)
+
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        logits = weights[0] * inputs + weights[1]
+        value = np.logaddexp(0, logits) - targets * logits
+        slope = np.exp(-np.logaddexp(0, -logits)) - targets
+        return float(value.mean()), np.array([(slope * inputs).mean(), slope.mean()])
+
+    options = {"maxiter": 1_000, "ftol": 1e-15, "gtol": 1e-10}
+    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", options=options)
+    scale, offset = found.x[0] / spread, found.x[1] - found.x[0] * centre / spread
+    if scale <= 0:
+        raise DataError("pairs labelled 1 have no higher scores than pairs labelled 0: nothing to calibrate")
+    return float(scale), float(offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Pairs whose probability lies in one part of the scale.
+
+    Attributes:
+        low, high: the part, ``low <= p < high``; the last one has its end as well.
+        pairs: how many lie there.
+        probability: their mean probability.
+        share: the share of them that is labelled 1.
+        share_low, share_high: Wilson's interval of that share.
+    """
+
+    low: float
+    high: float
+    pairs: int
+    probability: float
+    share: float
+    share_low: float
+    share_high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Do probabilities mean what they say?
+
+    Attributes:
+        bins: those with any pair, in ascending order.
+        expected_error: expected calibration error: the mean over all pairs of how far the mean probability of their
+            bin is from the share that is labelled 1.
+    """
+
+    bins: tuple[ReliabilityBin, ...]
+    expected_error: float
+
+
+def measure_reliability(
+    labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
+) -> Reliability:
+    """Compare probabilities with the share that is labelled 1, in bins of equal width.
+
+    Args:
+        labels: (N,) 0 or 1.
+        probabilities: (N,) in [0, 1].
+        bins: their number.
+        confidence: of the intervals of the shares.
+
+    Raises:
+        DataError: as of :func:`measure_classifier`; a probability outside [0, 1].
+
+    References:
+        Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017, equation 3.
+
+    Example:
+        >>> found = measure_reliability([0, 1, 1, 1], [0.2, 0.2, 0.9, 0.9])
+        >>> [(row.pairs, row.share) for row in found.bins], round(found.expected_error, 3)
+        ([(2, 0.5), (2, 1.0)], 0.2)
+    """
+    truth, values = _check_pairs(labels, probabilities)
+    outside = np.flatnonzero((values < 0) | (values > 1))
+    if outside.size:
+        raise DataError(f"probability {values[outside[0]]:g} of pair {outside[0]}: expected a number in [0, 1]")
+    edges = np.linspace(0, 1, bins + 1)
+    places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
+    found = []
+    for place in np.unique(places).tolist():
+        own = places == place
+        share_low, share_high = wilson(truth[own], confidence)
+        means = float(values[own].mean()), float(truth[own].mean())
+        found.append(
+            ReliabilityBin(float(edges[place]), float(edges[place + 1]), int(own.sum()), *means, share_low, share_high)
+        )
+    gaps = [row.pairs * abs(row.probability - row.share) for row in found]
+    return Reliability(tuple(found), math.fsum(gaps) / truth.size)
+
+
+def _check_pairs(labels: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """(N,) labels and scores as float64, once they are known to be usable."""
+    truth, values = np.asarray(labels), np.asarray(scores)
+    if truth.ndim != 1 or truth.shape != values.shape or not truth.size:
+        raise DataError(f"{truth.shape} labels and {values.shape} scores: need one of either for every pair")
+    for what, found, kinds in (("labels", truth, "biuf"), ("scores", values, "iuf")):
+        if found.dtype.kind not in kinds:
+            raise DataError(f"{what} are of type {found.dtype}; need numbers")
+    wrong = np.flatnonzero((truth != 0) & (truth != 1))
+    if wrong.size:
+        raise DataError(
+            f"label {truth[wrong[0]]!s} of pair {wrong[0]}: expected 1 (entailed) or 0, and so in {wrong.size:,} of "
+            f"{truth.size:,} pairs"
+        )
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise DataError(f"score {values[bad[0]]!s} of pair {bad[0]}: expected a finite number")
+    if not truth.any():
+        raise DataError(f"none of {truth.size:,} pairs is labelled 1: recall has no value")
+    return truth.astype(np.float64), values.astype(np.float64)
+
+
+def _check_predicted(values: FloatArray, threshold: float) -> None:
+    if not (values >= threshold).any():
+        raise InvalidOption(
+            f"no pair reaches the threshold {threshold:g}, the highest score is {values.max():g}: precision has no "
+            "value. Choose a lower threshold."
+        )
+
+
+def _clusters(images: ArrayLike | None, pairs: int) -> IntArray:
+    if images is None:
+        return np.arange(pairs)
+    found = np.asarray(images)
+    if found.shape != (pairs,):
+        raise DataError(f"{found.shape} images for {pairs} pairs: need one for every pair")
+    return np.unique(found, return_inverse=True)[1]
+
+
+def _outcomes(truth: FloatArray, predicted: BoolArray) -> FloatArray:
+    """(N, 4) whether each pair is predicted rightly, predicted and labelled 1, predicted, labelled 1."""
+    said = predicted.astype(np.float64)
+    return np.stack([said == truth, said * truth, said, truth], axis=1).astype(np.float64)
+
+
+def _rates(means: Sequence[Any] | FloatArray) -> Mapping[str, Any]:
+    """Measures from the means of the four outcomes; NaN where nothing was predicted or labelled 1."""
+    accuracy, both, predicted, positive = (np.asarray(mean) for mean in means)
+    with np.errstate(invalid="ignore"):
+        precision, recall = both / predicted, both / positive
+    return {"accuracy": accuracy, "precision": precision, "recall": recall, "f_half": f_half(precision, recall)}

@@ -1,0 +1,23 @@
+"""Labelled pairs that a classifier of entailment is trained on: many corpora, one schema, and nothing of a test split.
+
+Each corpus is one file in ``corpora/`` that declares itself; ``corpus.py`` has the declaration and the schema,
+``leakage.py`` the guard, ``load.py`` the one call, and ``counts.py`` the table beside the paper's.
+"""
+
+from cxc_eccv.entailment.training_data.corpora import corpora
+from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
+from cxc_eccv.entailment.training_data.counts import Count, count_corpora, table_of_counts
+from cxc_eccv.entailment.training_data.load import TrainingData, load_training_data, part_of
+
+__all__ = [
+    "SCHEMA",
+    "Corpus",
+    "Count",
+    "Pairs",
+    "TrainingData",
+    "corpora",
+    "count_corpora",
+    "load_training_data",
+    "part_of",
+    "table_of_counts",
+]

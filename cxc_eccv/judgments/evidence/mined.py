@@ -1,0 +1,46 @@
+"""Weak positives: pairs that a classifier takes to be entailed and nobody judged, of the file that the caller named."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, official_sources
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, positions_of
+
+__all__ = ["SOURCE"]
+
+JUDGED = "mined pairs that an official source judges"
+
+
+def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
+    """The mined pairs that no official source judges; where one does, a machine has nothing to add."""
+    pairs = library.mined(split) if direction in ("i2t", "t2i") else None
+    if pairs is None:
+        return None
+    images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    said = [gather(library, split, direction, name, thresholds) for name in official_sources()]
+    query_ids, gallery_ids = item_ids(library, split, direction)
+
+    def number(queries: IntArray, items: IntArray) -> IntArray:
+        return positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
+
+    judged = np.isin(
+        number(queries, items), np.concatenate([number(one.queries, one.items) for one in said if one is not None])
+    )
+    left_out = {JUDGED: int(judged.sum())} if judged.any() else {}
+    return Evidence.of(queries[~judged], items[~judged], left_out=left_out)
+
+
+SOURCE = Source(
+    name="mined",
+    title="mined",
+    order=50,
+    rule=lambda _direction, _thresholds: "a classifier says entailed",
+    evidence=evidence,
+    groups=(),
+    lists_positives=True,
+    yes="mined",
+    official=False,
+)
