@@ -187,8 +187,10 @@ class EnhancedTrainer(Trainer):
 
 
 class _ExtraSteps(TrainerCallback):
-    """Calls a Trainer for its extra steps. They wait for the end of a step: whether an optimizer skipped its own, as it
-    may with half precision, must be known to the schedule first.
+    """Calls a Trainer for its extra steps.
+
+    They wait for the end of a step: whether an optimizer skipped its own, as it may with half precision, must be known
+    to the schedule first.
     """
 
     def __init__(self, trainer: EnhancedTrainer) -> None:

@@ -147,7 +147,10 @@ def test_an_extra_step_is_one_by_hand_after_the_accumulated_one_at_the_rate_of_t
     enhanced = trained(tmp_path, weak_batches(size=3), **options)
     assert (len(enhanced.batches), enhanced.state.global_step) == (6 * 3, 6)
     network = model()
-    decayed = [{"params": [network.line.weight], "weight_decay": 0.1}, {"params": [network.line.bias], "weight_decay": 0}]
+    decayed = [
+        {"params": [network.line.weight], "weight_decay": 0.1},
+        {"params": [network.line.bias], "weight_decay": 0},
+    ]
     optimizer = torch.optim.AdamW(decayed, lr=1)
     for step in range(6):
         *normal, extra = enhanced.batches[3 * step : 3 * step + 3]

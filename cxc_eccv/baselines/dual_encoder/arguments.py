@@ -74,9 +74,9 @@ class ObjectiveArguments:
     weak_positives_as: str = field(
         default="extra_batch",
         metadata={
-            "help": "extra_batch: after each batch one of weak positives, with --alpha times the learning rate; weight: "
-            "their loss times --alpha is added; multi_positive: those of a batch are positives. But as positives, they "
-            "are no negatives of their images in any case."
+            "help": "extra_batch: after each batch one of weak positives, at --alpha times the learning rate; weight: "
+            "their loss times --alpha is added; multi_positive: those within a batch are positives. They are nobody's "
+            "negatives in any case."
         },
     )
     alpha: float = field(default=0.3, metadata={"help": "Weight of weak positives, or of the learning rate, 0 to 1."})
@@ -95,8 +95,9 @@ class DataArguments:
     pairs_file: str | None = field(
         default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train-on."}
     )
-    weak_positives: str | None = field(
-        default=None, metadata={"help": "File of cxc-eccv mine: captions that other images than their own may have."}
+    weak_positives: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Files of cxc-eccv mine, one for each split: captions that describe other images, too."},
     )
     data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
     images: str | None = field(
@@ -210,7 +211,7 @@ def run_identity(
     shaping = {key: getattr(training, key) for key in SHAPING}
     given = {**asdict(model), **asdict(objective), **asdict(data), **shaping}
     unused = elsewhere | (set() if objective.loss.startswith("triplet") else {"margin"})
-    if data.weak_positives is None:
+    if not data.weak_positives:
         unused |= {"weak_positives", "weak_positives_as", "alpha"}
     found: dict[str, Any] = json.loads(json.dumps({key: given[key] for key in given if key not in unused}))
     return found

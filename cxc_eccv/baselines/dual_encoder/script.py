@@ -76,13 +76,11 @@ def train(command: Sequence[str]) -> Trained:
     Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
     """
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
-    library = Library(data.data_dir)
+    library = Library(data.data_dir, mined=data.weak_positives)
     # The paper pre-trains on images with one caption each.
     mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")
     # A wrong name is told before anything is loaded.
-    objective = Objective(
-        mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin
-    )
+    objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
     check_weak_positives(objective_arguments, data)
     split = None if data.report_on is None else _split_named(data.report_on)
     set_seed(training.seed)
@@ -106,8 +104,8 @@ def train(command: Sequence[str]) -> Trained:
     image_processor = None if mode == "t2t" else image_processor_of(processing)
     collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
     enhancements: dict[str, Any] = {}
-    if data.weak_positives is not None:
-        weak = WeakPositives.read(Path(data.weak_positives), pairs.groups, objective_arguments)
+    if data.weak_positives:
+        weak = WeakPositives.read(library, data, pairs.groups, objective_arguments)
         objective = weak.spare(objective)
         enhancements = weak.batches(dataset, collate, size=training.train_batch_size, seed=training.seed)
 
@@ -124,8 +122,8 @@ def train(command: Sequence[str]) -> Trained:
     )
     show_progress(trainer, TRAINED[mode])
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
-    if data.weak_positives is not None:
-        identity["weak_positives_sha256"] = sha256_of(data.weak_positives)
+    if data.weak_positives:
+        identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 from scipy.sparse import csr_matrix
 
-from cxc_eccv.baselines.caption_groups import CaptionGroup
+from cxc_eccv.baselines.caption_groups import CaptionGroup, coco_splits
 from cxc_eccv.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.entailment.enhanced import WeakBatches
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
 
 __all__ = ["WeakPositives", "check_weak_positives"]
@@ -31,10 +31,10 @@ def check_weak_positives(objective: ObjectiveArguments, data: DataArguments) -> 
         raise UnknownName("use of weak positives", objective.weak_positives_as, USES)
     if not 0 <= objective.alpha <= 1:
         raise InvalidOption(f"--alpha {objective.alpha}: the weight of weak positives is from 0 to 1")
-    if data.weak_positives is None:
+    if not data.weak_positives:
         plain = ObjectiveArguments()
         if (objective.weak_positives_as, objective.alpha) != (plain.weak_positives_as, plain.alpha):
-            raise InvalidOption("--weak-positives-as and --alpha say how --weak-positives are used; name their file")
+            raise InvalidOption("--weak-positives-as and --alpha say how --weak-positives are used; name their files")
         return
     if data.pairs_file is not None:
         raise InvalidOption("--weak-positives names captions by id, and --pairs-file has none; use --train-on")
@@ -62,13 +62,21 @@ class WeakPositives:
     alpha: float = 0.3
 
     @classmethod
-    def read(cls, path: Path, groups: Sequence[CaptionGroup], arguments: ObjectiveArguments) -> WeakPositives:
-        """Those of a file.
+    def read(
+        cls, library: Library, data: DataArguments, groups: Sequence[CaptionGroup], arguments: ObjectiveArguments
+    ) -> WeakPositives:
+        """Those of the files that the library was opened with.
 
-        A warning counts what is of no image or caption that is trained on. InvalidOption where fewer than two images
-        have any left, which make no batch.
+        A warning counts what is of no image or caption that is trained on, for one of those held out. InvalidOption
+        for a file of another split, and where fewer than two images have any left, which make no batch.
         """
-        table = pq.read_table(path, columns=["image_id", "caption_id"])
+        found = [mined for split in coco_splits(data.train_on) if (mined := library.mined(split)) is not None]
+        if len(found) < len(data.weak_positives):
+            raise InvalidOption(
+                f"--train-on {' '.join(data.train_on)}: {len(found)} of {len(data.weak_positives)} files of weak "
+                "positives are of what is trained on. Mine that, or leave out the others"
+            )
+        table = pa.concat_tables([mined.table.select(["image_id", "caption_id"]) for mined in found])
         of_coco = [group.collection == "coco" for group in groups]
         sizes = [len(group.texts) for group in groups]
         images = np.where(of_coco, [group.image_id for group in groups], -1)
@@ -78,7 +86,7 @@ class WeakPositives:
         known = has_image & has_text
         if not known.all():
             warnings.warn(
-                f"{path}: {int((~known).sum())} of {len(known)} weak positives are of an image or a caption that is "
+                f"{int((~known).sum())} of {len(known)} weak positives are of an image or a caption that is "
                 "not trained on, and are left out",
                 stacklevel=2,
             )
@@ -86,8 +94,8 @@ class WeakPositives:
         rows, columns = rows[known & ~own], columns[known & ~own]
         if np.unique(rows).size < 2:
             raise InvalidOption(
-                f"{path}: weak positives of {np.unique(rows).size} training images; a batch takes two. Mine the split "
-                "that --train-on names"
+                f"weak positives of {np.unique(rows).size} training images: a batch takes two. Mine with a larger "
+                "--top-k or a lower threshold"
             )
         matrix = csr_matrix((np.ones(rows.size, dtype=bool), (rows, columns)), shape=(images.size, texts.size))
         return cls(matrix, groups, arguments.weak_positives_as, arguments.alpha)
