@@ -8,22 +8,38 @@ entailment for retrieval). No model and no loss has to know of them.
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from transformers import Trainer, TrainerCallback
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.readers import read_mined
 
-__all__ = ["EnhancedTrainer", "WeakBatches"]
+if TYPE_CHECKING:
+    import datasets
+
+__all__ = ["EnhancedTrainer", "WeakBatches", "read_weak_positives"]
 
 IMAGE_KEY = "image_id"
 """Under which a batch holds the ids of its images."""
 
 Pair = tuple[int, int]
+
+
+def read_weak_positives(path: str | Path) -> dict[int, list[int]]:
+    """The ids of the captions that a file of ``cxc-eccv mine`` names for each image, by image id."""
+    table = read_mined(Path(path)).table
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for image, caption in zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True):
+        found[image].append(caption)
+    return dict(found)
 
 
 class WeakBatches:
@@ -61,6 +77,41 @@ class WeakBatches:
         self.captions = {image: ids for image, ids in captions.items() if len(ids)}
         self.make_batch, self.size, self.seed = make_batch, size, seed
 
+    @classmethod
+    def of_rows(
+        cls,
+        captions: Mapping[int, Sequence[int]],
+        rows: datasets.Dataset,
+        collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
+        *,
+        size: int,
+        seed: int = 0,
+    ) -> Self:
+        """Batches of rows as the config ``pairs`` has them: an image's row with the caption of another.
+
+        Weak positives whose image or caption has no row are left out, and a warning counts them.
+
+        Raises:
+            InvalidOption: none is left.
+        """
+        images, texts = ({number: row for row, number in enumerate(rows[name])} for name in ("image_id", "caption_id"))
+        known = {
+            image: [caption for caption in ids if caption in texts]
+            for image, ids in captions.items()
+            if image in images
+        }
+        total, left = (sum(map(len, found.values())) for found in (captions, known))
+        if not left:
+            raise InvalidOption(f"none of {total} weak positives is of an image and a caption of the rows")
+        if left < total:
+            warnings.warn(f"{total - left} of {total} weak positives have no row and are left out", stacklevel=2)
+        names = rows.select_columns(["caption_id", "caption"])
+
+        def make_batch(pairs: list[Pair], step: int) -> dict[str, Any]:
+            return collate([rows[images[image]] | names[texts[caption]] for image, caption in pairs])
+
+        return cls(known, make_batch, size=size, seed=seed)
+
     def draw(self, images: Iterable[int], *, step: int, rank: int = 0) -> list[Pair]:
         """Pairs of image and caption: first for the images given, then for others."""
         random = np.random.default_rng([self.seed, step, rank])
@@ -84,8 +135,8 @@ def _shuffle(ids: Iterable[int], random: np.random.Generator) -> Iterator[int]:
 class EnhancedTrainer(Trainer):
     """A Trainer that takes a step on weak positives, at ``alpha`` times the learning rate, after each of its own.
 
-    It serves as it is, and as a mixin before a Trainer of your own: ``class Mine(EnhancedTrainer, MyTrainer)``. Batches
-    hold the ids of their images as ``image_id``, which the model does not see.
+    It serves as it is, and as a mixin before a Trainer of your own: ``class Mine(EnhancedTrainer, MyTrainer)``. Rows
+    have the id of their image as ``image_id``, or batches have those ids; the model does not see them.
 
     The extra step is what a step of the Trainer is: the same loss, clipping, precision and optimizer, whose moments it
     changes too. It follows the step that accumulated gradients take, is one batch itself, and uses the learning rates
@@ -117,6 +168,7 @@ class EnhancedTrainer(Trainer):
         self._without = 0
         super().__init__(*arguments, **options)
         if self.weak_batches is not None:
+            self.data_collator = _WithImages(self.data_collator)
             if self.is_deepspeed_enabled:
                 raise InvalidOption("weak positives: DeepSpeed takes its steps by itself; train with DDP or FSDP")
             self.add_callback(_ExtraSteps(self))
@@ -126,8 +178,8 @@ class EnhancedTrainer(Trainer):
         ids = inputs.pop(IMAGE_KEY, None)
         if ids is None and self.weak_batches is not None:
             raise InvalidOption(
-                f"a batch without {IMAGE_KEY}, by which its weak positives are drawn: let the data collator add it, "
-                "and keep the column with remove_unused_columns=False"
+                f"a batch without {IMAGE_KEY}, by which its weak positives are drawn: train on rows that have it, and "
+                "keep the column with remove_unused_columns=False"
             )
         return [] if ids is None else [int(image) for image in ids]
 
@@ -184,6 +236,17 @@ class EnhancedTrainer(Trainer):
         for group, rate in zip(groups, following, strict=True):
             group["lr"] = rate
         self.model_wrapped.zero_grad()
+
+
+@dataclass(frozen=True, slots=True)
+class _WithImages:
+    """Adds the ids of images to what a data collator makes of rows that have them."""
+
+    collate: Callable[[list[Any]], dict[str, Any]]
+
+    def __call__(self, rows: list[Any]) -> dict[str, Any]:
+        ids = [row[IMAGE_KEY] for row in rows if isinstance(row, Mapping) and IMAGE_KEY in row]
+        return {**({IMAGE_KEY: torch.tensor(ids)} if len(ids) == len(rows) else {}), **self.collate(rows)}
 
 
 class _ExtraSteps(TrainerCallback):
