@@ -19,6 +19,7 @@ HELPERS = (
     "tests/char_gru_worker.py",
     "tests/dual_encoder_models.py",
     "tests/entailment_models.py",
+    "tests/enhanced_worker.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
     "tests/two_processes.py",
@@ -35,6 +36,7 @@ PARTS = (
     "entailment/mining.py",
     "entailment/processing.py",
     "entailment/scoring.py",
+    "entailment/enhanced.py",
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)

@@ -2,7 +2,8 @@
 
 A batch of a retrieval model holds captions that describe another image of it, too; the usual loss pushes them away.
 ``collect_positives`` takes the judged pairs from a dataset, ``MultiPositiveCollator`` marks those of a batch, and
-``multi_positive_loss`` trains on all of them, in a loop of your own or a ``transformers.Trainer``.
+``multi_positive_loss`` trains on all of them, in a loop of your own or a ``transformers.Trainer``. Pairs that are less
+sure can be ignored instead: they are pulled together as little as they are pushed apart.
 """
 
 from __future__ import annotations
@@ -77,12 +78,14 @@ class MultiPositiveCollator:
 
     A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether the caption
     of row j describes the image of row i. It does if some row of the batch has the two together, or if they are judged
-    to match.
+    to match. With ``ignored`` a batch has also a mask of this name: pairs that are no positives of the batch, and shall
+    not be its negatives either.
 
     Attributes:
         processor: called as ``processor(text=captions, images=images, padding=True, truncation=True,
             return_tensors="pt")``, as processors of ``transformers`` are, for a mapping of tensors. Images are RGB.
         positives: image id to the ids of the captions that describe it, as :func:`collect_positives` gives.
+        ignored: image id to the ids of captions that may describe it, such as weak positives; None for no such mask.
 
     Raises:
         InvalidOption: rows without a needed column, or without their image.
@@ -100,6 +103,7 @@ class MultiPositiveCollator:
 
     processor: Callable[..., Mapping[str, torch.Tensor]]
     positives: Mapping[int, Collection[int]]
+    ignored: Mapping[int, Collection[int]] | None = None
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         """One batch of the rows."""
@@ -107,16 +111,20 @@ class MultiPositiveCollator:
         captions = [row["caption"] for row in rows]
         images = [row["image"].convert("RGB") for row in rows]  # some photographs of COCO are grey
         inputs = self.processor(text=captions, images=images, padding=True, truncation=True, return_tensors="pt")
-        return {**inputs, "positives": self._mark(rows)}
-
-    def _mark(self, rows: Sequence[Mapping[str, Any]]) -> torch.Tensor:
-        import torch
-
         known = {row["image_id"]: set(self.positives.get(row["image_id"], ())) for row in rows}
         for row in rows:
             known[row["image_id"]].add(row["caption_id"])
-        caption_ids = np.array([row["caption_id"] for row in rows])
-        return torch.from_numpy(np.stack([np.isin(caption_ids, list(known[row["image_id"]])) for row in rows]))
+        positives = _mark(rows, known)
+        if self.ignored is None:
+            return {**inputs, "positives": positives}
+        return {**inputs, "positives": positives, "ignored": _mark(rows, self.ignored) & ~positives}
+
+
+def _mark(rows: Sequence[Mapping[str, Any]], known: Mapping[int, Collection[int]]) -> torch.Tensor:
+    import torch
+
+    caption_ids = np.array([row["caption_id"] for row in rows])
+    return torch.from_numpy(np.stack([np.isin(caption_ids, list(known.get(row["image_id"], ()))) for row in rows]))
 
 
 def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -132,7 +140,11 @@ def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def multi_positive_loss(
-    similarities: torch.Tensor, positives: torch.Tensor, *, temperature: float | torch.Tensor = 1.0
+    similarities: torch.Tensor,
+    positives: torch.Tensor,
+    *,
+    ignored: torch.Tensor | None = None,
+    temperature: float | torch.Tensor = 1.0,
 ) -> torch.Tensor:
     r"""Mean contrastive loss of a batch of images and captions, each with one or more positives.
 
@@ -145,6 +157,7 @@ def multi_positive_loss(
     Args:
         similarities: (I, C) of images to captions, of any floating type; computed in single precision.
         positives: (I, C) bool; whether the caption describes the image.
+        ignored: (I, C) bool; pairs that no denominator holds unless they are positives; None for none.
         temperature: what similarities are divided by; 1 for logits, which are scaled already
             (``logits_per_image`` of CLIP and its kin).
 
@@ -161,9 +174,10 @@ def multi_positive_loss(
     """
     import torch
 
-    if positives.dtype != torch.bool or similarities.shape != positives.shape or similarities.ndim != 2:
-        shapes = f"{tuple(similarities.shape)} and {tuple(positives.shape)} ({positives.dtype})"
-        raise InvalidOption(f"similarities and positives of {shapes}: give two matrices of one shape, the second bool")
+    for name, mask in (("positives", positives), ("ignored", positives if ignored is None else ignored)):
+        if mask.dtype != torch.bool or similarities.shape != mask.shape or similarities.ndim != 2:
+            shapes = f"{tuple(similarities.shape)} and {tuple(mask.shape)} ({mask.dtype})"
+            raise InvalidOption(f"similarities and {name} of {shapes}: give two matrices of one shape, the second bool")
     if not temperature > 0:
         raise InvalidOption(f"temperature={temperature}: need a number above 0")
     for axis, side in ((1, "image"), (0, "caption")):
@@ -171,6 +185,8 @@ def multi_positive_loss(
         if lonely:
             raise InvalidOption(f"{lonely} of {positives.shape[1 - axis]} {side}s of the batch have no positive in it")
     logits = similarities.float() / temperature
+    if ignored is not None:
+        logits = logits.masked_fill(ignored & ~positives, float("-inf"))
     return (in_batch_softmax(logits, positives).mean() + in_batch_softmax(logits.T, positives.T).mean()) / 2
 
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import char_gru_worker
+import enhanced_worker
 import gathering_worker
 import pytest
 import torch
@@ -49,6 +50,7 @@ if __name__ == "__main__":
     }
     run = encoding(folder, "two.npz")
     found["vectors"] = [torch.tensor(side.vectors) for side in (run.images, run.captions)]
+    found["enhanced"] = enhanced_worker.train_all(folder, rank)
     torch.save(found, folder / f"{rank}.pt")
     distributed.barrier()
     distributed.destroy_process_group()

@@ -14,7 +14,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import IntArray, Judgments
 
-__all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images"]
+__all__ = ["CaptionGroup", "caption_groups", "coco_splits", "link_judgments", "part_images"]
 
 SPLITS = {
     "train": "train",
@@ -72,6 +72,16 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
             key = group.collection, group.image_id
             groups[key] = _join(groups[key], group) if key in groups else group
     return list(groups.values())
+
+
+def coco_splits(names: Sequence[str]) -> list[str]:
+    """The splits of COCO among parts named as in :func:`caption_groups`.
+
+    Example:
+        >>> coco_splits(["coco/val", "flickr30k/train"])
+        ['validation']
+    """
+    return [split for collection, split in map(_parse, names) if collection == "coco"]
 
 
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:

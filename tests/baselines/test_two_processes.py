@@ -1,4 +1,4 @@
-"""Two gloo processes against one with the whole batch: both losses, their gradients, and an encoding. One start."""
+"""Two gloo processes against one: both losses, their gradients, extra steps, and an encoding. One start."""
 
 import os
 import subprocess
@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
 
 import char_gru_worker  # noqa: E402 - after the checks above
+import enhanced_worker  # noqa: E402
 import gathering_worker  # noqa: E402
 import tiny_models  # noqa: E402
 import two_processes  # noqa: E402
@@ -89,3 +90,19 @@ def test_an_encoding_is_that_of_one_process(folder, found):
     for mine, other in zip(found[0]["vectors"], found[1]["vectors"], strict=True):
         assert torch.equal(mine, other)
     assert [len(vectors) for vectors in found[0]["vectors"]] == [14, 30]
+
+
+@pytest.mark.parametrize("share", enhanced_worker.SHARES)
+def test_all_processes_take_an_extra_step_on_as_many_pairs_or_none_does(found, share):
+    mine, other = (one["enhanced"][share] for one in found)
+    assert all(torch.equal(value, other["weights"][name]) for name, value in mine["weights"].items())
+    pairs = {"equal": 2, "few": 1, "none": None}[share]
+    for process in (mine, other):
+        assert [len(drawn) for _, drawn in process["extra"]] == ([] if pairs is None else [pairs, pairs])
+    assert other["said"] == []
+    if pairs is None:
+        assert mine["said"] == ["2 of 2 steps had no extra batch: a process had no weak positive to draw"]
+        return
+    assert mine["said"] == []
+    assert {image for _, drawn in other["extra"] for image, _ in drawn} <= set(enhanced_worker.SHARES[share][1])
+    assert not torch.equal(mine["weights"]["line.weight"], found[0]["enhanced"]["none"]["weights"]["line.weight"])

@@ -177,3 +177,38 @@ def test_a_dataset_with_images_goes_through_a_data_loader(get, tmp_path):
     collator = ce.MultiPositiveCollator(process, ce.collect_positives(rows))
     batches = list(torch.utils.data.DataLoader(rows, batch_size=3, collate_fn=collator))
     assert [batch["positives"].shape for batch in batches] == [(3, 3), (3, 3)]
+
+
+def test_a_batch_marks_what_is_ignored_unless_it_is_a_positive():
+    rows = [row(1, 11), row(2, 21), row(3, 31)]
+    batch = ce.MultiPositiveCollator(process, {1: {21}}, ignored={1: {21, 31}, 2: {11, 21}})(rows)
+    assert batch["positives"].tolist() == [[True, True, False], [False, True, False], [False, False, True]]
+    assert batch["ignored"].tolist() == [[False, False, True], [True, False, False], [False, False, False]]
+    assert "ignored" not in ce.MultiPositiveCollator(process, {})(rows)
+
+
+def test_what_is_ignored_is_neither_pulled_nor_pushed():
+    similarities = torch.randn(4, 4, generator=torch.Generator().manual_seed(5)).requires_grad_()
+    positives, ignored = torch.eye(4, dtype=torch.bool), torch.zeros(4, 4, dtype=torch.bool)
+    ignored[0, 2] = ignored[3] = True  # a positive of the last row stays one
+    found = ce.multi_positive_loss(similarities, positives, ignored=ignored, temperature=0.5)
+    found.backward()
+    away = ignored & ~positives
+    assert not similarities.grad[away].any()
+    assert similarities.grad[~away & ~torch.eye(4, dtype=torch.bool)].gt(0).all()
+
+    def one_way(table, left_out):
+        total = 0.0
+        for place, (scores, gone) in enumerate(zip(table.tolist(), left_out.tolist(), strict=True)):
+            powers = [math.exp(score / 0.5) for score, skip in zip(scores, gone, strict=True) if not skip]
+            total -= math.log(math.exp(scores[place] / 0.5) / sum(powers))
+        return total / len(table)
+
+    assert found.item() == pytest.approx((one_way(similarities, away) + one_way(similarities.T, away.T)) / 2, rel=1e-5)
+
+
+def test_a_mask_of_what_is_ignored_has_the_shape_of_the_similarities():
+    eye = torch.eye(3, dtype=torch.bool)
+    for ignored in (torch.zeros(3, 4, dtype=torch.bool), torch.zeros(3, 3)):
+        with pytest.raises(InvalidOption, match=r"similarities and ignored of .*: give two matrices of one shape"):
+            ce.multi_positive_loss(torch.zeros(3, 3), eye, ignored=ignored)

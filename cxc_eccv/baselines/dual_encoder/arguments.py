@@ -60,11 +60,27 @@ class ObjectiveArguments:
     mode: str | None = field(
         default=None, metadata={"help": "t2t, i2t or t2t+i2t; by default i2t to pre-train, t2t+i2t to fine-tune."}
     )
-    loss: str = field(default="paper", metadata={"help": "paper: the positive is not in the denominator; softmax."})
+    loss: str = field(
+        default="paper",
+        metadata={
+            "help": "paper: the positive is not in the denominator; softmax; triplet_all (VSE0), triplet_semi_hard, "
+            "triplet_hardest (VSE++): hinges over all negatives of the batch, or the one that matters most."
+        },
+    )
+    margin: float = field(default=0.2, metadata={"help": "Of the triplet losses; mind --normalize, as VSE has it."})
     text_weight: float = field(default=1.0, metadata={"help": "c, the weight of text-text losses beside image-text."})
     judged_positives: str | None = field(
         default=None, metadata={"help": "val or test: pairs rated similar in this split are positives as well."}
     )
+    weak_positives_as: str = field(
+        default="extra_batch",
+        metadata={
+            "help": "extra_batch: after each batch one of weak positives, at --alpha times the learning rate; weight: "
+            "their loss times --alpha is added; multi_positive: those within a batch are positives. They are nobody's "
+            "negatives in any case."
+        },
+    )
+    alpha: float = field(default=0.3, metadata={"help": "Weight of weak positives, or of the learning rate, 0 to 1."})
 
 
 @dataclass
@@ -79,6 +95,10 @@ class DataArguments:
     )
     pairs_file: str | None = field(
         default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train-on."}
+    )
+    weak_positives: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Files of cxc-eccv mine, one for each split: captions that describe other images, too."},
     )
     data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
     images: str | None = field(
@@ -165,7 +185,10 @@ def run_identity(
 ) -> dict[str, Any]:
     """What the weights of a run depend on; where its data and images lie, and what is reported, do not count."""
     elsewhere = {"data_dir", "images", "report_on"}
-    sought = {key: value for key, value in asdict(data).items() if key not in elsewhere}
     shaping = {key: getattr(training, key) for key in (*SHAPING, "schedule")}
-    found: dict[str, Any] = json.loads(json.dumps({**asdict(model), **asdict(objective), **sought, **shaping}))
+    given = {**asdict(model), **asdict(objective), **asdict(data), **shaping}
+    unused = elsewhere | (set() if objective.loss.startswith("triplet") else {"margin"})
+    if not data.weak_positives:
+        unused |= {"weak_positives", "weak_positives_as", "alpha"}
+    found: dict[str, Any] = json.loads(json.dumps({key: given[key] for key in given if key not in unused}))
     return found

@@ -1,4 +1,4 @@
-"""In-batch softmax losses of dual encoders: over a similarity matrix, by who matches whom, over all processes."""
+"""In-batch losses of dual encoders: over a similarity matrix, by who matches whom, over all processes."""
 
 from __future__ import annotations
 
@@ -12,36 +12,50 @@ from cxc_eccv.baselines.training import gather, process_rank
 from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.errors import InvalidOption, UnknownName
 
-__all__ = ["LOSSES", "MODES", "Objective", "one_way_loss", "softmax_without_positive"]
+__all__ = ["MODES", "SOFTMAXES", "TRIPLETS", "Objective", "softmax_without_positive", "triplet_loss"]
 
 
 def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     r"""The CxC paper's loss as printed (arXiv 2004.15020, eq. 1): the denominator leaves out what is positive.
 
     :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} S_{ip} + \log \sum_{j \notin P_i} e^{S_{ij}}`. It has no lower bound.
-    Shapes as of :func:`in_batch_softmax`; InvalidOption where a row has no negative, as in a batch of one pair.
+    Shapes as of :func:`in_batch_softmax`; what is ignored has a similarity of minus infinity, and a row that has
+    nothing else left a loss of 0. InvalidOption where a row has no negative, as in a batch of one pair.
     """
     if positives.all(1).any():
         raise InvalidOption("a row of the batch has no negative; take batches of at least two pairs")
     negatives = similarities.masked_fill(positives, float("-inf"))
-    return negatives.logsumexp(1) - mean_of_positives(similarities, positives)
+    lonely = negatives.isneginf().all(1)
+    losses = negatives.masked_fill(lonely[:, None], 0).logsumexp(1) - mean_of_positives(similarities, positives)
+    return losses.masked_fill(lonely, 0)
 
 
-LOSSES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
-"""Name on the command line to the loss of each row."""
+def triplet_loss(similarities: torch.Tensor, positives: torch.Tensor, *, margin: float, negatives: str) -> torch.Tensor:
+    r"""The hinge losses that the models of ECCV Caption's appendix D.2 were trained with.
+
+    A positive p and a negative n of row i cost :math:`[m - S_{ip} + S_{in}]_+`; a positive's loss is their sum over
+    ``all`` negatives (VSE0), the cost of the ``hardest``, the most similar one (VSE++, arXiv 1707.05612, eq. 6), or
+    that of the most similar one among those less similar than the positive, the ``semi_hard`` ones (arXiv
+    1503.03832, section 3.2), and 0 where there are none. (K,) means over the positives of each row, of (K, N)
+    similarities; what is ignored has one of minus infinity.
+    """
+    rows, columns = positives.nonzero(as_tuple=True)
+    matched = similarities[rows, columns, None]
+    others = similarities.masked_fill(positives, float("-inf"))[rows]
+    if negatives == "semi_hard":
+        others = others.masked_fill(others >= matched, float("-inf"))
+    costs = (margin - matched + others).clamp(min=0)
+    found = costs.sum(1) if negatives == "all" else costs.amax(1)
+    return torch.zeros_like(similarities[:, 0]).index_add(0, rows, found) / positives.sum(1)
 
 
-def one_way_loss(
-    queries: torch.Tensor, items: torch.Tensor, positives: torch.Tensor, scale: torch.Tensor, loss: str
-) -> torch.Tensor:
-    """Mean loss of one direction, the half of eq. 1: (K, D) queries against (N, D) items, those of all processes."""
-    # Logits and their sums of exponentials need single precision also where features are bf16.
-    similarities = scale.float() * (queries.float() @ items.float().T)
-    return LOSSES[loss](similarities, positives).mean()
+SOFTMAXES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
+TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_hardest": "hardest"}
+"""Name on the command line to the loss of each row, and to the negatives of a triplet loss."""
 
 
 Match = Callable[..., torch.Tensor]
-"""A method of BatchPositives."""
+"""A method of BatchPositives, not yet bound to one."""
 
 MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
 """Name on the command line to the model's name in the CxC paper."""
@@ -53,29 +67,35 @@ class Objective:
 
     Attributes:
         mode: ``t2t``, ``i2t`` or ``t2t+i2t``.
-        loss: ``paper`` or ``softmax``.
+        loss: ``paper`` or ``softmax``; or ``triplet_all``, ``triplet_semi_hard`` or ``triplet_hardest``.
         text_weight: c, the weight of the text-text losses beside the image-text ones.
+        margin: of the triplet losses, in units of the dot product; the scale does not multiply these.
         positives: which items of a batch match.
+        ignored: which items of a batch are no negatives of each other, though they may not match.
 
     Raises:
         UnknownName: no such mode or loss.
-        InvalidOption: a weight that is not positive.
+        InvalidOption: a weight or a margin that is not positive.
     """
 
     mode: str = "t2t+i2t"
     loss: str = "paper"
     text_weight: float = 1.0
+    margin: float = 0.2
     positives: BatchPositives = field(default_factory=BatchPositives)
+    ignored: BatchPositives = field(default_factory=BatchPositives)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise UnknownName("mode", self.mode, MODES)
-        if self.loss not in LOSSES:
-            raise UnknownName("loss", self.loss, LOSSES)
+        if self.loss not in {**SOFTMAXES, **TRIPLETS}:
+            raise UnknownName("loss", self.loss, {**SOFTMAXES, **TRIPLETS})
         if not self.text_weight > 0:
             raise InvalidOption(
                 f"text_weight={self.text_weight}: need a weight above 0; mode i2t has no text-text loss"
             )
+        if not self.margin > 0:
+            raise InvalidOption(f"margin={self.margin}: need a margin above 0")
 
     @property
     def has_images(self) -> bool:
@@ -104,11 +124,11 @@ class Objective:
         count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
         left, left_index = texts[:count], text_index[:count]
         if images is not None:
-            matches = self.positives.images_texts, self.positives.texts_images
+            matches = BatchPositives.images_texts, BatchPositives.texts_images
             total = total + self._both_ways(images, left, image_index, left_index, scale, matches)
         if self.has_text_pairs:
             weight = self.text_weight if images is not None else 1.0
-            matches = self.positives.texts, self.positives.texts
+            matches = BatchPositives.texts, BatchPositives.texts
             right, right_index = texts[count:], text_index[count:]
             total = total + weight * self._both_ways(left, right, left_index, right_index, scale, matches)
         return total
@@ -124,8 +144,34 @@ class Objective:
     ) -> torch.Tensor:
         """Left ones as queries and right ones of all processes as items, and the other way round."""
         offset = process_rank() * len(left)
-        forth = matches[0](left_index, gather(right_index), offset=offset)
-        back = matches[1](right_index, gather(left_index), offset=offset)
-        return one_way_loss(left, gather(right), forth, scale, self.loss) + one_way_loss(
-            right, gather(left), back, scale, self.loss
-        )
+        forth = self._masks(matches[0], left_index, gather(right_index), offset)
+        back = self._masks(matches[1], right_index, gather(left_index), offset)
+        return self.one_way(left, gather(right), scale, *forth) + self.one_way(right, gather(left), scale, *back)
+
+    def _masks(
+        self, match: Match, rows: torch.Tensor, columns: torch.Tensor, offset: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Who matches whom, and who else is no negative."""
+        positives = match(self.positives, rows, columns, offset=offset)
+        return positives, match(self.ignored, rows, columns, offset=offset) & ~positives
+
+    def one_way(
+        self,
+        queries: torch.Tensor,
+        items: torch.Tensor,
+        scale: torch.Tensor,
+        positives: torch.Tensor,
+        ignored: torch.Tensor,
+    ) -> torch.Tensor:
+        """Mean loss of one direction, the half of eq. 1: (K, D) queries against (N, D) items, those of all processes.
+
+        ``positives`` and ``ignored`` are (K, N) bool and share nothing.
+        """
+        # Logits and their sums of exponentials need single precision also where features are bf16.
+        similarities = queries.float() @ items.float().T
+        if self.loss in SOFTMAXES:
+            similarities = scale.float() * similarities
+        similarities = similarities.masked_fill(ignored, float("-inf"))
+        if self.loss in TRIPLETS:
+            return triplet_loss(similarities, positives, margin=self.margin, negatives=TRIPLETS[self.loss]).mean()
+        return SOFTMAXES[self.loss](similarities, positives).mean()

@@ -25,9 +25,10 @@ class TrainingPairs(Dataset[dict[str, Any]]):
     """One item per image and epoch, so that no batch holds two captions of an image as negatives of each other.
 
     An index is a pair of epoch and image, as :class:`EpochSampler` gives; what is drawn depends on it and the seed
-    alone. Items are dictionaries: ``texts``, token ids of two captions with ``co_captions``, else of one;
-    ``text_index``, the positions of these among all captions; ``image_index``, the position of the group;
-    ``image_path`` where images are given. ``tokens`` are those of every caption of every group, in order.
+    alone. A third number is the position of a caption of another image, which takes the place of the first caption.
+    Items are dictionaries: ``texts``, token ids of two captions with ``co_captions``, else of one; ``text_index``, the
+    positions of these among all captions; ``image_index``, the position of the group; ``image_path`` where images are
+    given. ``tokens`` are those of every caption of every group, in order.
 
     Example:
         >>> groups = [CaptionGroup("coco", 7, (1, 2, 3), ("a cat", "cat", "one cat"))]
@@ -84,10 +85,11 @@ class TrainingPairs(Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.groups)
 
-    def __getitem__(self, draw: tuple[int, int]) -> dict[str, Any]:
-        epoch, index = draw
-        random = np.random.default_rng([self.seed, epoch, index])
+    def __getitem__(self, draw: tuple[int, ...]) -> dict[str, Any]:
+        _, index, *other = draw
+        random = np.random.default_rng([self.seed, *draw])
         chosen = random.choice(len(self.groups[index].texts), self.draws, replace=False) + self.starts[index]
+        chosen[: len(other)] = other
         item: dict[str, Any] = {"texts": [self.tokens[position] for position in chosen]}
         item |= {"text_index": chosen.tolist(), "image_index": index}
         if self.image_paths is not None:
@@ -139,6 +141,28 @@ class BatchPositives:
         text_text = _matrix(merged_qrels(library, split, "t2t"), texts, texts)
         return cls(text_text.maximum(text_text.T), _matrix(merged_qrels(library, split, "i2t"), images, texts))
 
+    @classmethod
+    def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
+        """The captions that each image has, or may have by an (I, T) matrix, and captions that share an image so.
+
+        Of two captions, one at least was written for the image.
+        """
+        sizes = [len(group.texts) for group in groups]
+        count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
+        own = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
+        image_text = own.maximum(weak)
+        text_text = csr_matrix(own.T @ image_text)
+        return cls(text_text.maximum(text_text.T), image_text)
+
+    def united(self, other: BatchPositives) -> BatchPositives:
+        """What matches by either of two, which both have matrices."""
+        return BatchPositives(
+            *(
+                mine if theirs is None else theirs if mine is None else mine.maximum(theirs)
+                for mine, theirs in ((self.text_text, other.text_text), (self.image_text, other.image_text))
+            )
+        )
+
     def texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
         """Which captions match which."""
         return _block(self.text_text, rows, columns, offset)
@@ -149,7 +173,9 @@ class BatchPositives:
 
     def texts_images(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
         """Which images match which captions; columns are images."""
-        return _block(None if self.image_text is None else self.image_text.T.tocsr(), rows, columns, offset)
+        # Few images are picked first: to transpose all of the matrix takes long.
+        matrix = None if self.image_text is None else self.image_text[columns.cpu().numpy()].T.tocsr()
+        return _block(matrix, rows, torch.arange(len(columns)), offset)
 
 
 def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matrix:
@@ -171,6 +197,7 @@ def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
 
 
 def _block(matrix: csr_matrix | None, rows: torch.Tensor, columns: torch.Tensor, offset: int) -> torch.Tensor:
+    """(rows, columns) bool of the matrix, with what belongs to the pairs of the batch; rows of the matrix are rows."""
     block = torch.zeros(len(rows), len(columns), dtype=torch.bool)
     if matrix is not None:
         block |= torch.from_numpy(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()].toarray())

@@ -61,7 +61,7 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __getitem__(self, draw: tuple[int, int]) -> dict[str, Any]:
+    def __getitem__(self, draw: tuple[int, ...]) -> dict[str, Any]:
         item = self.pairs[draw]
         random = np.random.default_rng([self.pairs.seed, *draw, 1])
         order = np.concatenate([random.permutation(SHAPES), SHAPES + random.permutation(len(COLOURS) - SHAPES)])

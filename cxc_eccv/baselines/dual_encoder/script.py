@@ -36,6 +36,7 @@ from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.baselines.training import Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
@@ -48,6 +49,7 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.writing import explained
 
 __all__ = ["train"]
@@ -74,11 +76,12 @@ def train(command: Sequence[str]) -> Trained:
     Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
     """
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
-    library = Library(data.data_dir)
+    library = Library(data.data_dir, mined=data.weak_positives)
     # The paper pre-trains on images with one caption each.
     mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")
     # A wrong name is told before anything is loaded.
-    objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight)
+    objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
+    check_weak_positives(objective_arguments, data)
     split = None if data.report_on is None else _split_named(data.report_on)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
@@ -96,21 +99,31 @@ def train(command: Sequence[str]) -> Trained:
     positives, judged = BatchPositives(), objective_arguments.judged_positives
     if judged is not None:
         positives = BatchPositives.judged(library, _split_named(judged), pairs.groups)
+    objective = replace(objective, positives=positives)
+    dataset = RecolouredPairs(pairs, tokenizer) if data.recolour else pairs
+    image_processor = None if mode == "t2t" else image_processor_of(processing)
+    collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
+    enhancements: dict[str, Any] = {}
+    if data.weak_positives:
+        weak = WeakPositives.read(library, data, pairs.groups, objective_arguments)
+        objective = weak.spare(objective)
+        enhancements = weak.batches(dataset, collate, size=training.train_batch_size, seed=training.seed)
 
     trainer = DualEncoderTrainer(
         model=model,
         args=training,
-        objective=replace(objective, positives=positives),
+        objective=objective,
         score=score,
         paper_schedule=training.schedule == "staircase",
-        train_dataset=RecolouredPairs(pairs, tokenizer) if data.recolour else pairs,
-        data_collator=PairCollator(
-            tokenizer, None if mode == "t2t" else image_processor_of(processing), padded_length(tokenizer, model)
-        ),
+        train_dataset=dataset,
+        data_collator=collate,
         processing_class=processing,
+        **enhancements,
     )
     show_progress(trainer, TRAINED[mode])
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
+    if data.weak_positives:
+        identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)

@@ -1,4 +1,4 @@
-"""DualEncoderTrainer: Trainer with negatives from all processes, the paper's schedule and the library's metrics."""
+"""DualEncoderTrainer: negatives from all processes, weak positives, the paper's schedule, the library's metrics."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from transformers.trainer_utils import speed_metrics
 from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler
 from cxc_eccv.baselines.training import EpochCallback, WholeTrainer
+from cxc_eccv.entailment.enhanced import EnhancedTrainer, WeakBatches
 
 __all__ = ["DualEncoderTrainer", "staircase"]
 
@@ -26,11 +27,12 @@ def staircase(step: int) -> float:
     return float(0.999 ** (step // 1000))
 
 
-class DualEncoderTrainer(WholeTrainer):
+class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
     """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
 
     ``score`` gives the library's metrics of a model, None for no evaluation; ``paper_schedule`` decays by
-    :func:`staircase`, else the arguments name the schedule. The other options are ``transformers.Trainer``'s.
+    :func:`staircase`, else the arguments name the schedule. ``added_batches`` are of weak positives whose loss, times
+    the ``weight`` that such a batch holds, is added to that of each batch. The other options are ``EnhancedTrainer``'s.
     """
 
     # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
@@ -46,11 +48,31 @@ class DualEncoderTrainer(WholeTrainer):
         objective: Objective,
         score: Callable[[Any], Metrics] | None = None,
         paper_schedule: bool = True,
+        added_batches: WeakBatches | None = None,
         **options: Any,  # noqa: ANN401 - Trainer's own
     ) -> None:
         self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
         # Trainer asks for data to evaluate on; evaluate scores a split of the library instead.
         super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+        self._adds_batches = added_batches is not None
+        self.weak_batches = added_batches or self.weak_batches
+
+    def images_of(self, inputs: dict[str, Any]) -> list[int]:
+        """The positions of the batch's images."""
+        found: list[int] = inputs["image_index"].tolist()
+        return found
+
+    def training_step(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        """The gradient of one batch, and of the weak positives that are added to it; the loss is that of the batch."""
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if self._adds_batches:
+            self.train_on_weak_positives()
+        return loss
 
     def compute_loss(
         self,
@@ -61,9 +83,10 @@ class DualEncoderTrainer(WholeTrainer):
     ) -> Any:  # noqa: ANN401 - as Trainer says
         """The objective on one batch, against the batches of all processes."""
         indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
+        weight = inputs.pop("weight", 1.0)
         outputs = model(**inputs)
         images = outputs.image_embeds if self.objective.has_images else None
-        loss = self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
+        loss = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
         return (loss, outputs) if return_outputs else loss
 
     def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
