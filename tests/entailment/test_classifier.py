@@ -12,6 +12,7 @@ import transformers
 from entailment_models import (
     HYPOTHESES,
     LABELS,
+    MULTIMODAL,
     OF_KIND,
     PREMISES,
     WITH_BOTH,
@@ -231,6 +232,15 @@ def test_what_a_missing_branch_would_read_is_refused():
         visual(**both)
 
 
+def test_kinds_that_name_what_is_not_given_are_refused():
+    model, processor = classifier("bert with blip")
+    batch = processor(["a dog"], None, ["a"])
+    with pytest.raises(InvalidOption, match="for the visual branch, and nothing is given that it reads"):
+        model(**batch | {"kinds": torch.tensor([MULTIMODAL])})
+    with pytest.raises(InvalidOption, match="give input_ids, or pixel_values with visual_input_ids"):
+        model()
+
+
 @pytest.mark.parametrize("wrong", [-1.0, 1.5, float("nan"), 2.0])
 def test_labels_outside_0_and_1_are_refused(wrong):
     model, processor = classifier("bert alone")
@@ -385,8 +395,9 @@ def test_without_any_part_it_is_a_config_of_bert_for_text():
     assert KINDS == ("text", "visual", "multimodal")
 
 
-def test_parameters_get_gradients_under_bfloat16_autocast():
-    model, processor = classifier("bert with blip")
+@pytest.mark.parametrize("name", ["bert with blip", "bert over vit"])
+def test_parameters_get_gradients_under_bfloat16_autocast(name):
+    model, processor = classifier(name)
     model.train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = model(**batch_of(processor))

@@ -171,6 +171,12 @@ def test_a_processor_needs_what_its_model_reads():
         EntailmentProcessor.for_model(model, image_processor=images, visual_tokenizer=tokenizer)
 
 
+def test_a_tokenizer_of_more_tokens_than_the_encoder_is_refused():
+    model, _ = cases.classifier("bert alone")
+    with pytest.raises(InvalidOption, match=r"the tokenizer has \d+ tokens, BertModel embeds 24"):
+        EntailmentProcessor.for_model(model, tiny_models.clip_tokenizer())
+
+
 def test_two_branches_may_have_tokenizers_of_their_own():
     model, _ = cases.classifier("bert with blip")
     wider = tiny_models.bert_tokenizer(10)
