@@ -325,9 +325,11 @@ class EntailmentClassifier(PreTrainedModel):
         """
         if image_model is None and hasattr(visual_text_model, "text_encoder"):
             image_model, visual_text_model = visual_text_model.vision_model, visual_text_model.text_encoder
+        if hasattr(getattr(image_model, "config", None), "vision_config"):
+            image_model = image_model.vision_model
         parts: dict[str, Any] = {
-            "text_model": text_model,
-            "image_model": getattr(image_model, "vision_model", image_model),
+            "text_model": text_model if text_model is None else text_model.base_model,
+            "image_model": image_model,
             "visual_text_model": visual_text_model if visual_text_model is None else visual_text_model.base_model,
         }
         configs: dict[str, Any] = {
@@ -535,8 +537,8 @@ def _build(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model,
 
 
 def _config_of(part: PreTrainedModel | None) -> PreTrainedConfig | None:
-    """A copy of its config: what is set in it stays here."""
-    return None if part is None else type(part.config).from_dict(part.config.to_dict())
+    """A copy of its config, for weights of float32: what is set in it stays here."""
+    return None if part is None else type(part.config).from_dict(part.config.to_dict() | {"dtype": "float32"})
 
 
 def _check_reader(model: PreTrainedModel, fuses: bool) -> None:

@@ -344,6 +344,15 @@ def test_weights_of_the_parts_are_taken_over_and_the_rest_is_new():
     assert not hasattr(bert.config, "add_cross_attention") or not bert.config.add_cross_attention
 
 
+def test_parts_of_other_types_of_numbers_become_float32_and_heads_are_left_behind():
+    bert, vit = tiny_models.bert()[0].to(torch.bfloat16), tiny_models.vit()[0].half()
+    matched = transformers.BertForMaskedLM(tiny_models.bert_config())
+    model = EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=matched)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    weight = model.visual_text_model.embeddings.word_embeddings.weight
+    assert torch.equal(weight, matched.bert.embeddings.word_embeddings.weight)
+
+
 def test_parts_that_do_not_fit_are_refused():
     bert, vit = tiny_models.bert()[0], tiny_models.vit()[0]
     gpt = transformers.GPT2Model(transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=30, n_positions=24))
