@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
-from cxc_eccv.encoding.text_input import context_length
+from cxc_eccv.encoding.text_input import context_length, text_config
 from cxc_eccv.entailment.classifier import (
     CODE,
     MULTIMODAL,
@@ -88,7 +88,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
             image_processor: of its visual branch.
 
         Raises:
-            InvalidOption: what a branch needs is missing.
+            InvalidOption: what a branch needs is missing, or a tokenizer has more tokens than its encoder.
         """
         has_text, has_visual = model.config.has_text, model.config.has_visual
         visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer
@@ -212,6 +212,12 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
 
 def _limited(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer and encoder
     """A copy that cuts at the model's context, and pads on the right, so that first tokens stay first."""
+    rows = getattr(text_config(model), "vocab_size", None)
+    if rows is not None and len(tokenizer) > rows:
+        raise InvalidOption(
+            f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; give the tokenizer that "
+            "it was trained with"
+        )
     limited = deepcopy(tokenizer)
     limited.model_max_length = context_length(tokenizer, model) or LONGEST
     limited.padding_side = limited.truncation_side = "right"

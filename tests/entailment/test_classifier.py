@@ -12,6 +12,7 @@ import transformers
 from entailment_models import (
     HYPOTHESES,
     LABELS,
+    MULTIMODAL,
     OF_KIND,
     PREMISES,
     WITH_BOTH,
@@ -231,6 +232,15 @@ def test_what_a_missing_branch_would_read_is_refused():
         visual(**both)
 
 
+def test_kinds_that_name_what_is_not_given_are_refused():
+    model, processor = classifier("bert with blip")
+    batch = processor(["a dog"], None, ["a"])
+    with pytest.raises(InvalidOption, match="for the visual branch, and nothing is given that it reads"):
+        model(**batch | {"kinds": torch.tensor([MULTIMODAL])})
+    with pytest.raises(InvalidOption, match="give input_ids, or pixel_values with visual_input_ids"):
+        model()
+
+
 @pytest.mark.parametrize("wrong", [-1.0, 1.5, float("nan"), 2.0])
 def test_labels_outside_0_and_1_are_refused(wrong):
     model, processor = classifier("bert alone")
@@ -334,6 +344,15 @@ def test_weights_of_the_parts_are_taken_over_and_the_rest_is_new():
     assert not hasattr(bert.config, "add_cross_attention") or not bert.config.add_cross_attention
 
 
+def test_parts_of_other_types_of_numbers_become_float32_and_heads_are_left_behind():
+    bert, vit = tiny_models.bert()[0].to(torch.bfloat16), tiny_models.vit()[0].half()
+    matched = transformers.BertForMaskedLM(tiny_models.bert_config())
+    model = EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=matched)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    weight = model.visual_text_model.embeddings.word_embeddings.weight
+    assert torch.equal(weight, matched.bert.embeddings.word_embeddings.weight)
+
+
 def test_parts_that_do_not_fit_are_refused():
     bert, vit = tiny_models.bert()[0], tiny_models.vit()[0]
     gpt = transformers.GPT2Model(transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=30, n_positions=24))
@@ -385,8 +404,9 @@ def test_without_any_part_it_is_a_config_of_bert_for_text():
     assert KINDS == ("text", "visual", "multimodal")
 
 
-def test_parameters_get_gradients_under_bfloat16_autocast():
-    model, processor = classifier("bert with blip")
+@pytest.mark.parametrize("name", ["bert with blip", "bert over vit"])
+def test_parameters_get_gradients_under_bfloat16_autocast(name):
+    model, processor = classifier(name)
     model.train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = model(**batch_of(processor))
