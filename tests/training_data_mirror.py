@@ -64,6 +64,7 @@ def write_mirror(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
     for place, text in texts.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(text, encoding="utf-8")
-    if "flickr30k" in without:
-        (folder / "flickr/dataset_flickr30k.json").unlink()
+    for name, place in (("flickr30k", "flickr/dataset_flickr30k.json"), ("karpathy_coco", "coco/dataset_coco.json")):
+        if name in without:
+            (folder / place).unlink()
     return folder

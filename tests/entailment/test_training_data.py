@@ -202,6 +202,21 @@ def test_without_images_a_premise_is_its_captions_and_what_has_none_is_counted(l
     assert data.pairs["kind"].to_pylist() == ["text", "text"]
     assert data.pairs["image"].null_count == 2
     assert data.provenance["sources"]["snli_ve/train"]["left_out"]["neither captions nor an image as premise"] == 1
+    assert data.provenance["sources"]["snli_ve/train"]["licence"].startswith("BSD 3-Clause")
+
+
+def test_what_the_provenance_counts_is_what_goes_in(tmp_path):
+    """A photograph of a test split that is let in, and then has neither captions nor a file, was not trained on."""
+    folder = write_mirror(tmp_path)
+    lines = (folder / "entailment/snli_ve_train.jsonl").read_text().replace('"400"', '"500"')
+    (folder / "entailment/snli_ve_train.jsonl").write_text(lines, encoding="utf-8")
+    photographs = json.loads((folder / "flickr/dataset_flickr30k.json").read_text())
+    photographs["images"].append({"filename": "500.jpg", "split": "val", "sentences": [{"raw": " ", "sentid": 5000}]})
+    (folder / "flickr/dataset_flickr30k.json").write_text(json.dumps(photographs), encoding="utf-8")
+    data = load_training_data(Library(folder, offline=True), ["snli_ve/train"])
+    assert data.provenance["sources"]["snli_ve/train"]["left_out"]["neither captions nor an image as premise"] == 1
+    assert data.provenance["holds"] == {}
+    assert not data.provenance["trained_on_val"]
 
 
 def test_photographs_are_refused_where_the_splits_to_protect_are_not_known(tmp_path):

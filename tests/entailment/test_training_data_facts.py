@@ -1,11 +1,19 @@
 """Facts of the real files: counts of the corpora beside the paper's, and what the guard leaves out of them."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from cxc_eccv.entailment.training_data import corpora, load_training_data
+from cxc_eccv.entailment.training_data import corpora, count_corpora, load_training_data, table_of_counts
+from cxc_eccv.entailment.training_data.leakage import drop_members, evaluation_splits
 from cxc_eccv.sources.readers import read_stsb
+from cxc_eccv.tables import tables_to_markdown
+
+ROOT = Path(__file__).parents[2]
 
 PAIRS = {
     "stsb/train": (5_749, 2_994, 5_634),
@@ -105,3 +113,20 @@ def test_cxc_says_that_it_holds_validation_and_shares_words_with_test(real_libra
     rows = data.pairs.slice(0, 1).to_pylist()[0]
     assert (rows["image_key"], rows["caption_key"], rows["label"]) == ("coco/431431", "coco/648388", 0)
     assert rows["rating"] == np.float32(1.8)
+
+
+def test_the_page_has_the_table_of_counts_and_what_the_guard_leaves_out(real_library):
+    page = (ROOT / "docs/entailment.md").read_text(encoding="utf-8")
+    table = table_of_counts(real_library, count_corpora(real_library))
+    shown = tables_to_markdown([replace(table, title="", notes=())]).strip()
+    assert shown in page
+    for name in re.findall(r"^\| `(\w+/\w+)` \|", page, flags=re.MULTILINE):
+        corpus, part = name.split("/")
+        pairs = corpora()[corpus].pairs(real_library, part, 3.0)
+        kept, reasons = drop_members(pairs, evaluation_splits(real_library, ("test",))[0])
+        images, words = (
+            sum(number for reason, number in reasons.items() if reason.startswith(why)) for why in ("image", "words")
+        )
+        cells = [f"{number:,}" if number else "" for number in (pairs.table.num_rows, images, words, kept.num_rows)]
+        row = re.sub(" +", " ", f"| `{name}` | {' | '.join(cells)} |")
+        assert row in page, row

@@ -105,7 +105,11 @@ def test_a_snapshot_of_a_repository_with_configs_is_read(mirror):
 def test_rows_without_a_label_and_without_words_are_counted(mirror):
     folder = mirror / "entailment/qqp"
     folder.mkdir(parents=True)
-    columns = {"question1": ["a", "b", "c", ""], "question2": ["d", "e", " ", "f"], "label": [1, -1, 0, 0]}
+    columns = {
+        "question1": ["a", "b", "c", None],
+        "question2": ["d", "e", " ", "f"],
+        "label": [1, -1, 0, 0],
+    }
     pq.write_table(pa.table(columns), folder / "train.parquet")
     rows, left_out = pairs(mirror, "qqp/train")
     assert rows == [("a", "d", 1)]

@@ -5,6 +5,7 @@ from training_data_mirror import write_mirror
 
 from cxc_eccv.cli import main
 from cxc_eccv.entailment.training_data import corpora, count_corpora, table_of_counts
+from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.library import Library
 
 
@@ -52,3 +53,25 @@ def test_the_command_prints_it(capsys, monkeypatch):
     assert "cxc/val cxc/test" in said
     assert "39.5k" in said
     assert "not at hand" in said
+
+
+def test_where_there_are_no_files_every_corpus_is_not_at_hand(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "empty").mkdir()
+    library = Library(tmp_path / "empty", offline=True)
+    found = count_corpora(library)
+    assert all((count.parts, count.pairs, count.guarded) == ((), 0, None) for count in found)
+    assert all(row[3] == "not at hand" for row in table_of_counts(library, found).rows if len(row) > 1)
+
+
+def test_without_coco_other_corpora_are_counted_but_not_guarded(tmp_path):
+    library = Library(write_mirror(tmp_path, without=("karpathy_coco",)), offline=True)
+    found = {count.corpus.name: (count.pairs, count.guarded) for count in count_corpora(library)}
+    assert found["stsb"] == (6, None)
+
+
+def test_a_file_that_is_malformed_is_no_file_that_is_missing(tmp_path):
+    folder = write_mirror(tmp_path)
+    (folder / "sts/stsb/sts-train.csv").write_text("no tabs\n")
+    with pytest.raises(MalformedSource, match="found 1 cells"):
+        count_corpora(Library(folder, offline=True))

@@ -63,10 +63,11 @@ class HubTable:
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
         table, without = table.filter(known), int(pc.sum(pc.invert(known)).as_py() or 0)
-        premises = table[self.premise].combine_chunks().cast(pa.string())
+        premises, hypotheses = (table[name].cast(pa.string()).fill_null("") for name in (self.premise, self.hypothesis))
         offsets = pa.array(np.arange(len(premises) + 1, dtype=np.int32))
         left_out = {WITHOUT: without} if without else {}
-        return make_pairs(pa.ListArray.from_arrays(offsets, premises), table[self.hypothesis], table["label"], left_out)
+        listed = pa.ListArray.from_arrays(offsets, premises.combine_chunks())
+        return make_pairs(listed, hypotheses, table["label"], left_out)
 
     def _read(self, library: Library, split: str) -> pa.Table:
         """Both texts and the label as 0, 1 or null."""
