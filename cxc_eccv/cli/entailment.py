@@ -1,4 +1,4 @@
-"""``cxc-eccv entailment``: a classifier of entailment, what it is made of; and Entail@K beyond a single report."""
+"""``cxc-eccv entailment``: a classifier of entailment, what it is made of and how good it is; Entail@K by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["entailment", "load_classifier_or_advise"]
 
 entailment = typer.Typer(
-    no_args_is_help=True, help="A classifier of entailment: its training data, and how good it is; Entail@K by hand."
+    no_args_is_help=True, help="Count a classifier's training data, or measure it; Entail@K by hand, and its mean."
 )
 
 

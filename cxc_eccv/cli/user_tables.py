@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cxc_eccv.cli.extras import needs_train_extra
-from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.evaluation.settings import Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, shown
@@ -36,8 +36,11 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     path = Path(value)
     if path.suffix in SUFFIXES:
         return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
-    if value in UNJUDGED or not (path.is_dir() or HUB_ID.fullmatch(value)):
+    if value in UNJUDGED:
         return value
+    if not (path.is_dir() or HUB_ID.fullmatch(value)):
+        others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"
+        raise UnknownName("policy for unjudged pairs", value, (*UNJUDGED[:-1], *others))
     with needs_train_extra():
         from cxc_eccv.entailment.scoring import load_classifier
     from cxc_eccv.entailment.judge import ClassifierJudge
