@@ -49,8 +49,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:held-out pairs")
 MODEL = ["--text-model", "sample", "--visual-text-model", "sample", "--image-model", "sample"]
 COMMON = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
 COMMON += ["--per-device-train-batch-size", "32", "--held-out", "12"]
-RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "entailment/val", "--num-train-epochs", "2"]
-TEXT = [*COMMON, "--branches", "text", "--text-model", "sample", "--train-on", "cxc/val", "--num-train-epochs", "1"]
+RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "coco/val", "--num-train-epochs", "2"]
+TEXT = [
+    *COMMON,
+    "--branches",
+    "text",
+    "--text-model",
+    "sample",
+    "--train-on",
+    "cxc/val",
+    "coco/val",
+    "--num-train-epochs",
+    "1",
+]
 
 
 def weights(folder):
@@ -96,7 +107,7 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
     folder, trained = whole_run
     record = load_classifier(folder, device="cpu").model.config.training_data
     assert (record["trained_on_val"], record["trained_on_test"]) == (True, False)
-    assert record["parts"] == ["cxc/val", "entailment/val"]
+    assert record["parts"] == ["cxc/val", "coco/val"]
     assert record["trained"] + record["held_out"] + record["beside_held_out"] == record["pairs"]
     assert record["held_out"] > 0
     assert "Trained on val data" in trained.pairs.report.cautions[0]
@@ -104,7 +115,16 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
 
 
 def test_test_data_is_let_in_where_it_is_asked_for_and_told_ever_after(tmp_path, capsys):
-    command = ["train", "entailment-classifier", *TEXT, "--train-on", "cxc/test", "--output-dir", str(tmp_path / "it")]
+    command = [
+        "train",
+        "entailment-classifier",
+        *TEXT,
+        "--train-on",
+        "cxc/test",
+        "coco/test",
+        "--output-dir",
+        str(tmp_path / "it"),
+    ]
     assert status(command) != 0
     assert "--allow-test-data" in capsys.readouterr().err
     assert status([*command, "--allow-test-data", "--report-on", "cxc/val"]) == 0
@@ -135,13 +155,13 @@ def test_threshold_and_calibration_are_of_the_held_out_pairs():
 
 @pytest.mark.parametrize("why", ["--precision", "no higher scores"])
 def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
-    config, leads = EntailmentConfig(), np.array([-1.0, 0.0, 1.0, 2.0])
+    config, leads = EntailmentConfig(), np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
     if why == "--precision":
         with pytest.warns(UserWarning, match=r"no threshold reaches a precision of 0\.9.* stays 0\.5"):
-            settle(config, leads, np.array([0.0, 1.0, 1.0, 0.0]), DataArguments(precision=0.9))
+            settle(config, leads, np.array([0.0, 0, 1, 1, 0]), DataArguments(precision=0.9))
     else:
         with pytest.warns(UserWarning, match=r"no higher scores.* stays 0\.5"):
-            settle(config, leads, np.array([1.0, 1.0, 0.0, 0.0]), DataArguments())
+            settle(config, leads, np.array([1.0, 1, 0, 0, 0]), DataArguments())
     assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
 
 
