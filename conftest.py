@@ -32,6 +32,7 @@ PARTS = (
     "contrastive.py",
     "entailment/classifier.py",
     "entailment/masking.py",
+    "entailment/mining.py",
     "entailment/processing.py",
     "entailment/scoring.py",
     "from_model.py",

@@ -26,8 +26,8 @@ from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
-from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.mine import mine
+from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts

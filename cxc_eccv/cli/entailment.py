@@ -1,4 +1,4 @@
-"""``cxc-eccv entailment``: what a classifier of entailment is made of."""
+"""``cxc-eccv entailment``: what a classifier of entailment is made of, and how good it is."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["entailment", "load_classifier_or_advise"]
 
-entailment = typer.Typer(
-    no_args_is_help=True, help="A classifier of entailment: its training data, and how good it is."
-)
+entailment = typer.Typer(no_args_is_help=True, help="Count a classifier's training data, or measure it.")
 
 
 @entailment.command("data", cls=Command)

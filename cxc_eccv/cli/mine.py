@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,8 +11,10 @@ from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, split
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
 
 
 def mine(
@@ -63,13 +65,15 @@ def mine(
       --classifier classifier --images train2014 --output weak.parquet
     """
     from cxc_eccv.cli.entailment import load_classifier_or_advise
+    from cxc_eccv.sources.library import Library
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
     library = Library(data_dir, allow_modified=allow_modified, restval_in_train=restval_in_train)
     judge = load_classifier_or_advise(classifier, device=device, dtype=dtype)
     from cxc_eccv.entailment.labelled import read_labelled
-    from cxc_eccv.entailment.mining import check_mining, mine
+    from cxc_eccv.entailment.mining import check_mining
+    from cxc_eccv.entailment.mining import mine as mine_pairs
 
     looks = judge.model.config.has_visual
     options: dict[str, Any] = {"split": split_name(split), "top_k": top_k, "threshold": threshold, "output": output}
@@ -79,7 +83,7 @@ def mine(
     check_mining(judge, **options)
     loading = {"device": device, "dtype": dtype}
     run = _load(retriever, model, library, options["split"], images, {"batch_size": batch_size}, loading)
-    mined = mine(run, judge, library, **options, similarity=similarity, batch_size=batch_size)
+    mined = mine_pairs(run, judge, library, **options, similarity=similarity, batch_size=batch_size)
     rule = mined.facts["rule"]
     with_any = len(set(mined.table["image_id"].to_pylist()))
     say_once(

@@ -134,7 +134,7 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
     Example:
         >>> pairs = read_labelled("cxc/test", Library("sample"))
         >>> pairs.table.num_rows, sorted(set(pairs.labels.tolist()))
-        (105, [0, 1])
+        (80, [0, 1])
     """
     path = Path(name)
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -126,11 +127,11 @@ def mine(
     known = None if labelled is None else labelled.ask(classifier, images)
     with join_processes() as processes, lock_output(path, processes):
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        known_scores = None if known is None else score("labelled", known)
+        known_scores = None if known is None else score("labelled", known)[0]
         ranking = _with_image_vectors(run, content, similarity)
         options = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
         found = _rank(ranking, content, top_k, processes, **options)
-        scores = score("pairs", _questions(content, files, found))
+        scores, cut = score("pairs", _questions(content, files, found))
         rule: dict[str, Any] = {
             "top_k": top_k,
             "threshold": float(classifier.model.config.threshold) if threshold is None else threshold,
@@ -144,7 +145,7 @@ def mine(
             "split": split,
             "classifier": _describe_classifier(classifier),
             "retriever": _describe_retriever(run, ranking, found, similarity),
-            "rule": {**rule, "pairs_scored": scores.size},
+            "rule": {**rule, "pairs_scored": scores.size, "pairs_cut": cut},
             "data": _describe_data(library, content),
             "package": cxc_eccv.__version__,
         }
@@ -263,12 +264,13 @@ class _PairSide:
         """Score slices of the pairs; (N, 1) probabilities stand for vectors."""
         for part in parts:
             premises, files, hypotheses = self._questions.part(part)
-            scores = self._classifier.score(premises, files, hypotheses, batch_size=self._batch_size, progress=False)
+            options = {"batch_size": self._batch_size, "progress": False}
+            scores, cut = self._classifier.score_and_count(premises, files, hypotheses, **options)
             if scores.shape != (len(premises),) or not ((scores >= 0) & (scores <= 1)).all():
                 raise DataError(
                     f"{self._classifier.name} gave no probabilities between 0 and 1 for {len(premises)} pairs"
                 )
-            yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes())
+            yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
 def _score(
@@ -280,10 +282,17 @@ def _score(
     processes: Processes,
     batch_size: int,
     progress: bool,
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], int]:
+    """Probabilities, and how many pairs were cut at the end of the context."""
     side, key = _PairSide(name, classifier, questions, batch_size), fingerprint("mine", classifier.fingerprint)
-    found, _ = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
-    return np.asarray(found.vectors[:, 0])
+    found, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
+    if notes.truncated and not processes.rank:
+        warnings.warn(
+            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {classifier.name}; the "
+            "ends of their premises were cut",
+            stacklevel=3,
+        )
+    return np.asarray(found.vectors[:, 0]), notes.truncated
 
 
 def _describe_classifier(classifier: Classifier) -> dict[str, Any]:

@@ -86,9 +86,28 @@ class Classifier:
             MalformedSource: an image that cannot be read.
             ModelError: the classifier gives values that are not finite.
         """
+        scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=progress)
+        if cut:
+            warnings.warn(
+                f"{cut} of {scores.size} pairs are longer than the context of {self.name}; the ends of their premises "
+                "were cut",
+                stacklevel=2,
+            )
+        return scores
+
+    def score_and_count(
+        self,
+        premises: Sequence[str],
+        images: Sequence[ImageSource] | None,
+        hypotheses: Sequence[str],
+        *,
+        batch_size: int = 64,
+        progress: bool = True,
+    ) -> tuple[NDArray[np.float64], int]:
+        """What :meth:`score` gives, and in place of its warning how many pairs were cut."""
         check_whole("batch_size", batch_size)
         if not len(premises) and not len(hypotheses) and not (images is not None and len(images)):
-            return np.empty(0)
+            return np.empty(0), 0
         sources = [None] * len(premises) if images is None else list(images)
         self.processor.kinds(premises, sources, hypotheses)
         order = _order(premises, sources, hypotheses)
@@ -108,13 +127,7 @@ class Classifier:
                 f"{self.name}: {np.count_nonzero(~np.isfinite(scores))} of {scores.size} probabilities are not finite; "
                 "its weights are damaged, or overflow in this dtype"
             )
-        if cut:
-            warnings.warn(
-                f"{cut} of {len(order)} pairs are longer than the context of {self.name}; the ends of their premises "
-                "were cut",
-                stacklevel=2,
-            )
-        return scores
+        return scores, cut
 
     def _open(self, sources: Sequence[ImageSource]) -> list[Image.Image | None]:
         """The images, each file opened once."""
