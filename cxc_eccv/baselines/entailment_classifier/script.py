@@ -111,16 +111,16 @@ def train(command: Sequence[str]) -> Trained:
     if data.report_on is None:
         return trained
     classifier = Classifier(trained_model.eval(), processor, trained.name)
-    return replace(trained, pairs=_score(classifier, data.report_on, library, data.images))
+    return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data)))
 
 
 def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: bool, looks: bool) -> Pairs:
     """The pairs that this model can be trained on, those held out, and the record of both."""
-    images = data.images if looks else None
+    images = _folder(data) if looks else None
     loaded = load_training_data(
         library,
         data.train_on,
-        images=sample_images() if images == SAMPLE else images,
+        images=images,
         protect=data.protect,
         allow_test_data=data.allow_test_data,
     )
@@ -132,9 +132,9 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: b
         raise InvalidOption(f"all pairs are of kind {found}, of which this run wants none: change its branches or data")
     source = part_of(data.train_on[0])[0].name
     trained, held = hold_out(usable, source, data.held_out, caption_images(library), seed)
-    names = sorted({name for name in usable["image"].to_pylist() if name is not None})
-    folder = None if not names else ImageFolder(sample_images() if images == SAMPLE else str(images))
-    files = {name: folder.find(name) for name in names} if folder is not None else {}
+    folder = None if images is None else ImageFolder(images)
+    names = usable["image"].unique().to_pylist()
+    files = {name: folder.find(name) for name in names if name is not None} if folder is not None else {}
     facts = {
         **loaded.provenance,
         "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
@@ -143,6 +143,11 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: b
         "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
     }
     return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
+
+
+def _folder(data: DataArguments) -> Path | None:
+    """Where the images are, if there are any."""
+    return sample_images() if data.images == SAMPLE else Path(data.images) if data.images else None
 
 
 def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArguments) -> None:
@@ -172,12 +177,11 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
     config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
 
 
-def _score(classifier: Classifier, name: str, library: Library, images: str | None) -> ScoredPairs:
+def _score(classifier: Classifier, name: str, library: Library, images: Path | None) -> ScoredPairs:
     """What it says of labelled pairs, and how good that is."""
     config = classifier.model.config
-    folder = sample_images() if images == SAMPLE else images
-    labelled = read_labelled(name, library, images=folder if config.has_visual else None)
-    said = classifier.score(*labelled.ask(classifier, folder).part(slice(None)))
+    labelled = read_labelled(name, library, images=images if config.has_visual else None)
+    said = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
     facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data}
     report = report_classifier(labelled, said, library, model=classifier.name, threshold=config.threshold, **facts)
     return ScoredPairs(report, labelled, said)
@@ -216,7 +220,7 @@ def _describe(
         started = [getattr(arguments, name) for name in sorted(encoders)]
     else:
         unused, started = {*asdict(arguments)} - {"pretrained", "attention"}, [arguments.pretrained]
-    images = sample_images() if data.images == SAMPLE else data.images
+    images = _folder(data)
     shown = ["--images", str(images)] if config.has_visual and images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
     part = data.report_on or "cxc/test"
