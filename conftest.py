@@ -19,6 +19,7 @@ HELPERS = (
     "tests/char_gru_worker.py",
     "tests/dual_encoder_models.py",
     "tests/enhanced_worker.py",
+    "tests/entailment_models.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
     "tests/two_processes.py",
@@ -29,7 +30,12 @@ PARTS = (
     "baselines/char_gru/*",
     "baselines/training.py",
     "contrastive.py",
+    "entailment/classifier.py",
     "entailment/enhanced.py",
+    "entailment/masking.py",
+    "entailment/mining.py",
+    "entailment/processing.py",
+    "entailment/scoring.py",
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,11 +35,13 @@ from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA, read_mined
 
 Pair = tuple[int, int]
 
-RECIPE = """--data-dir sample --images sample --no-pretraining --text-model sample --image-model sample
+RECIPE = shlex.split("""
+--data-dir sample --images sample --no-pretraining --text-model sample --image-model sample
 --image-pooling max --train-text-model --extra-layers 0 --pooling mean --normalize --scale 15 --loss softmax
 --learning-rate 3e-3 --schedule other --lr-scheduler-type cosine --warmup-steps 20 --train-on coco/train
 --per-device-train-batch-size 30 --num-train-epochs 100 --max-grad-norm 1 --eval-strategy no --save-strategy no
---no-load-best-model-at-end --report-on test --use-cpu --disable-tqdm --logging-steps 1000""".split()
+--no-load-best-model-at-end --report-on test --use-cpu --disable-tqdm --logging-steps 1000
+""")
 
 SHOWN = {
     "COCO i2t R@1": "coco_5k/i2t/recall_at_1",

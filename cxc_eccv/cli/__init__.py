@@ -26,6 +26,7 @@ from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
+from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.report import report
@@ -49,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, features, evaluate, report, compare, baseline, sts, demo, push, submit):
+for command in (build, encode, features, evaluate, report, compare, baseline, sts, mine, demo, push, submit):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")

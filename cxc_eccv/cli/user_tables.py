@@ -1,4 +1,4 @@
-"""Tables that a user names on the command line: ``--captions`` to encode, labels for ``--unjudged`` pairs."""
+"""Tables that a user names on the command line: captions to encode, labels and probabilities of pairs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.sources.reading import read_csv, shown
 
-__all__ = ["policy", "read_captions"]
+__all__ = ["policy", "read_captions", "read_probabilities"]
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 NUMBER = (re.compile(r"-?[0-9]{1,18}"), "a whole number")
+PROBABILITY = (re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?"), "a number in [0, 1]")
 LABEL = (re.compile(r"0|1|true|false", re.IGNORECASE), "1 or 0, true or false")
 
 Forms = Mapping[str, tuple[re.Pattern[str], str]]
@@ -40,6 +41,17 @@ def read_captions(path: Path) -> pa.Table:
     return _read_table(path, "captions", {"caption_id": NUMBER})
 
 
+def read_probabilities(path: Path) -> pa.Table:
+    """The probabilities of pairs in a file, with ``probability``."""
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: probabilities are read from {', '.join(SUFFIXES)}, with a column probability")
+    forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
+    table = _read_table(path, "probabilities", forms)
+    if "probability" not in table.column_names:
+        raise DataError(f"{path}: no column probability among {', '.join(table.column_names)}")
+    return table
+
+
 def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:
     try:
         return _read(path, forms)
@@ -62,9 +74,10 @@ def _read(path: Path, forms: Forms) -> pa.Table:
     return json.read_json(path)
 
 
-def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[int]:
+def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str) -> list[float]:
     for number, cell in enumerate(cells, start=2):
         if not form.fullmatch(cell):
             raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)
     words = {"true": 1, "false": 0}
-    return [words[cell.lower()] if cell.lower() in words else int(cell) for cell in cells]
+    number = float if form is PROBABILITY[0] else int
+    return [words[cell.lower()] if cell.lower() in words else number(cell) for cell in cells]

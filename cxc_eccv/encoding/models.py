@@ -51,7 +51,16 @@ from cxc_eccv.runs.embeddings import SIMILARITIES
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["CROSS_ENCODERS", "LoadedModel", "from_checkpoint", "load_model", "model_key", "reason_of"]
+__all__ = [
+    "CROSS_ENCODERS",
+    "LoadedModel",
+    "Processors",
+    "from_checkpoint",
+    "load_model",
+    "model_key",
+    "processor_state",
+    "reason_of",
+]
 
 CROSS_ENCODERS = (
     "ViltForImageAndTextRetrieval",
@@ -489,7 +498,7 @@ class Processors:
 def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> str:
     """Hex sha256 over weights, their type, the processors of these sides, and whatever else changes the result."""
     used = [loaded.processors.image_processor()] if "images" in sides else []
-    states = [_processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
+    states = [processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
     digest = hashlib.sha256()
     for name, tensor in sorted(loaded.model.state_dict().items()):
         if not loaded.is_cross_encoder and any(part in name for part in UNUSED):
@@ -534,7 +543,7 @@ def _code_of(kind: type) -> str:
         return ""
 
 
-def _processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor
+def processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor
     """What a tokenizer or an image processor is set to, as text."""
     backend = getattr(processor, "backend_tokenizer", None)
     if backend is not None:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.training_data import SCHEMA, load_training_data
-from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_entailment
 from cxc_eccv.sources.reading import shown
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Classifier
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LabelledPairs", "Questions", "find_images", "read_labelled"]
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
+PAIR_IDS = ("image_id", "caption_id")
 
 
 class Questions(NamedTuple):
@@ -82,6 +83,31 @@ class LabelledPairs:
         columns = (self.table[name] for name in ("image_key", "image", "premise"))
         return np.asarray(pc.coalesce(*columns).to_pylist(), dtype=object)
 
+    def align(self, said: pa.Table, path: Path) -> FloatArray:
+        """(N,) of the column ``probability`` of a table of the same pairs.
+
+        They are told apart by ``image_id`` and ``caption_id`` where the table has both; else its rows are those of the
+        pairs in their order, and whatever it says of them has to agree.
+        """
+        probabilities = np.asarray(said["probability"], dtype=np.float64)
+        if {"image_id", "caption_id"} <= set(said.column_names):
+            keys = (pc.binary_join_element_wise("coco", pc.cast(said[name], pa.string()), "/") for name in PAIR_IDS)
+            known = {pair: row for row, pair in enumerate(zip(*(column.to_pylist() for column in keys), strict=True))}
+            wanted = zip(*(self.table[name].to_pylist() for name in ("image_key", "caption_key")), strict=True)
+            rows = [known.get(pair) for pair in wanted]
+            lacking = [place for place, row in enumerate(rows) if row is None]
+            if lacking:
+                raise DataError(
+                    f"{path}: no probability of {len(lacking)} of {len(rows)} pairs, the first in row {lacking[0]}"
+                )
+            return np.asarray(probabilities[np.array(rows, dtype=np.int64)])
+        if said.num_rows != self.table.num_rows:
+            raise DataError(f"{path}: {said.num_rows:,} probabilities of {self.table.num_rows:,} pairs of {self.name}")
+        for name in ("image_key", "caption_key", "premise", "hypothesis"):
+            if name in said.column_names and said[name].to_pylist() != self.table[name].to_pylist():
+                raise DataError(f"{path}: its {name} is not that of the pairs of {self.name}, in their order")
+        return probabilities
+
     def ask(self, classifier: Classifier, images: str | Path | None) -> Questions:
         """The pairs as a classifier is asked about them."""
         rows = np.arange(self.table.num_rows)
@@ -108,7 +134,7 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
     Example:
         >>> pairs = read_labelled("cxc/test", Library("sample"))
         >>> pairs.table.num_rows, sorted(set(pairs.labels.tolist()))
-        (105, [0, 1])
+        (80, [0, 1])
     """
     path = Path(name)
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]

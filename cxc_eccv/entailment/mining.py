@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,7 +48,7 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Classifier
 
-__all__ = ["mine"]
+__all__ = ["check_mining", "mine"]
 
 SPLITS = ("train", "restval", "validation")
 
@@ -111,18 +112,26 @@ def mine(
         RunError: the run lacks images or captions of the split, or its lists are too short.
         DataError: a raw file or an image is missing or broken.
     """
-    path = None if output is None else check_output(output, [".parquet"])
-    _check_request(split, top_k, threshold, precision, labelled)
+    path = check_mining(
+        classifier,
+        split=split,
+        top_k=top_k,
+        threshold=threshold,
+        precision=precision,
+        labelled=labelled,
+        output=output,
+        images=images,
+    )
     content = library.karpathy(split)
     files = find_images(classifier, content.images["file_name"].to_pylist(), images)
     known = None if labelled is None else labelled.ask(classifier, images)
     with join_processes() as processes, lock_output(path, processes):
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        known_scores = None if known is None else score("labelled", known)
+        known_scores = None if known is None else score("labelled", known)[0]
         ranking = _with_image_vectors(run, content, similarity)
         options = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
         found = _rank(ranking, content, top_k, processes, **options)
-        scores = score("pairs", _questions(content, files, found))
+        scores, cut = score("pairs", _questions(content, files, found))
         rule: dict[str, Any] = {
             "top_k": top_k,
             "threshold": float(classifier.model.config.threshold) if threshold is None else threshold,
@@ -136,7 +145,7 @@ def mine(
             "split": split,
             "classifier": _describe_classifier(classifier),
             "retriever": _describe_retriever(run, ranking, found, similarity),
-            "rule": {**rule, "pairs_scored": scores.size},
+            "rule": {**rule, "pairs_scored": scores.size, "pairs_cut": cut},
             "data": _describe_data(library, content),
             "package": cxc_eccv.__version__,
         }
@@ -145,9 +154,18 @@ def mine(
     return mined
 
 
-def _check_request(
-    split: str, top_k: int, threshold: float | None, precision: float | None, labelled: LabelledPairs | None
-) -> None:
+def check_mining(
+    classifier: Classifier,
+    *,
+    split: str,
+    top_k: int,
+    threshold: float | None,
+    precision: float | None,
+    labelled: LabelledPairs | None = None,
+    output: str | Path | None = None,
+    images: str | Path | None = None,
+) -> Path | None:
+    """Raise what :func:`mine` would raise of its options, before a retriever is encoded; gives the output's path."""
     if split not in SPLITS:
         raise InvalidOption(
             f"split {split!r}: weak positives are for training, mine {', '.join(SPLITS)}. A classifier judges what "
@@ -165,6 +183,8 @@ def _check_request(
             f"labelled pairs {labelled.name}: a threshold chosen on test data would bring it into training. Choose it "
             f"on {labelled.name.replace('/test', '/val')}"
         )
+    find_images(classifier, [], images)
+    return None if output is None else check_output(output, [".parquet"])
 
 
 def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:
@@ -244,12 +264,13 @@ class _PairSide:
         """Score slices of the pairs; (N, 1) probabilities stand for vectors."""
         for part in parts:
             premises, files, hypotheses = self._questions.part(part)
-            scores = self._classifier.score(premises, files, hypotheses, batch_size=self._batch_size, progress=False)
+            options = {"batch_size": self._batch_size, "progress": False}
+            scores, cut = self._classifier.score_and_count(premises, files, hypotheses, **options)
             if scores.shape != (len(premises),) or not ((scores >= 0) & (scores <= 1)).all():
                 raise DataError(
                     f"{self._classifier.name} gave no probabilities between 0 and 1 for {len(premises)} pairs"
                 )
-            yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes())
+            yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
 def _score(
@@ -261,10 +282,17 @@ def _score(
     processes: Processes,
     batch_size: int,
     progress: bool,
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], int]:
+    """Probabilities, and how many pairs were cut at the end of the context."""
     side, key = _PairSide(name, classifier, questions, batch_size), fingerprint("mine", classifier.fingerprint)
-    found, _ = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
-    return np.asarray(found.vectors[:, 0])
+    found, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
+    if notes.truncated and not processes.rank:
+        warnings.warn(
+            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {classifier.name}; the "
+            "ends of their premises were cut",
+            stacklevel=3,
+        )
+    return np.asarray(found.vectors[:, 0]), notes.truncated
 
 
 def _describe_classifier(classifier: Classifier) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def report_classifier(
     reliability = measure_reliability(labels, values, confidence=confidence)
     if precision is not None:
         threshold = choose_threshold(values, labels, precision=precision)
-        threshold_from = f"chosen here for a precision of {100 * precision:g}"
+        threshold_from = f"chosen here for a precision of {100 * precision:g}%"
     rates = measure_classifier(labels, values, threshold, images, confidence=confidence, seed=seed)
     described: dict[str, Any] = {"training_data": training_data, "confidence": confidence, "seed": seed, **facts}
     return ClassifierReport(

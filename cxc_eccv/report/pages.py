@@ -18,7 +18,7 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
 
-__all__ = ["render_html", "render_markdown"]
+__all__ = ["render_html", "render_markdown", "template"]
 
 SECTIONS = {
     "scores": "Scores",
@@ -35,7 +35,7 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
     """The page's text; everything out of data is escaped."""
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
     css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    return _template("report.html.jinja", keep_trailing_newline=True).render(
+    return template("report.html.jinja", keep_trailing_newline=True).render(
         page=page,
         css=Markup(css),  # noqa: S704 - our own file
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
@@ -73,12 +73,12 @@ def render_markdown(page: Page) -> str:
         # my\_\*.npz
     """
     # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
-    template = _template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
-    return f"{template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
+    page_template = template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
+    return f"{page_template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
 
 
 @cache
-def _template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of jinja2.Environment
+def template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of jinja2.Environment
     """A template in which every expression is escaped and an unknown name is an error."""
     loader = PackageLoader("cxc_eccv.report")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)

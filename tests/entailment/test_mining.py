@@ -27,16 +27,17 @@ from cxc_eccv.types import Embeddings
 class SharedWords:
     """A classifier whose probability is the share of the hypothesis' words that the premise has."""
 
-    name, fingerprint = "shared-words", "f" * 64
+    name, fingerprint, context = "shared-words", "f" * 64, 10_000
     model = SimpleNamespace(config=SimpleNamespace(has_visual=False, threshold=0.75, training_data={"holds": {}}))
 
     def __init__(self):
         self.asked = []
 
-    def score(self, premises, images, hypotheses, *, batch_size=64, progress=True):
+    def score_and_count(self, premises, images, hypotheses, *, batch_size=64, progress=True):
         assert (images is not None) == self.model.config.has_visual
         self.asked += zip(premises, hypotheses, strict=True)
-        return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)])
+        cut = sum(len(premise) > self.context for premise in premises)
+        return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)]), cut
 
 
 def share(premise, hypothesis):
@@ -95,7 +96,7 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     again = read_mined(file)
     assert again.table.equals(mined.table)
     assert again.facts == mined.facts
-    assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k}
+    assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k, "pairs_cut": 0}
     assert again.facts["classifier"]["name"] == "shared-words"
     assert again.facts["classifier"]["training_data"] == {"holds": {}}
     assert again.facts["retriever"]["name"] == "random"
@@ -153,9 +154,9 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
     class Looks(SharedWords):
         model = SimpleNamespace(config=SimpleNamespace(has_visual=True, threshold=0.75))
 
-        def score(self, premises, images, hypotheses, **options):
+        def score_and_count(self, premises, images, hypotheses, **options):
             self.seen = images
-            return super().score(premises, images, hypotheses, **options)
+            return super().score_and_count(premises, images, hypotheses, **options)
 
     classifier = Looks()
     folder = mirror_folder("sample")
@@ -234,10 +235,26 @@ def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path
     assert len(other.asked) == 300
 
 
+def test_cut_premises_are_counted_once_for_all_slices_and_after_a_kill(library, run, tmp_path, monkeypatch):
+    class Short(SharedWords):
+        context = 200
+
+    monkeypatch.setattr(mining._PairSide, "shard_size", 50)
+    premises = {}
+    for row in library.captions("train").to_pylist():
+        premises.setdefault(row["image_id"], []).append(row["text"].strip())
+    long = 5 * sum(len(" ".join(texts)) > 200 for texts in premises.values())
+    with pytest.warns(UserWarning, match=f"^{long} of 300 pairs are longer than the context of shared-words") as told:
+        mined = mine(run, Short(), library, top_k=5, output=tmp_path / "weak.parquet", progress=False)
+    assert len(told) == 1
+    assert mined.facts["rule"]["pairs_cut"] == long > 0
+
+
 def test_a_threshold_that_nothing_reaches_costs_no_scores(library, run, tmp_path):
     class Cautious(SharedWords):
-        def score(self, premises, images, hypotheses, **options):
-            return 0.5 * super().score(premises, images, hypotheses, **options)
+        def score_and_count(self, premises, images, hypotheses, **options):
+            scores, cut = super().score_and_count(premises, images, hypotheses, **options)
+            return 0.5 * scores, cut
 
     file = tmp_path / "weak.parquet"
     with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9, the highest probability"):

@@ -1,0 +1,108 @@
+"""Images without what matters in them: the patches that an image encoder attends to most, blanked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from cxc_eccv.errors import InvalidOption
+
+__all__ = ["blank_attended", "check_attends", "first_token_attention"]
+
+
+def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, ratio: float = 0.4) -> torch.Tensor:
+    """A copy of the images whose most attended patches are blank: 0, the mean colour of a processor that normalises.
+
+    Of P patches, round(ratio P) are blanked: those that :func:`first_token_attention` is largest for; of equals the
+    first.
+
+    Args:
+        image_model: an image encoder of patches after a first token, such as ViT, DeiT, DINOv2, CLIP's or BLIP's.
+        pixel_values: (N, 3, H, W) images as the encoder takes them.
+        ratio: share of the patches.
+
+    Raises:
+        InvalidOption: an encoder without such a token or its attention.
+
+    References:
+        Revising Image-Text Retrieval via Multi-Modal Entailment, section 3.2, where the ratio is 0.4; after Liang et
+        al. 2022, arXiv:2202.07800.
+
+    Example:
+        >>> from transformers import ViTConfig, ViTModel
+        >>> size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+        >>> model = ViTModel(ViTConfig(**size, image_size=8, patch_size=2))
+        >>> (blank_attended(model, torch.ones(1, 3, 8, 8)) == 0).float().mean()  # 6 of 16 patches
+        tensor(0.3750)
+    """
+    attention = first_token_attention(image_model, pixel_values)
+    count = round(ratio * attention.shape[1])
+    blank = torch.zeros_like(attention, dtype=torch.bool)
+    blank.scatter_(1, attention.argsort(dim=1, descending=True, stable=True)[:, :count], True)
+    height, width = _patch_size(image_model)
+    rows, columns = pixel_values.shape[2] // height, pixel_values.shape[3] // width
+    grid = blank.view(-1, 1, rows, columns).repeat_interleave(height, 2).repeat_interleave(width, 3)
+    blanked = pixel_values.clone()
+    # Pixels beyond the last whole patch are in no patch.
+    part = blanked[:, :, : grid.shape[2], : grid.shape[3]]
+    part.masked_fill_(grid, 0)
+    return blanked
+
+
+def first_token_attention(image_model: PreTrainedModel, pixel_values: torch.Tensor) -> torch.Tensor:
+    """(N, P) attention of the first token to each patch, row by row: the mean over the heads of the last layer.
+
+    It is looked at as the encoder now is, without dropout, and no gradient goes through it.
+    """
+    before, was_training = image_model.config._attn_implementation, image_model.training
+    # Other implementations than the plain one do not say what they attend to.
+    image_model.eval().set_attn_implementation("eager")
+    try:
+        with torch.no_grad():
+            found: Any = image_model(pixel_values=pixel_values, output_attentions=True)
+    finally:
+        image_model.set_attn_implementation(before)
+        image_model.train(was_training)
+    layers = getattr(found, "attentions", None)
+    height, width = _patch_size(image_model)
+    patches = (pixel_values.shape[2] // height) * (pixel_values.shape[3] // width)
+    last = layers[-1] if layers else None
+    if last is None or last.dim() != 4 or len(last) != len(pixel_values) or last.shape[-1] != last.shape[-2]:
+        raise _refuse(image_model, "does not tell the attention between its patches")
+    before_patches = last.shape[-1] - patches
+    if before_patches not in _extra_tokens(image_model):
+        raise _refuse(image_model, f"has {last.shape[-1]} tokens for {patches} patches, not one token before them")
+    attention: torch.Tensor = last[:, :, 0, before_patches:].mean(dim=1)
+    return attention
+
+
+def check_attends(image_model: PreTrainedModel) -> None:
+    """Raise InvalidOption where :func:`blank_attended` cannot work with an encoder: found out with one blank image."""
+    size = getattr(image_model.config, "image_size", None)
+    if size is None:
+        raise _refuse(image_model, "has no patches")
+    height, width = (size, size) if isinstance(size, int) else size
+    first_token_attention(image_model, torch.zeros(1, 3, height, width))
+
+
+def _patch_size(image_model: PreTrainedModel) -> tuple[int, int]:
+    size = getattr(image_model.config, "patch_size", None)
+    if size is None:
+        raise _refuse(image_model, "has no patches")
+    height, width = (size, size) if isinstance(size, int) else size
+    return int(height), int(width)
+
+
+def _extra_tokens(image_model: PreTrainedModel) -> tuple[int, ...]:
+    """How many tokens stand before the patches: the first one, DeiT's second one, registers."""
+    registers = getattr(image_model.config, "num_register_tokens", 0) or 0
+    return (1 + registers, 2) if image_model.config.model_type == "deit" else (1 + registers,)
+
+
+def _refuse(image_model: PreTrainedModel, why: str) -> InvalidOption:
+    return InvalidOption(
+        f"masking: {type(image_model).__name__} {why}. It blanks the patches that the first token of an encoder like "
+        "ViT attends to; give mask_images=0, or such an encoder"
+    )
