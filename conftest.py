@@ -28,6 +28,7 @@ PARTS = (
     "encoding/*",
     "baselines/dual_encoder/*",
     "baselines/char_gru/*",
+    "baselines/entailment_classifier/*",
     "baselines/training.py",
     "contrastive.py",
     "entailment/classifier.py",

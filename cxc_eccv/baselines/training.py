@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import distributed
@@ -22,14 +22,19 @@ from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCall
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 
 if TYPE_CHECKING:
+    from cxc_eccv.entailment.labelled import LabelledPairs
+    from cxc_eccv.entailment.quality import ClassifierReport
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.types import Report
+    from cxc_eccv.types import FloatArray, Report
 
 __all__ = [
+    "SHAPING",
     "EpochCallback",
     "Progress",
+    "ScoredPairs",
     "Trained",
+    "WholeTrainer",
     "gather",
     "last_checkpoint",
     "process_count",
@@ -43,12 +48,43 @@ CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model
 """Files of a checkpoint; the state is written last."""
 
 
+SHAPING = (
+    "learning_rate",
+    "lr_scheduler_type",
+    "warmup_steps",
+    "optim",
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
+    "max_grad_norm",
+    "weight_decay",
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "num_train_epochs",
+    "max_steps",
+    "seed",
+    "data_seed",
+    "bf16",
+    "fp16",
+    "world_size",
+)
+"""Training arguments that the resulting weights depend on."""
+
+
+class ScoredPairs(NamedTuple):
+    """A classifier's report, and what it says of which labelled pairs."""
+
+    report: ClassifierReport
+    labelled: LabelledPairs
+    probabilities: FloatArray
+
+
 @dataclass(frozen=True, slots=True)
 class Trained:
     """What a training run leaves, as its report and its card tell of it.
 
     Attributes:
-        kind: ``dual-encoder`` or ``char-gru``.
+        kind: ``dual-encoder``, ``char-gru`` or ``entailment-classifier``.
         about: what it is, in a sentence.
         output: the run's folder.
         model: the folder of the model and of what prepares its inputs; ``output`` or one within.
@@ -60,6 +96,7 @@ class Trained:
         scoring: arguments of the ``cxc-eccv`` commands that score it; none where only its own command does, repeated.
         library: the raw files.
         report, run: what it scored, and by which vectors; None where no report was asked for.
+        pairs: what a classifier of entailment scored.
         images: the folder of the images that the report shows.
         push: uploads the folder; None where it stays here.
     """
@@ -77,6 +114,7 @@ class Trained:
     library: Library
     report: Report | None = None
     run: Run | None = None
+    pairs: ScoredPairs | None = None
     images: Path | None = None
     push: Callable[[], Any] | None = None
 
@@ -134,6 +172,24 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     parts = [torch.empty_like(values) for _ in range(process_count())]
     distributed.all_gather(parts, values.contiguous())
     return torch.cat(parts)
+
+
+class WholeTrainer(Trainer):
+    """Trainer that takes up checkpoints by ``from_pretrained``.
+
+    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
+    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
+    they are.
+    """
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
+        """Take up the weights of a checkpoint, all of them."""
+        target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
+        target.load_state_dict(type(target).from_pretrained(resume_from_checkpoint).state_dict())
+
+    def _load_best_model(self) -> None:
+        """Take up the weights of the best checkpoint."""
+        self._load_from_checkpoint(str(self.state.best_model_checkpoint))
 
 
 class EpochCallback(TrainerCallback):
@@ -221,11 +277,15 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
         'validation R@10 42.0 (i2t 50.0, t2i 34.0)'
         >>> describe_log({"train_runtime": 93.4})
         'done in 93 s'
+        >>> describe_log({"eval_f_half": 0.812, "eval_accuracy": 0.8})
+        'held out: F0.5 81.2  accuracy 80.0'
     """
     if "loss" in logs:
         return f"loss {logs['loss']:.4f}  learning rate {logs['learning_rate']:.2e}"
     if "train_runtime" in logs:
         return f"done in {logs['train_runtime']:.0f} s"
+    if "eval_f_half" in logs:
+        return f"held out: F0.5 {100 * logs['eval_f_half']:.1f}  accuracy {100 * logs['eval_accuracy']:.1f}"
     if "eval_recall_at_10" not in logs:
         return ""
     found = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}

@@ -13,10 +13,12 @@ import typer
 from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.cli.help import ScriptCommand
 from cxc_eccv.cli.output import COMMAND, deliver, say_written, show_command
-from cxc_eccv.terminal import say
+from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
-    from cxc_eccv.baselines.training import Trained
+    from pathlib import Path
+
+    from cxc_eccv.baselines.training import ScoredPairs, Trained
 
 train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
 
@@ -54,6 +56,21 @@ def char_gru(context: typer.Context) -> None:
     _finish(_quietly(run, context.args))
 
 
+@train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def entailment_classifier(context: typer.Context) -> None:
+    """Train a classifier of entailment: does an image with its captions entail a sentence?
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val entailment/val
+    --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
+    """
+    with needs_train_extra():
+        from cxc_eccv.baselines.entailment_classifier.script import train as run
+
+    _finish(_quietly(run, context.args))
+
+
 def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
     """Without the bars of transformers for each file that it writes or reads."""
     from transformers.utils import logging
@@ -72,16 +89,28 @@ def _finish(trained: Trained) -> None:
     command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
     if trained.report is not None:
         deliver(trained.report, output, trained.run, trained.library, trained.images)
+    elif trained.pairs is not None:
+        _deliver_pairs(trained.pairs, output)
     elif output.exists():
         warnings.warn(f"{output} is of an earlier run; --report-on scores the model anew", stacklevel=2)
-    again = f"{command} --report-on test" if trained.report is None else command
+    again = f"{command} --report-on test" if trained.report is None and trained.pairs is None else command
     scoring = "\n".join(map(show_command, trained.scoring)) or again
     say_written([trained.model, write_model_card(trained, command, scoring)])
-    if trained.report is None:
+    if trained.report is None and trained.pairs is None:
         lines = [shlex.join(["cxc-eccv", *line]) for line in trained.scoring]
         say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))
     if trained.push is not None:
         trained.push()
+
+
+def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
+    """Write and print a classifier's report."""
+    from cxc_eccv.report.classifier import write_classifier_folder
+    from cxc_eccv.tables import tables_to_console
+
+    written = write_classifier_folder(output, *scored, COMMAND.get())
+    print_shown(tables_to_console(scored.report.tables()))
+    say_written(written)
 
 
 def _training_command(kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCardData
 
 import cxc_eccv
-from cxc_eccv.baselines.training import Trained
+from cxc_eccv.baselines.training import ScoredPairs, Trained
 from cxc_eccv.builders.markdown import fence, table
 from cxc_eccv.comparison.labels import list_names, metric_name, show_value, task_name
 from cxc_eccv.hub.card import CARD, join_card, merge_card
@@ -23,6 +23,16 @@ __all__ = ["write_model_card"]
 
 OWNED = ("base_model", "datasets", "model-index")
 """Keys of the front matter that describe the run; the others stay as somebody wrote them."""
+
+CLASSIFIER = "entailment-classifier"
+
+KINDS = {
+    (False, True): ("image-text-retrieval", "feature-extraction"),
+    (False, False): ("text-retrieval", "sentence-similarity"),
+    (True, True): ("visual-entailment", "zero-shot-image-classification"),
+    (True, False): ("textual-entailment", "text-classification"),
+}
+"""Whether it is a classifier and whether it has images, to its kind and its pipeline on the Hub."""
 
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
@@ -50,6 +60,7 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         f"# {markdown_text(trained.name)}",
         trained.about,
         *_results(trained.report),
+        *_pair_results(trained.pairs),
         "## Training",
         _data(trained),
         fence(command, "sh"),
@@ -65,12 +76,12 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
 
 
 def _front_matter(trained: Trained) -> str:
-    kind = "image-text-retrieval" if trained.has_images else "text-retrieval"
+    kind, pipeline = KINDS[trained.kind == CLASSIFIER, trained.has_images]
     data = ModelCardData(
         language="en",
         license="unknown",
         library_name="transformers",
-        pipeline_tag="feature-extraction" if trained.has_images else "sentence-similarity",
+        pipeline_tag=pipeline,
         base_model=list(trained.base_models) or None,
         datasets=list(dict.fromkeys(part.partition("/")[0] for part in trained.parts)) or None,
         tags=["cxc_eccv", trained.kind, kind],
@@ -118,6 +129,29 @@ def _results(report: Report | None) -> Iterable[str]:
         f"{markdown_text(data['edition'])} data; fractions in percent."
     )
     yield table(("task", "direction", "metric", "value", "interval", "queries"), rows)
+
+
+def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
+    """What a classifier of entailment reached, and what it has seen."""
+    if scored is None:
+        return
+    report = scored.report
+    data = report.provenance["data"]
+    rows = [
+        (
+            rate.name.replace("f_half", "F0.5"),
+            f"{100 * rate.value:.1f}",
+            f"{100 * rate.low:.1f} to {100 * rate.high:.1f}",
+        )
+        for rate in report.rates
+    ]
+    yield "## Results"
+    yield (
+        f"On `{report.pairs}`, {report.n_pairs:,} pairs of which {report.n_positive:,} are entailed, version "
+        f"{markdown_text(data['version'])} of the {markdown_text(data['edition'])} data; in percent, at threshold "
+        f"{report.threshold:.4f}."
+    )
+    yield table(("measure", "value", "interval"), rows)
 
 
 def _cells(result: Result) -> tuple[str, str, int]:

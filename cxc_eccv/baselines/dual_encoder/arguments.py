@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers import TrainingArguments
 
+from cxc_eccv.baselines.training import SHAPING
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments", "run_identity"]
@@ -179,36 +180,12 @@ class DualEncoderTrainingArguments(TrainingArguments):
             self.per_device_train_batch_size = SMALL_BATCH // self.world_size
 
 
-SHAPING = (
-    "learning_rate",
-    "schedule",
-    "lr_scheduler_type",
-    "warmup_steps",
-    "optim",
-    "adam_beta1",
-    "adam_beta2",
-    "adam_epsilon",
-    "max_grad_norm",
-    "weight_decay",
-    "per_device_train_batch_size",
-    "gradient_accumulation_steps",
-    "num_train_epochs",
-    "max_steps",
-    "seed",
-    "data_seed",
-    "bf16",
-    "fp16",
-    "world_size",
-)
-"""Training arguments that the resulting weights depend on."""
-
-
 def run_identity(
     model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: TrainingArguments
 ) -> dict[str, Any]:
     """What the weights of a run depend on; where its data and images lie, and what is reported, do not count."""
     elsewhere = {"data_dir", "images", "report_on"}
-    shaping = {key: getattr(training, key) for key in SHAPING}
+    shaping = {key: getattr(training, key) for key in (*SHAPING, "schedule")}
     given = {**asdict(model), **asdict(objective), **asdict(data), **shaping}
     unused = elsewhere | (set() if objective.loss.startswith("triplet") else {"margin"})
     if not data.weak_positives:

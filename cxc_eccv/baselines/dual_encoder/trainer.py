@@ -14,7 +14,7 @@ from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import EpochSampler
-from cxc_eccv.baselines.training import EpochCallback
+from cxc_eccv.baselines.training import EpochCallback, WholeTrainer
 from cxc_eccv.entailment.enhanced import EnhancedTrainer, WeakBatches
 
 __all__ = ["DualEncoderTrainer", "staircase"]
@@ -27,7 +27,7 @@ def staircase(step: int) -> float:
     return float(0.999 ** (step // 1000))
 
 
-class DualEncoderTrainer(EnhancedTrainer):
+class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
     """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
 
     ``score`` gives the library's metrics of a model, None for no evaluation; ``paper_schedule`` decays by

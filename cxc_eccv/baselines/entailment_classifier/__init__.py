@@ -1,0 +1,1 @@
+"""The training script of the entailment classifier: arguments, data, Trainer, report."""

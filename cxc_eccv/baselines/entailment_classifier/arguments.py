@@ -1,0 +1,192 @@
+"""What a training run is asked for: model, objective and data; the rest are transformers' TrainingArguments."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from transformers import TrainingArguments
+
+from cxc_eccv.baselines.training import SHAPING
+from cxc_eccv.errors import InvalidOption, UnknownName
+
+__all__ = [
+    "DataArguments",
+    "EntailmentTrainingArguments",
+    "ModelArguments",
+    "ObjectiveArguments",
+    "run_identity",
+]
+
+BRANCHES = ("both", "text", "visual")
+ATTENTION = ("sdpa", "eager")
+MEASURES = ("f_half", "accuracy")
+
+
+@dataclass
+class ModelArguments:
+    """Which model is trained."""
+
+    _argument_group_name = "model"
+
+    pretrained: str | None = field(
+        default=None, metadata={"help": "Classifier of this script to go on from; the other options are then its own."}
+    )
+    branches: str = field(default="both", metadata={"help": "both, or in ablations: text, visual."})
+    text_model: str = field(
+        default="google-bert/bert-base-uncased",
+        metadata={"help": "Encoder of the text branch; sample: a tiny one for the sample."},
+    )
+    visual_text_model: str = field(
+        default="Salesforce/blip-itm-base-coco",
+        metadata={"help": "Text encoder of the visual branch, or a model that reads both image and text; sample."},
+    )
+    image_model: str | None = field(
+        default=None, metadata={"help": "Image encoder, where that model has none of its own; sample: a tiny ViT."}
+    )
+    shared_text_encoder: bool = field(
+        default=False, metadata={"help": "The visual branch's text encoder is the text branch's as well (w/o BERT)."}
+    )
+    head: str = field(default="softmax", metadata={"help": "softmax over two values, or sigmoid of one."})
+    head_dropout: float = field(default=0.0, metadata={"help": "Dropout in the heads."})
+    attention: str = field(
+        default="sdpa", metadata={"help": "sdpa or eager, which on a processor with --bf16 and dropout is the faster."}
+    )
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        if self.branches not in BRANCHES:
+            raise UnknownName("branches", self.branches, BRANCHES)
+        if self.attention not in ATTENTION:
+            raise UnknownName("attention", self.attention, ATTENTION)
+        if self.shared_text_encoder and self.branches != "both":
+            raise InvalidOption(f"--shared-text-encoder is of both branches, and --branches is {self.branches}")
+
+
+@dataclass
+class ObjectiveArguments:
+    """What is minimised."""
+
+    _argument_group_name = "objective"
+
+    masking: bool = field(
+        default=True, metadata={"help": "Positives with the most attended patches blanked become negatives."}
+    )
+    mask_ratio: float = field(default=0.4, metadata={"help": "Share of the patches that are blanked."})
+    mask_images: int = field(default=4, metadata={"help": "Images of a batch that are blanked at most."})
+    soft_labels: float = field(
+        default=0.0,
+        metadata={
+            "help": "Where a pair has a rating, its target is 1 / (1 + exp(-SOFT_LABELS (rating - 3))); 0: its label."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        """Check the numbers that the config does not."""
+        if self.soft_labels < 0:
+            raise InvalidOption(f"--soft-labels {self.soft_labels:g}: give a positive steepness, or 0 for labels")
+
+
+@dataclass
+class DataArguments:
+    """What the model is trained, chosen and scored on."""
+
+    _argument_group_name = "data"
+
+    train_on: list[str] = field(
+        default_factory=lambda: ["cxc/val", "sick/train", "stsb/train"],
+        metadata={"help": "Parts of the corpora; the first is the one that pairs are held out of. See the docs."},
+    )
+    data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
+    images: str | None = field(
+        default=None,
+        metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's; none: text alone."},
+    )
+    text_data: bool = field(default=True, metadata={"help": "Train on pairs of text alone."})
+    visual_data: bool = field(default=True, metadata={"help": "Train on pairs with an image alone as premise."})
+    held_out: int | None = field(
+        default=None,
+        metadata={
+            "help": "Images whose pairs of the first part choose checkpoint, threshold and calibration, and are not "
+            "trained on; by default a tenth of its images, 0 for none."
+        },
+    )
+    threshold_for: str = field(
+        default="f_half", metadata={"help": "f_half or accuracy: what the threshold and the checkpoint are best in."}
+    )
+    precision: float | None = field(
+        default=None, metadata={"help": "The lowest precision that the threshold is to have, in its place."}
+    )
+    protect: str = field(
+        default="test", metadata={"help": "test, or val,test: splits of which nothing is to be trained on."}
+    )
+    allow_test_data: bool = field(
+        default=False, metadata={"help": "Let test splits in; every report of the model then says so."}
+    )
+    report_on: str | None = field(
+        default=None, metadata={"help": "A part, such as cxc/test, to score; writes OUTPUT-DIR/report."}
+    )
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        if self.threshold_for not in MEASURES:
+            raise UnknownName("measure to choose a threshold for", self.threshold_for, MEASURES)
+        if self.precision is not None and not 0 < self.precision <= 1:
+            raise InvalidOption(f"--precision {self.precision:g}: give a fraction above 0, and at most 1")
+        if self.held_out is not None and self.held_out < 0:
+            raise InvalidOption(f"--held-out {self.held_out}: give a number of images, or 0 for none")
+
+
+@dataclass
+class EntailmentTrainingArguments(TrainingArguments):
+    """The paper's training: AdamW from 2e-5, weight decay 0.02, 96 pairs a batch, five epochs."""
+
+    _argument_group_name = "training, with all of transformers' TrainingArguments"
+
+    output_dir: str = field(
+        default="entailment_classifier", metadata={"help": "Folder for checkpoints, model and report."}
+    )
+    resume: bool | None = field(
+        default=None,
+        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    )
+    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
+    learning_rate: float = 2e-5
+    head_learning_rate: float | None = field(
+        default=None, metadata={"help": "Of gate and heads, which are new; --learning-rate by default."}
+    )
+    weight_decay: float = 0.02
+    num_train_epochs: float = 5.0
+    per_device_train_batch_size: int = 96
+    per_device_eval_batch_size: int = 64
+    dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
+    remove_unused_columns: bool = False
+    eval_strategy: str = "epoch"
+    save_strategy: str = "epoch"
+    logging_steps: float = 50
+    load_best_model_at_end: bool = True
+    metric_for_best_model: str = "f_half"
+    report_to: str = "none"
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        if self.resume_from_checkpoint is not None:
+            raise InvalidOption(
+                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
+                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
+            )
+        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
+
+
+def run_identity(
+    model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: EntailmentTrainingArguments
+) -> dict[str, Any]:
+    """What the weights of a run depend on; where its data and images lie, and what is reported, do not count."""
+    elsewhere = {"data_dir", "report_on", "precision"}
+    sought = {key: value for key, value in asdict(data).items() if key not in elsewhere}
+    sought["images"] = data.images is not None
+    shaping = {key: getattr(training, key) for key in (*SHAPING, "head_learning_rate")}
+    found: dict[str, Any] = json.loads(json.dumps({**asdict(model), **asdict(objective), **sought, **shaping}))
+    return found

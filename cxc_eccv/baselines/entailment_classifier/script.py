@@ -1,0 +1,226 @@
+"""Train a classifier of entailment: arguments, data, model, Trainer, threshold and calibration, report."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from transformers import set_seed
+
+from cxc_eccv.baselines.command_line import read_arguments
+from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.baselines.entailment_classifier.arguments import (
+    DataArguments,
+    EntailmentTrainingArguments,
+    ModelArguments,
+    ObjectiveArguments,
+    run_identity,
+)
+from cxc_eccv.baselines.entailment_classifier.data import (
+    PairCollator,
+    PairItems,
+    caption_images,
+    hold_out,
+    soft_targets,
+)
+from cxc_eccv.baselines.entailment_classifier.loading import SAMPLE, starting_model
+from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.baselines.training import ScoredPairs, Trained, last_checkpoint, show_progress, without_places
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.entailment.classifier import EntailmentClassifier, EntailmentConfig
+from cxc_eccv.entailment.labelled import read_labelled
+from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
+from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
+from cxc_eccv.entailment.scoring import Classifier
+from cxc_eccv.entailment.training_data import load_training_data, part_of
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.library import Library
+from cxc_eccv.writing import explained
+
+__all__ = ["train"]
+
+ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
+KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
+
+
+class Pairs(NamedTuple):
+    """What is trained on, what is held out, what is told of both, and the image files by name."""
+
+    trained: pa.Table
+    held: pa.Table
+    provenance: dict[str, Any]
+    files: dict[str, Path]
+
+    def items(self, table: pa.Table, targets: Sequence[float]) -> PairItems:
+        """Items of one of the tables."""
+        return PairItems(table, targets, self.files)
+
+
+def train(command: Sequence[str]) -> Trained:
+    """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``.
+
+    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
+    """
+    model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
+    library = Library(data.data_dir)
+    # A wrong name is told before anything is loaded.
+    if data.report_on is not None and "/" in data.report_on:
+        part_of(data.report_on)
+    set_seed(training.seed)
+    model, processor = starting_model(model_arguments, objective)
+    model.set_attn_implementation(model_arguments.attention)
+    looks = model.config.has_visual
+    pairs = _read_pairs(library, data, training.seed, has_text=model.config.has_text, looks=looks)
+    _refuse_selection_of_nothing(pairs, training)
+    trainer = EntailmentTrainer(
+        held=pairs.items(pairs.held, soft_targets(pairs.held, 0)) if pairs.held.num_rows else None,
+        threshold_for=data.threshold_for,
+        model=model,
+        args=training,
+        train_dataset=pairs.items(pairs.trained, soft_targets(pairs.trained, objective.soft_labels)),
+        data_collator=PairCollator(processor, looks),
+        processing_class=processor,
+    )
+    show_progress(trainer)
+    identity = run_identity(model_arguments, objective, data, training)
+    folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
+    with explained(folder):
+        checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
+        trainer.train(resume_from_checkpoint=checkpoint)
+        trained_model: Any = trainer.accelerator.unwrap_model(trainer.model)
+        _settle(trained_model, trainer, data)
+        trained_model.config.training_data = pairs.provenance
+        trainer.save_model()
+        trainer.save_state()
+    trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
+    if training.push_to_hub:
+        trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
+    if data.report_on is None:
+        return trained
+    classifier = Classifier(trained_model.eval(), processor, trained.name)
+    return replace(trained, pairs=_score(classifier, data.report_on, library, data.images))
+
+
+def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: bool, looks: bool) -> Pairs:
+    """The pairs that this model can be trained on, those held out, and the record of both."""
+    images = data.images if looks else None
+    loaded = load_training_data(
+        library,
+        data.train_on,
+        images=sample_images() if images == SAMPLE else images,
+        protect=data.protect,
+        allow_test_data=data.allow_test_data,
+    )
+    kinds = {"text": has_text and data.text_data, "visual": looks and data.visual_data, "multimodal": True}
+    kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array([kind for kind, wanted in kinds.items() if wanted]))
+    usable = loaded.pairs.filter(kept)
+    if not usable.num_rows:
+        found = ", ".join(loaded.pairs["kind"].unique().to_pylist())
+        raise InvalidOption(f"all pairs are of kind {found}, of which this run wants none: change its branches or data")
+    source = part_of(data.train_on[0])[0].name
+    trained, held = hold_out(usable, source, data.held_out, caption_images(library), seed)
+    names = sorted({name for name in usable["image"].to_pylist() if name is not None})
+    folder = None if not names else ImageFolder(sample_images() if images == SAMPLE else str(images))
+    files = {name: folder.find(name) for name in names} if folder is not None else {}
+    facts = {
+        **loaded.provenance,
+        "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
+        "trained": trained.num_rows,
+        "held_out": held.num_rows,
+        "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
+    }
+    return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
+
+
+def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArguments) -> None:
+    if not pairs.held.num_rows and training.eval_strategy != "no":
+        raise InvalidOption(
+            "no pairs are held out, which are to choose the checkpoint: hold images out (--held-out 500), or add "
+            "--eval-strategy no --no-load-best-model-at-end"
+        )
+
+
+def _settle(model: EntailmentClassifier, trainer: EntailmentTrainer, data: DataArguments) -> None:
+    """Calibration and threshold from the held-out pairs, into the config."""
+    if trainer.held is None:
+        warnings.warn("no pairs are held out: the threshold stays 0.5, and nothing is calibrated", stacklevel=3)
+        return
+    leads, labels = trainer.leads(trainer.held), np.asarray(trainer.held.targets)
+    scale, offset = fit_calibration(leads, labels)
+    threshold = choose_threshold(leads, labels, for_=data.threshold_for, precision=data.precision)
+    model.config.calibration_scale, model.config.calibration_offset = scale, offset
+    model.config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
+
+
+def _score(classifier: Classifier, name: str, library: Library, images: str | None) -> ScoredPairs:
+    """What it says of labelled pairs, and how good that is."""
+    config = classifier.model.config
+    folder = sample_images() if images == SAMPLE else images
+    labelled = read_labelled(name, library, images=folder if config.has_visual else None)
+    said = classifier.score(*labelled.ask(classifier, folder).part(slice(None)))
+    facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data}
+    report = report_classifier(labelled, said, library, model=classifier.name, threshold=config.threshold, **facts)
+    return ScoredPairs(report, labelled, said)
+
+
+LOADING = """\
+from cxc_eccv.entailment.scoring import load_classifier
+
+classifier = load_classifier("FOLDER")
+premise = "A dog runs on the beach. A brown dog at the sea."
+probability = classifier.score({inputs})
+"""
+INPUTS = {
+    True: '[premise], ["dog.jpg"], ["An animal is outdoors."]',
+    False: '[premise], None, ["An animal is outdoors."]',
+}
+ABOUT_MODEL = (
+    "A classifier of entailment: does an image with its captions entail a sentence? As in Revising Image-Text "
+    "Retrieval via Multi-Modal Entailment (2022)."
+)
+
+
+def _describe(
+    folder: Path,
+    library: Library,
+    arguments: ModelArguments,
+    data: DataArguments,
+    identity: dict[str, Any],
+    config: EntailmentConfig,
+) -> Trained:
+    """What was trained from what, how it is loaded, and how it is scored."""
+    visual = {"visual_text_model", "image_model"} if config.has_visual else set()
+    encoders = visual | ({"text_model"} if config.text_config is not None else set())
+    if arguments.pretrained is None:
+        unused = {"text_model", "visual_text_model", "image_model"} - encoders
+        started = [getattr(arguments, name) for name in sorted(encoders)]
+    else:
+        unused, started = {*asdict(arguments)} - {"pretrained", "attention"}, [arguments.pretrained]
+    images = sample_images() if data.images == SAMPLE else data.images
+    shown = ["--images", str(images)] if config.has_visual and images else []
+    raw = ["--data-dir", data.data_dir] if data.data_dir else []
+    part = data.report_on or "cxc/test"
+    return Trained(
+        kind="entailment-classifier",
+        about=" ".join([ABOUT_MODEL, *warn_of_training_data(config.training_data)]),
+        output=folder,
+        model=folder,
+        has_images=config.has_visual,
+        base_models=[name for name in started if name not in (None, SAMPLE) and not Path(name).exists()],
+        parts=data.train_on if library.edition == OFFICIAL else (),
+        settings=without_places({name: value for name, value in identity.items() if name not in unused}),
+        loading=LOADING.format(inputs=INPUTS[config.has_visual]),
+        scoring=[
+            ["entailment", "score", part, "--model", str(folder), *shown, *raw, "--output", str(folder / REPORT_FOLDER)]
+        ],
+        library=library,
+    )
