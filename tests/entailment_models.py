@@ -17,10 +17,9 @@ OF_KIND = [TEXT, MULTIMODAL, VISUAL, MULTIMODAL, VISUAL, TEXT]
 def bridgetower():
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     text = {**sizes, "vocab_size": len(tiny_models.WORDS), "max_position_embeddings": 26}
-    vision = {"hidden_size": 16, "num_hidden_layers": 2, "image_size": 32, "patch_size": 8}
+    vision = {"hidden_size": 64, "num_hidden_layers": 2, "image_size": 32, "patch_size": 8}  # 64 a head
     config = transformers.BridgeTowerConfig(**sizes, text_config=text, vision_config=vision)
-    images = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
-    return tiny_models.seeded(lambda: transformers.BridgeTowerModel(config)), tiny_models.bert_tokenizer(), images
+    return tiny_models.seeded(lambda: transformers.BridgeTowerModel(config))
 
 
 def roberta(**options):
@@ -34,50 +33,40 @@ def wide_bert():
     return tiny_models.seeded(lambda: transformers.BertModel(config))
 
 
-def parts(name):
-    """Arguments of ``from_parts``, and an image processor."""
-    bert, vit = tiny_models.bert()[0], tiny_models.vit()[0]
-    images = tiny_models.vit_images()
-    return {
-        "bert alone": ({"text_model": bert}, None),
-        "bert with blip": ({"text_model": bert, "visual_text_model": tiny_models.blip()[0]}, images),
-        "blip alone": ({"visual_text_model": tiny_models.blip()[0]}, images),
-        "blip shared": ({"visual_text_model": tiny_models.blip()[0], "shared_text": True}, images),
-        "bert over vit": ({"text_model": bert, "image_model": vit, "visual_text_model": bert}, images),
-        "bert shared": ({"image_model": vit, "visual_text_model": bert, "shared_text": True}, images),
-        "wide bert over vit": ({"text_model": wide_bert(), "image_model": vit, "visual_text_model": bert}, images),
-        "wide bert over narrow": ({"text_model": bert, "image_model": vit, "visual_text_model": wide_bert()}, images),
-        "roberta over dinov2": (
-            {"text_model": roberta(), "image_model": tiny_models.dinov2()[0], "visual_text_model": roberta()},
-            images,
-        ),
-        "bert over clip": (
-            {"text_model": bert, "image_model": tiny_models.clip()[0], "visual_text_model": bert},
-            tiny_models.clip_images(),
-        ),
-        "bert over resnet": (
-            {"text_model": bert, "image_model": tiny_models.resnet()[0], "visual_text_model": bert, "mask_images": 0},
-            images,
-        ),
-        "vilt": (
-            {"text_model": bert, "visual_text_model": tiny_models.vilt()[0], "mask_images": 0},
-            tiny_models.vilt()[2],
-        ),
-        "bridgetower": ({"text_model": bert, "visual_text_model": bridgetower()[0], "mask_images": 0}, images),
-    }[name]
+def bert():
+    return tiny_models.bert()[0]
 
 
-WITH_BOTH = (
-    *("bert with blip", "blip shared", "bert over vit", "bert shared", "wide bert over vit", "wide bert over narrow"),
-    *("roberta over dinov2", "bert over clip", "bert over resnet", "vilt", "bridgetower"),
-)
+def over(tower, **readers):
+    """A text encoder that attends to an image encoder."""
+    return {"image_model": tower()[0], "visual_text_model": bert(), **readers}
+
+
+PARTS = {
+    "bert alone": lambda: {"text_model": bert()},
+    "blip alone": lambda: {"visual_text_model": tiny_models.blip()[0]},
+    "bert with blip": lambda: {"text_model": bert(), "visual_text_model": tiny_models.blip()[0]},
+    "blip shared": lambda: {"visual_text_model": tiny_models.blip()[0], "shared_text": True},
+    "bert over vit": lambda: over(tiny_models.vit, text_model=bert()),
+    "bert shared": lambda: over(tiny_models.vit, shared_text=True),
+    "wide bert over vit": lambda: over(tiny_models.vit, text_model=wide_bert()),
+    "wide bert over narrow": lambda: over(tiny_models.vit, text_model=bert(), visual_text_model=wide_bert()),
+    "roberta over dinov2": lambda: over(tiny_models.dinov2, text_model=roberta(), visual_text_model=roberta()),
+    "bert over clip": lambda: over(tiny_models.clip, text_model=bert()),
+    "bert over resnet": lambda: over(tiny_models.resnet, text_model=bert(), mask_images=0),
+    "vilt": lambda: {"text_model": bert(), "visual_text_model": tiny_models.vilt()[0], "mask_images": 0},
+    "bridgetower": lambda: {"text_model": bert(), "visual_text_model": bridgetower(), "mask_images": 0},
+}
+"""Arguments of ``from_parts``, by what the encoders are."""
+
+WITH_BOTH = [name for name in PARTS if not name.endswith("alone")]
 
 
 def classifier(name, **options):
     """A model of random weights that matter, with its processor."""
-    arguments, images = parts(name)
     torch.manual_seed(1)
-    model = EntailmentClassifier.from_parts(**arguments, **options).eval()
+    model = EntailmentClassifier.from_parts(**PARTS[name](), **options).eval()
+    images = tiny_models.vilt()[2] if name == "vilt" else tiny_models.vit_images()
     processor = EntailmentProcessor.for_model(model, tiny_models.bert_tokenizer(), image_processor=images)
     return model, processor
 

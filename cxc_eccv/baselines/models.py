@@ -10,5 +10,7 @@ Example:
 from cxc_eccv.baselines.char_gru.ensemble import CharGruEnsemble
 from cxc_eccv.baselines.char_gru.model import CharGruModel
 from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.entailment.classifier import EntailmentClassifier
+from cxc_eccv.entailment.processing import EntailmentProcessor
 
-__all__ = ["CharGruEnsemble", "CharGruModel", "DualEncoderModel"]
+__all__ = ["CharGruEnsemble", "CharGruModel", "DualEncoderModel", "EntailmentClassifier", "EntailmentProcessor"]

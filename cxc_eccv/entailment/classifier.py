@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,6 +32,9 @@ KINDS = ("text", "visual", "multimodal")
 TEXT, VISUAL, MULTIMODAL = range(3)
 
 HEADS = ("softmax", "sigmoid")
+
+FUSION = ("vilt", "bridgetower")
+"""Types of models that read pixels and text together."""
 
 TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -301,8 +305,8 @@ class EntailmentClassifier(PreTrainedModel):
         cls,
         text_model: PreTrainedModel | None = None,
         *,
-        image_model: PreTrainedModel | None = None,
-        visual_text_model: PreTrainedModel | None = None,
+        image_model: Any = None,  # noqa: ANN401 - models with two towers share no type
+        visual_text_model: Any = None,  # noqa: ANN401 - likewise
         **options: Any,  # noqa: ANN401 - config's
     ) -> Self:
         """A model whose encoders hold the given weights, and whose gate and heads are new.
@@ -321,17 +325,22 @@ class EntailmentClassifier(PreTrainedModel):
         """
         if image_model is None and hasattr(visual_text_model, "text_encoder"):
             image_model, visual_text_model = visual_text_model.vision_model, visual_text_model.text_encoder
-        parts: dict[str, PreTrainedModel | None] = {
-            "text_model": text_model,
-            "image_model": getattr(image_model, "vision_model", image_model),
+        if hasattr(getattr(image_model, "config", None), "vision_config"):
+            image_model = image_model.vision_model
+        parts: dict[str, Any] = {
+            "text_model": text_model if text_model is None else text_model.base_model,
+            "image_model": image_model,
             "visual_text_model": visual_text_model if visual_text_model is None else visual_text_model.base_model,
         }
-        configs = {f"{name.removesuffix('_model')}_config": _config_of(part) for name, part in parts.items()}
+        configs: dict[str, Any] = {
+            f"{name.removesuffix('_model')}_config": _config_of(part) for name, part in parts.items()
+        }
         if visual_text_model is not None:
             _check_reader(visual_text_model, fuses=image_model is None)
             if image_model is not None:
                 _ask_for_cross_attention(configs["visual_text_config"])
-        model = cls(EntailmentConfig(**configs, **options)).eval()
+        model = cls(EntailmentConfig(**configs, **options))
+        model.train(False)
         for name, part in parts.items():
             if part is not None:
                 _copy_weights(part, getattr(model, name))
@@ -376,7 +385,7 @@ class EntailmentClassifier(PreTrainedModel):
         texts |= {"visual_token_type_ids": visual_token_type_ids}
         images = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
         batch = _Batch.of(_drop_none(texts), _drop_none(images), image_index, kinds)
-        self._refuse(batch.kinds, labels)
+        self._refuse(batch, labels)
         if labels is None:
             return EntailmentOutput(logits=_join(self._logits(batch), len(batch)))
         pairs = len(batch)
@@ -396,7 +405,7 @@ class EntailmentClassifier(PreTrainedModel):
         lead = logits[:, 1].double() - logits[:, 0].double()
         return torch.sigmoid(self.config.calibration_scale * lead + self.config.calibration_offset)
 
-    def save_pretrained(self, save_directory: str | Path, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
+    def save_pretrained(self, save_directory: str | PathLike[Any], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
         """As every model does, with a line of Python by which the Auto classes find this one.
 
         ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` then needs no import but an installed package.
@@ -404,15 +413,21 @@ class EntailmentClassifier(PreTrainedModel):
         write_code(Path(save_directory))
         super().save_pretrained(save_directory, *arguments, **options)
 
-    def _refuse(self, kinds: torch.Tensor, labels: torch.Tensor | None) -> None:
-        """Raise where a branch is missing, or a label is none."""
-        for kind, there, needs in ((TEXT, self.text_head, "text"), (VISUAL, self.visual_head, "visual")):
-            rows = int((kinds == kind).sum())
-            if rows and there is None:
+    def _refuse(self, batch: _Batch, labels: torch.Tensor | None) -> None:
+        """Raise where a branch is missing, or what it reads, or a label is none."""
+        kinds = batch.kinds
+        for only, other, head, branch, reads in (
+            (TEXT, VISUAL, self.text_head, "text", "input_ids" in batch.texts),
+            (VISUAL, TEXT, self.visual_head, "visual", "pixel_values" in batch.images),
+        ):
+            rows = int((kinds == only).sum())
+            if rows and head is None:
                 raise TowerMissing(
-                    f"{rows} of {len(kinds)} pairs have only {'text' if kind == TEXT else 'an image'} as premise, and "
-                    f"this classifier has no {needs} branch; leave them out, or load one that has it"
+                    f"{rows} of {len(kinds)} pairs have only {'text' if only == TEXT else 'an image'} as premise, and "
+                    f"this classifier has no {branch} branch; leave them out, or load one that has it"
                 )
+            if head is not None and not reads and bool((kinds != other).any()):
+                raise InvalidOption(f"kinds names pairs for the {branch} branch, and nothing is given that it reads")
         if labels is not None and not bool(((labels >= 0) & (labels <= 1)).all()):
             wrong = labels[~((labels >= 0) & (labels <= 1))][0]
             raise InvalidOption(f"label {wrong:g}: give 0, 1 or what lies between them")
@@ -476,10 +491,13 @@ class EntailmentClassifier(PreTrainedModel):
 
     def _check_parts(self) -> None:
         """Raise where the parts that were put together cannot do their work."""
-        tokens = torch.tensor([[5, 6, 7], [5, 6, 8]])
+        tokens = {"input_ids": torch.tensor([[5, 6, 7], [5, 6, 8]])}
         with torch.no_grad():
             if self.config.has_text:
-                _check_sees_all(self._read_text(_Batch.of({"input_ids": tokens}, {}, None, None)))
+                _check_sees_all(self._read_text(_Batch.of(tokens, {}, None, None)), "text")
+            if self.image_model is not None:
+                image = {"encoder_hidden_states": torch.ones(2, 1, _cross_widths(self.config)[1])}
+                _check_sees_all(_first_states(self.visual_text_model, tokens | image), "visual")
             if self.image_model is not None and self.config.mask_images:
                 check_attends(self.image_model)
 
@@ -519,8 +537,8 @@ def _build(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model,
 
 
 def _config_of(part: PreTrainedModel | None) -> PreTrainedConfig | None:
-    """A copy of its config: what is set in it stays here."""
-    return None if part is None else type(part.config).from_dict(part.config.to_dict())
+    """A copy of its config, for weights of float32: what is set in it stays here."""
+    return None if part is None else type(part.config).from_dict(part.config.to_dict() | {"dtype": "float32"})
 
 
 def _check_reader(model: PreTrainedModel, fuses: bool) -> None:
@@ -528,8 +546,11 @@ def _check_reader(model: PreTrainedModel, fuses: bool) -> None:
     takes = inspect.signature(model.base_model.forward).parameters
     if "input_ids" not in takes:
         raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
-    if fuses and "pixel_values" not in takes:
-        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no pixels; give image_model, too")
+    if fuses and model.config.model_type not in FUSION:
+        raise InvalidOption(
+            f"visual_text_model: {type(model).__name__} is no fusion model ({', '.join(FUSION)}, or BLIP's for "
+            "image-text retrieval); give image_model, too"
+        )
     if not fuses and "encoder_hidden_states" not in takes:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
@@ -601,12 +622,12 @@ def _first_states(model: Any, inputs: Mapping[str, torch.Tensor]) -> torch.Tenso
     return states[:, 0]
 
 
-def _check_sees_all(states: torch.Tensor) -> None:
+def _check_sees_all(states: torch.Tensor, branch: str) -> None:
     """Raise where two texts that differ in their last token have the same first state."""
     if torch.equal(states[0], states[1]):
         raise InvalidOption(
-            "the first token of the text branch's encoder does not see the tokens after it: it reads from left to "
-            "right; give an encoder that reads both ways, such as BERT"
+            f"the first token of the {branch} branch's text encoder does not see the tokens after it: it reads from "
+            "left to right; give an encoder that reads both ways, such as BERT"
         )
 
 

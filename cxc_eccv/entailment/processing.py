@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
-from cxc_eccv.encoding.text_input import context_length
+from cxc_eccv.encoding.text_input import context_length, text_config
 from cxc_eccv.entailment.classifier import (
     CODE,
     MULTIMODAL,
@@ -88,7 +88,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
             image_processor: of its visual branch.
 
         Raises:
-            InvalidOption: what a branch needs is missing.
+            InvalidOption: what a branch needs is missing, or a tokenizer has more tokens than its encoder.
         """
         has_text, has_visual = model.config.has_text, model.config.has_visual
         visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer
@@ -172,7 +172,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
         return tensors | {"image_index": torch.tensor([places[id(image)] for image in images])}
 
-    def save_pretrained(self, save_directory: str | Path, **_options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
         """Write tokenizers and settings, so that ``from_pretrained`` and AutoProcessor find them."""
         folder = Path(save_directory)
         write_code(folder)
@@ -181,6 +181,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         if self.visual_tokenizer is not None:
             self.visual_tokenizer.save_pretrained(folder / "visual_tokenizer")
         self.to_json_file(folder / "processor_config.json")
+        if push_to_hub:
+            self.push_to_hub(options.pop("repo_id", folder.name), **options)
         return [str(folder / "processor_config.json")]
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,6 +212,12 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
 
 def _limited(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer and encoder
     """A copy that cuts at the model's context, and pads on the right, so that first tokens stay first."""
+    rows = getattr(text_config(model), "vocab_size", None)
+    if rows is not None and len(tokenizer) > rows:
+        raise InvalidOption(
+            f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; give the tokenizer that "
+            "it was trained with"
+        )
     limited = deepcopy(tokenizer)
     limited.model_max_length = context_length(tokenizer, model) or LONGEST
     limited.padding_side = limited.truncation_side = "right"

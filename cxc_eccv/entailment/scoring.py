@@ -182,9 +182,7 @@ def load_classifier(
     if processor is None:
         source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
         try:
-            processor = EntailmentProcessor.from_pretrained(
-                source, **({} if revision is None else {"revision": revision})
-            )
+            processor = EntailmentProcessor.from_pretrained(source, revision=revision or "main")
         except Exception as error:  # on damaged files the libraries raise whatever they trip over
             raise ModelError(
                 f"no processor at {source or 'the model'} ({reason_of(error, source)}); save it along with the model, "

@@ -33,6 +33,9 @@ NOT_RUN = {
     "cxc-eccv encode --model hf-hub:": "likewise",
     "cxc-eccv encode --model jinaai/": "runs code of the Hub; tests/encoding/test_model_options.py runs such",
     "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
+    "cxc-eccv mine": "needs a trained classifier; tests/entailment/test_mine_command.py runs it",
+    "cxc-eccv entailment score": "likewise",
+    "cxc-eccv build --output mined_data": "needs a file that mine wrote; likewise",
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }

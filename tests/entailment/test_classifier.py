@@ -12,6 +12,8 @@ import transformers
 from entailment_models import (
     HYPOTHESES,
     LABELS,
+    MULTIMODAL,
+    OF_KIND,
     PREMISES,
     WITH_BOTH,
     batch_of,
@@ -39,24 +41,21 @@ def logits_apart(model, processor, place):
     return {name: logits.double().numpy() for name, logits in found.items()}
 
 
-def slow_loss(model, processor, labels=LABELS):
-    """Equations 9 to 12, pair by pair: the losses of the indicated heads added, over the number of pairs."""
-    total = 0.0
-    for place, label in enumerate(labels):
-        for two in logits_apart(model, processor, place).values():
-            chances = np.exp(two) / np.exp(two).sum()
-            total -= (1 - label) * np.log(chances[0]) + label * np.log(chances[1])
-    return total / len(labels)
-
-
-@pytest.mark.parametrize("head", ["softmax", "sigmoid"])
-@pytest.mark.parametrize("name", WITH_BOTH)
+@pytest.mark.parametrize(("name", "head"), [*((name, "softmax") for name in WITH_BOTH), ("bert over vit", "sigmoid")])
 def test_the_loss_of_a_mixed_batch_is_that_of_a_loop_over_pairs(name, head):
+    """Equations 9 to 12, pair by pair: the losses of the heads that count for its kind, over the number of pairs."""
     model, processor = classifier(name, head=head)
     with torch.no_grad():
         found = model(**batch_of(processor))
-    assert found.loss.item() == pytest.approx(slow_loss(model, processor), abs=2e-6)
-    last = [list(logits_apart(model, processor, place).values())[-1] for place in range(len(LABELS))]
+    total, last = 0.0, []
+    for place, label in enumerate(LABELS):
+        by_head = logits_apart(model, processor, place)
+        assert list(by_head) == {0: ["text"], 1: ["visual"], 2: ["text", "visual", "joint"]}[OF_KIND[place]]
+        for two in by_head.values():
+            chances = np.exp(two) / np.exp(two).sum()
+            total -= (1 - label) * np.log(chances[0]) + label * np.log(chances[1])
+        last.append(two)
+    assert found.loss.item() == pytest.approx(total / len(LABELS), abs=2e-6)
     np.testing.assert_allclose(found.logits.numpy(), last, atol=2e-6)
 
 
@@ -222,15 +221,24 @@ def test_a_classifier_of_one_branch_uses_it_for_multimodal_pairs():
 def test_what_a_missing_branch_would_read_is_refused():
     text, of_text = classifier("bert alone")
     visual, of_visual = classifier("blip alone")
-    with pytest.raises(TowerMissing, match="pair 1 has only an image as premise, .* no visual branch"):
+    with pytest.raises(TowerMissing, match=r"pair 1 has only an image as premise, .* no visual branch"):
         of_text(["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"])
-    with pytest.raises(TowerMissing, match="pair 0 has only text as premise, .* no text branch"):
+    with pytest.raises(TowerMissing, match=r"pair 0 has only text as premise, .* no text branch"):
         of_visual(["a dog"], None, ["a"])
     both = classifier("bert with blip")[1](["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"])
     with pytest.raises(TowerMissing, match="1 of 2 pairs have only an image as premise"):
         text(**both)
     with pytest.raises(TowerMissing, match="1 of 2 pairs have only text as premise"):
         visual(**both)
+
+
+def test_kinds_that_name_what_is_not_given_are_refused():
+    model, processor = classifier("bert with blip")
+    batch = processor(["a dog"], None, ["a"])
+    with pytest.raises(InvalidOption, match="for the visual branch, and nothing is given that it reads"):
+        model(**batch | {"kinds": torch.tensor([MULTIMODAL])})
+    with pytest.raises(InvalidOption, match="give input_ids, or pixel_values with visual_input_ids"):
+        model()
 
 
 @pytest.mark.parametrize("wrong", [-1.0, 1.5, float("nan"), 2.0])
@@ -274,21 +282,15 @@ def test_probabilities_are_the_softmax_until_calibrated():
 
 @pytest.mark.parametrize("name", [*WITH_BOTH, "bert alone", "blip alone"])
 def test_saved_and_loaded_it_is_the_same(name, tmp_path):
-    model, processor = classifier(
-        name, threshold=0.7, calibration_scale=1.5, calibration_offset=0.25, head_widths=(8, 6)
-    )
+    numbers = {"threshold": 0.7, "calibration_scale": 1.5, "calibration_offset": 0.25}
+    model, processor = classifier(name, head_widths=(8, 6), **numbers)
     model.save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
     again, of_it = AutoModel.from_pretrained(tmp_path).eval(), AutoProcessor.from_pretrained(tmp_path)
     assert type(again) is EntailmentClassifier
     assert type(of_it) is EntailmentProcessor
-    assert again.config.to_dict() == model.config.to_dict() | {"_name_or_path": str(tmp_path)} or (
-        again.config.threshold,
-        again.config.calibration_offset,
-        again.config.head_widths,
-        again.config.shared_text,
-        again.config.mask_images,
-    ) == (0.7, 0.25, [8, 6], "shared" in name, model.config.mask_images)
+    names = (*numbers, "head_widths", "shared_text", "mask_images", "mask_ratio", "head", "widths", "auto_map")
+    assert [getattr(again.config, one) for one in names] == [getattr(model.config, one) for one in names]
     pair = ([PREMISES[1]], None if name == "bert alone" else [tiny_models.picture(1)], [HYPOTHESES[1]])
     batch = processor(*pair)
     assert batch.keys() == of_it(*pair).keys()
@@ -342,6 +344,15 @@ def test_weights_of_the_parts_are_taken_over_and_the_rest_is_new():
     assert not hasattr(bert.config, "add_cross_attention") or not bert.config.add_cross_attention
 
 
+def test_parts_of_other_types_of_numbers_become_float32_and_heads_are_left_behind():
+    bert, vit = tiny_models.bert()[0].to(torch.bfloat16), tiny_models.vit()[0].half()
+    matched = transformers.BertForMaskedLM(tiny_models.bert_config())
+    model = EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=matched)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    weight = model.visual_text_model.embeddings.word_embeddings.weight
+    assert torch.equal(weight, matched.bert.embeddings.word_embeddings.weight)
+
+
 def test_parts_that_do_not_fit_are_refused():
     bert, vit = tiny_models.bert()[0], tiny_models.vit()[0]
     gpt = transformers.GPT2Model(transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=30, n_positions=24))
@@ -356,9 +367,12 @@ def test_parts_that_do_not_fit_are_refused():
         EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=distil)
     with pytest.raises(InvalidOption, match="ViTModel reads no text"):
         EntailmentClassifier.from_parts(text_model=bert, visual_text_model=vit)
+    for other in (bert, tiny_models.clip()[0]):
+        with pytest.raises(InvalidOption, match=r"is no fusion model .*give image_model, too"):
+            EntailmentClassifier.from_parts(text_model=bert, visual_text_model=other)
+    damaged = tiny_models.bert()[0]
+    del damaged.encoder.layer[1]
     with pytest.raises(CheckpointMismatch, match="lacks"):
-        damaged = tiny_models.bert()[0]
-        del damaged.encoder.layer[1]
         EntailmentClassifier.from_parts(text_model=damaged)
 
 
@@ -390,8 +404,9 @@ def test_without_any_part_it_is_a_config_of_bert_for_text():
     assert KINDS == ("text", "visual", "multimodal")
 
 
-def test_parameters_get_gradients_under_bfloat16_autocast():
-    model, processor = classifier("bert with blip")
+@pytest.mark.parametrize("name", ["bert with blip", "bert over vit"])
+def test_parameters_get_gradients_under_bfloat16_autocast(name):
+    model, processor = classifier(name)
     model.train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = model(**batch_of(processor))

@@ -9,14 +9,14 @@ import pytest
 pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
-from cxc_eccv.cli import main
-from cxc_eccv.entailment.classifier import EntailmentClassifier
-from cxc_eccv.entailment.processing import EntailmentProcessor
-from cxc_eccv.entailment.scoring import load_classifier
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings
+from cxc_eccv.cli import main  # noqa: E402 - after the skip
+from cxc_eccv.entailment.classifier import EntailmentClassifier  # noqa: E402 - after the skip
+from cxc_eccv.entailment.processing import EntailmentProcessor  # noqa: E402 - after the skip
+from cxc_eccv.entailment.scoring import load_classifier  # noqa: E402 - after the skip
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings  # noqa: E402 - after the skip
+from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
+from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
+from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
 SAMPLE = ("--data-dir", "sample")
 
@@ -51,7 +51,9 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path, capsys
     options = ("--images", images) if kind == "both" else ()
     command = ("mine", place / "run.npz", "--classifier", place / kind, "--top-k", 2, "--threshold", 0)
     assert run(*command, *options, "--output", file, *SAMPLE) == 0
-    assert "120 of 120 pairs reach the threshold 0.0, of 60 images" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "120 of 120 pairs reach the threshold 0.0, of 60 images" in printed
+    assert "Trained on val data: 9 pairs" in printed
     table, library = pq.read_table(file), Library("sample")
     content = library.karpathy("train")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))

@@ -122,6 +122,15 @@ def test_images_that_cannot_be_read_are_named(loaded, tmp_path):
         loaded.score(["a dog"], [tmp_path / "missing.png"], ["a"], progress=False)
 
 
+def test_it_scores_in_other_types_of_numbers(folder, loaded):
+    half = load_classifier(folder, dtype="bfloat16")
+    assert {parameter.dtype for parameter in half.model.parameters()} == {torch.bfloat16}
+    assert half.fingerprint != loaded.fingerprint
+    pairs = ["a dog", "a cat"], [None, tiny_models.picture(1)], ["a cat", "a"]
+    found = [one.score(*pairs, progress=False) for one in (half, loaded)]
+    np.testing.assert_allclose(*found, atol=0.05)
+
+
 def test_what_is_no_pair_is_refused_before_any_work(loaded):
     with pytest.raises(InvalidOption, match="2 premises, 2 images and 1 hypotheses"):
         loaded.score(["a", "a"], None, ["a"])
@@ -155,7 +164,7 @@ def test_other_models_and_folders_without_processor_are_named(tmp_path, folder):
         load_classifier(tmp_path / "nothing")
     model, _ = cases.classifier("bert alone")
     model.save_pretrained(tmp_path / "bare")
-    with pytest.raises(ModelError, match="no processor at .*bare"):
+    with pytest.raises(ModelError, match=r"no processor at .*bare"):
         load_classifier(tmp_path / "bare")
 
 
@@ -169,6 +178,12 @@ def test_a_processor_needs_what_its_model_reads():
         EntailmentProcessor.for_model(model, tokenizer)
     with pytest.raises(InvalidOption, match="a text branch needs a tokenizer"):
         EntailmentProcessor.for_model(model, image_processor=images, visual_tokenizer=tokenizer)
+
+
+def test_a_tokenizer_of_more_tokens_than_the_encoder_is_refused():
+    model, _ = cases.classifier("bert alone")
+    with pytest.raises(InvalidOption, match=r"the tokenizer has \d+ tokens, BertModel embeds 24"):
+        EntailmentProcessor.for_model(model, tiny_models.clip_tokenizer())
 
 
 def test_two_branches_may_have_tokenizers_of_their_own():

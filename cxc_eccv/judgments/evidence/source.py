@@ -132,10 +132,9 @@ def label_sources() -> Mapping[str, Source]:
     return MappingProxyType(dict(sorted(found.items(), key=lambda entry: entry[1].order)))
 
 
-@cache
 def official_sources() -> Mapping[str, Source]:
     """Those whose labels people gave, in the same order: what a report shows."""
-    return MappingProxyType({name: source for name, source in label_sources().items() if source.official})
+    return {name: source for name, source in label_sources().items() if source.official}
 
 
 def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
