@@ -18,8 +18,8 @@ HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerat
 HELPERS = (
     "tests/char_gru_worker.py",
     "tests/dual_encoder_models.py",
-    "tests/entailment_models.py",
     "tests/enhanced_worker.py",
+    "tests/entailment_models.py",
     "tests/gathering_worker.py",
     "tests/tiny_models.py",
     "tests/two_processes.py",
@@ -32,11 +32,11 @@ PARTS = (
     "baselines/training.py",
     "contrastive.py",
     "entailment/classifier.py",
+    "entailment/enhanced.py",
     "entailment/masking.py",
     "entailment/mining.py",
     "entailment/processing.py",
     "entailment/scoring.py",
-    "entailment/enhanced.py",
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)

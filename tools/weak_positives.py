@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,11 +35,13 @@ from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA, read_mined
 
 Pair = tuple[int, int]
 
-RECIPE = """--data-dir sample --images sample --no-pretraining --text-model sample --image-model sample
+RECIPE = shlex.split("""
+--data-dir sample --images sample --no-pretraining --text-model sample --image-model sample
 --image-pooling max --train-text-model --extra-layers 0 --pooling mean --normalize --scale 15 --loss softmax
 --learning-rate 3e-3 --schedule other --lr-scheduler-type cosine --warmup-steps 20 --train-on coco/train
---per-device-train-batch-size 30 --num-train-epochs 100 --max-grad-norm 1 --eval-strategy no --save-strategy no
---no-load-best-model-at-end --report-on test --use-cpu --disable-tqdm --logging-steps 1000""".split()
+--per-device-train-batch-size 30 --num-train-epochs 60 --max-grad-norm 1 --eval-strategy no --save-strategy no
+--no-load-best-model-at-end --report-on test --use-cpu --disable-tqdm --logging-steps 1000
+""")
 
 SHOWN = {
     "COCO i2t R@1": "coco_5k/i2t/recall_at_1",
@@ -107,15 +110,15 @@ def check(path: Path) -> None:
 
 
 def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[str]) -> None:
-    """Train with and without for each seed, and print the scores, and paired differences with intervals of 95%."""
-    from cxc_eccv.baselines.dual_encoder.script import train
+    """Train with and without for each seed, and print the scores, and paired differences with intervals of 95%.
 
-    scores: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
+    A model that has its report in the folder already is not trained again.
+    """
+    arms = {"without": [], path.stem: ["--weak-positives", str(path), *options]}
+    scores: dict[str, list[dict[str, float]]] = {arm: [] for arm in arms}
     for seed in seeds:
-        for arm, added in (("without", []), ("with", ["--weak-positives", str(path), *options])):
-            trained = train([*RECIPE, *added, "--seed", str(seed), "--output-dir", str(output / f"{arm}_{seed}")])
-            assert trained.report is not None  # noqa: S101 - the recipe asks for one
-            scores[arm].append(dict(trained.report.scores))
+        for arm, added in arms.items():
+            scores[arm].append(train(output / f"{arm}_{seed}", [*RECIPE, *added, "--seed", str(seed)]))
             print(f"{arm}, seed {seed}: {100 * scores[arm][-1][SHOWN['COCO i2t R@1']]:.1f}", file=sys.stderr)
     print(f"| of {len(seeds)} seeds, in percent | without | with | difference |\n|---|---|---|---|")
     for title, key in SHOWN.items():
@@ -123,6 +126,19 @@ def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[st
         change = added - without
         spread = stats.t.ppf(0.975, len(seeds) - 1) * change.std(ddof=1) / np.sqrt(len(seeds))
         print(f"| {title} | {without.mean():.1f} | {added.mean():.1f} | {change.mean():+.1f} ± {spread:.1f} |")
+
+
+def train(folder: Path, options: Sequence[str]) -> dict[str, float]:
+    """The scores of a model, which is trained unless they are there."""
+    report = folder / "report" / "report.json"
+    if not report.exists():
+        from cxc_eccv.baselines.dual_encoder import script
+
+        trained = script.train([*options, "--output-dir", str(folder)])
+        assert trained.report is not None  # noqa: S101 - the recipe asks for one
+        trained.report.save(report.parent)
+    found: dict[str, float] = json.loads(report.read_text(encoding="utf-8"))["scores"]
+    return found
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,9 +7,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
-import transformers  # noqa: E402 - after the check for torch
+import datasets  # noqa: E402 - after the check for torch
+import transformers  # noqa: E402
+from mined_files import write_mined  # noqa: E402
 
-from cxc_eccv.entailment.enhanced import EnhancedTrainer, WeakBatches  # noqa: E402
+from cxc_eccv.entailment.enhanced import EnhancedTrainer, WeakBatches, read_weak_positives  # noqa: E402
 from cxc_eccv.errors import InvalidOption  # noqa: E402
 
 WIDTH = 3
@@ -243,3 +245,34 @@ def test_bad_input_is_refused(tmp_path):
     with pytest.raises(InvalidOption, match=r"without image_id, .*remove_unused_columns=False"):
         trained(tmp_path, weak_batches(), rows=rows)
     trained(tmp_path, rows=rows)
+
+
+def dataset_of(images):
+    rows = [
+        {"image_id": image, "caption_id": 10 * image + k, "caption": f"{image} {k}"} for image in images for k in (1, 2)
+    ]
+    return datasets.Dataset.from_list([{**row, "image": f"picture {row['image_id']}"} for row in rows])
+
+
+def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
+    weak = {1: [21, 99], 2: [11, 31], 7: [11]}
+    with pytest.warns(UserWarning, match="2 of 5 weak positives have no row and are left out"):
+        batches = WeakBatches.of_rows(weak, dataset_of([1, 2, 3]), lambda rows: {"rows": rows}, size=2)
+    assert batches.captions == {1: [21], 2: [11, 31]}
+    row = batches.make_batch([(2, 31)], 0)["rows"][0]
+    assert row == {"image_id": 2, "image": "picture 2", "caption_id": 31, "caption": "3 1"}
+    with pytest.raises(InvalidOption, match="none of 2 weak positives is of an image and a caption of the rows"):
+        WeakBatches.of_rows({1: [99, 98]}, dataset_of([1]), dict, size=2)
+
+
+def test_a_file_of_weak_positives_is_read(tmp_path, sample_library):
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", [(7, 71), (8, 81), (7, 72)])
+    assert read_weak_positives(path) == {7: [71, 72], 8: [81]}
+
+
+def test_ids_of_images_come_from_the_rows_where_the_collator_drops_them(tmp_path):
+    def collate(rows):
+        return {name: torch.stack([row[name] for row in rows]) for name in ("inputs", "labels")}
+
+    found = [trained(tmp_path, weak_batches(), collator=one) for one in (None, collate)]
+    assert torch.equal(*map(weights, found))
