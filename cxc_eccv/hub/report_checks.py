@@ -103,8 +103,25 @@ def _check_row(row: dict[str, Any], result: Result) -> None:
             raise ReportRefused(f"results, {row.get('key')}: {name} is {value!r}, expected {expected}")
     if row.get("key") != result.key:
         raise ReportRefused(f"results: the row of {result.key} has the key {row.get('key')!r}; it was edited")
+    _check_over_unjudged(result)
     if (result.low is None) != (result.high is None) or result.ties > result.n_queries:
         raise ReportRefused(f"results, {result.key}: half an interval, or more ties than queries; it was edited")
+
+
+def _check_over_unjudged(result: Result) -> None:
+    """The usual number is what the known labels make of it, and the expected one is between the bounds, too."""
+    own = result.bounds
+    if own is None:
+        return
+    numbers = [own.low, result.value, own.high, *([] if own.expected is None else [own.expected])]
+    if not all(map(_is_number, numbers)) or not _is_count(own.unjudged) or not _is_count(own.retrieved):
+        raise ReportRefused(f"results, {result.key}: its bounds are no finite numbers and counts; it was edited")
+    low, high = own.low - ROUNDING * abs(own.low), own.high + ROUNDING * abs(own.high)
+    if not all(low <= number <= high for number in numbers) or own.unjudged > own.retrieved:
+        raise ReportRefused(
+            f"results, {result.key}: its bounds {own.low} and {own.high} over {own.unjudged} of {own.retrieved} pairs "
+            "cannot be those of its value; it was edited"
+        )
 
 
 def _check_scores(scores: object, report: Report) -> None:

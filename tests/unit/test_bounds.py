@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cxc_eccv as ce
+from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds import (
     TopOfKnown,
     ask_probabilities,
@@ -20,7 +20,7 @@ from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
-from cxc_eccv.types import Judgments
+from cxc_eccv.types import Judgments, PositiveRanks
 
 RANKED = [
     ("recall_at_k", {"k": 1}),
@@ -137,9 +137,7 @@ def check_case(case, name, parameters, depth):
     columns = case.columns(retrieved.ids)
     known = (case.judged | case.positive)[np.arange(len(columns))[:, None], columns]
     np.testing.assert_array_equal(retrieved.unjudged, ~known)
-    values, chances = evaluate_labellings(
-        case, retrieved, open_items, lambda ranks: spec.function(ranks, **parameters)
-    )
+    values, chances = evaluate_labellings(case, retrieved, open_items, lambda ranks: spec.function(ranks, **parameters))
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
     bounds = bounds_of_ranks(spec, parameters, retrieved, p)
     numbers = np.array([spec.average(row) for row in values])
@@ -236,8 +234,6 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
 @pytest.mark.parametrize("spec", [spec for spec in metrics().values() if spec.needs == "ranks"], ids=lambda s: s.name)
 def test_a_metric_is_the_sum_of_its_terms_or_knows_the_best_rank_alone(spec):
     """What the short cuts of bounds rest on, for every metric of ranks there is."""
-    from cxc_eccv.types import PositiveRanks
-
     random = np.random.default_rng(0)
     for _ in range(50):
         found = np.sort(random.choice(np.arange(1, 31), size=random.integers(1, 8), replace=False))
@@ -272,10 +268,12 @@ def test_chances_of_counts_add_up():
     assert count_chances(p) == pytest.approx([0, 0.4, 0.5, 0.1, 0])
 
 
-@pytest.mark.parametrize("given", [np.array([0.5]), np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.array(["a", "b"])])
+@pytest.mark.parametrize(
+    "given", [np.array([0.5]), np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.array(["a", "b"])]
+)
 def test_probabilities_are_checked(given):
     flags = np.array([[True, True]])
-    with pytest.raises(ce.errors.DataError, match="need a number from 0 to 1 for each"):
+    with pytest.raises(DataError, match="need a number from 0 to 1 for each"):
         ask_probabilities(lambda *_: given, "i2t", np.array([1]), np.array([[7, 8]]), flags)
 
 
