@@ -17,6 +17,7 @@ from cxc_eccv.evaluation.bounds import (
     expected_median,
 )
 from cxc_eccv.metrics.chances import count_chances
+from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
@@ -239,7 +240,7 @@ def test_a_metric_is_the_sum_of_its_terms_or_knows_the_best_rank_alone(spec):
         found = np.sort(random.choice(np.arange(1, 31), size=random.integers(1, 8), replace=False))
         total = found.size + int(random.integers(3))
         value = spec.function(PositiveRanks.of([found.tolist()], n_positives=[total])).item()
-        if spec.term is None:
+        if spec.best_rank:
             best = spec.function(PositiveRanks.of([found[:1].tolist()], n_positives=[1])).item()
             assert value == best
         else:
@@ -252,6 +253,27 @@ def test_every_metric_of_retrieval_has_bounds():
     for spec in metrics().values():
         if spec.needs == "top_k":
             assert spec.expected is not None, spec.name
+        if spec.needs == "ranks":
+            assert spec.best_rank != (spec.term is not None), spec.name
+
+
+def second_rank(ranks):
+    """One over the rank of the second positive: neither the best rank alone nor a declared sum."""
+    values = np.zeros(ranks.query_ids.size)
+    several = np.diff(ranks.indptr) > 1
+    values[several] = 1 / ranks.ranks[ranks.indptr[:-1][several] + 1]
+    return values
+
+
+def test_a_metric_that_says_nothing_of_itself_has_bounds_all_the_same():
+    spec = Spec(function=second_rank, needs="ranks", citation="none")
+    for seed in range(3):
+        case = draw_case(seed, levels=3)
+        retrieved = case.retrieved(4)
+        values, _ = evaluate_labellings(case, retrieved, retrieved.unjudged, second_rank)
+        bounds = bounds_of_ranks(spec, {}, retrieved, np.full(retrieved.ids.shape, 0.5))
+        assert (bounds.low, bounds.high) == pytest.approx((values.mean(axis=1).min(), values.mean(axis=1).max()))
+        assert bounds.expected is None
 
 
 def test_expected_median_of_many_queries_is_that_of_simulation():
