@@ -20,7 +20,7 @@ from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.sources.catalog import OFFICIAL, Entry, fingerprint_files, load_catalog
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Bounds, Report, Result
 
 __all__ = ["check_values", "checked_report"]
 
@@ -70,6 +70,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "ties": (_is_count, "a whole number of at least 0"),
     "coverage": (lambda value: value is None or (_is_number(value) and 0 <= value <= 1), "a fraction, or null"),
     "parameters": (lambda value: isinstance(value, dict), "a mapping"),
+    "bounds": (lambda value: value is None or isinstance(value, Bounds), "bounds over the unjudged"),
 }
 
 

@@ -259,6 +259,11 @@ def test_what_is_for_bounds_asks_for_bounds(run, sample_library, option):
         ce.evaluate(run, "coco_5k", data_dir=sample_library, **option)
 
 
+def test_other_probabilities_are_refused(run, sample_library):
+    with pytest.raises(InvalidOption, match="probabilities are dict: give a function"):
+        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities={})
+
+
 @pytest.mark.parametrize("depth", [0, -1, 2.5, "many"])
 def test_a_depth_is_a_whole_number(run, sample_library, depth):
     with pytest.raises(InvalidOption, match="bounds_depth"):
