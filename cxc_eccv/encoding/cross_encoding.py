@@ -38,7 +38,7 @@ from cxc_eccv.encoding.shards import (
     write_output,
 )
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items, work_ahead
-from cxc_eccv.encoding.text_input import TextInput, text_config
+from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
 from cxc_eccv.encoding.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
@@ -303,6 +303,7 @@ class _PairWork:
         self.scorer, self.items = _PairScorer(self._loaded, score, batch_size), image_items(images)
         self.caption_ids, texts = caption_items(captions)
         self._captions, self.texts = texts, [self._loaded.caption_prompt(text) for text in texts]
+        self.tokens, self._truncated = self.scorer.read(self.texts)
         self._score, self.title = score, self._loaded.title
         self.image_ids = np.array([number for number, _ in self.items], dtype=np.int64)
         self.skip_bad = skip_bad_images
@@ -327,7 +328,7 @@ class _PairWork:
         with join_processes() as processes, lock_output(path, processes):
             encode_one = partial(encode_side, output=path, processes=processes, key=key, progress=progress)
             result, notes = make(encode_one)
-            notes = Notes.join([notes, Notes(truncated=self.scorer.count_truncated(self.texts))])
+            notes = Notes.join([notes, Notes(truncated=self._truncated)])
             facts = {**self._loaded.facts, "score": self._score, "fingerprint": key}
             facts["lowercased"] = self._loaded.lowercases
             write_output(processes, path, lambda to: write(to, result), notes, **facts)
@@ -360,7 +361,7 @@ class _PairWork:
 
 
 class _PairScorer:
-    """A callable from N images and N captions to (N,) float32 scores of the matching head.
+    """A callable from N images and the tokens of N captions to (N,) float32 scores of the matching head.
 
     The score is the logit of "match"; of a head with two classes its lead over "no match", but that logit alone where a
     cosine is to be added, as the authors of BLIP and BLIP-2 do. Unlike the probability it does not run into ties at 1.
@@ -390,17 +391,17 @@ class _PairScorer:
         )
         self.prepare = image_input(loaded)
 
-    def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many of the texts are longer than the model's context, and will be cut."""
-        limit = self._texts.limit
-        return 0 if limit is None else sum(length > limit for length in self._texts.lengths(texts))
+    def read(self, texts: Sequence[str]) -> tuple[list[Tokens], int]:
+        """The tokens of texts, and how many of these are longer than the model's context and were cut."""
+        tokens, lengths = self._texts.read(texts)
+        return tokens, 0 if self._texts.limit is None else int(np.count_nonzero(lengths > self._texts.limit))
 
-    def __call__(self, images: Sequence[Inputs], texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, images: Sequence[Inputs], captions: Sequence[Tokens]) -> NDArray[np.float32]:
         """(N,) scores; images whose tensors differ in shape go through the model apart."""
-        scores = np.empty(len(texts), dtype=np.float32)
+        scores = np.empty(len(captions), dtype=np.float32)
         with torch.inference_mode():
             for group in group_by_shape(images):
-                tokens = self._texts([texts[place] for place in group])
+                tokens = self._texts.pad([captions[place] for place in group])
                 if self._first is not None:
                     tokens["input_ids"][:, 0] = self._first
                 inputs = {name: tensor.to(self._loaded.device) for name, tensor in tokens.items()}
@@ -454,7 +455,8 @@ class _PairSide:
     shard_size = 8192
 
     def __init__(self, work: _PairWork, pairs: IntArray) -> None:
-        self._scorer, self._items, self._texts, self._skip_bad = work.scorer, work.items, work.texts, work.skip_bad
+        self._scorer, self._items, self._skip_bad = work.scorer, work.items, work.skip_bad
+        self._texts, self._tokens = work.texts, work.tokens
         self._image_rows, self._caption_rows = np.divmod(pairs, work.caption_ids.size)
         self.ids = np.arange(pairs.size)
 
@@ -491,8 +493,8 @@ class _PairSide:
 
     def _score(self, pairs: list[int], current: dict[int, Prepared]) -> NDArray[np.float32]:
         images = [current[int(self._image_rows[pair])][0] for pair in pairs]
-        texts = [self._texts[int(self._caption_rows[pair])] for pair in pairs]
-        return self._scorer([inputs for inputs in images if inputs is not None], texts)
+        captions = [self._tokens[int(self._caption_rows[pair])] for pair in pairs]
+        return self._scorer([inputs for inputs in images if inputs is not None], captions)
 
     def _note(self, pairs: IntArray, current: dict[int, Prepared], notes: Notes) -> None:
         """Note an image where its first pair is, so that it counts once."""

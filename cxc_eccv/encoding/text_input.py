@@ -8,22 +8,28 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import torch
 from tokenizers import normalizers
 from transformers import GemmaTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.types import IntArray
 
 __all__ = [
     "NO_PROMPT",
     "Prompt",
     "TextInput",
+    "Tokens",
     "context_length",
     "in_lower_case",
     "never_saw_capitals",
     "padded_length",
     "text_config",
 ]
+
+Tokens = dict[str, list[int]]
+"""What a tokenizer says of one text, by name."""
 
 UNBOUNDED = 1_000_000
 """Tokenizers without a limit of their own name a larger one."""
@@ -94,22 +100,21 @@ class TextInput:
             # On the left, padding would move a text's tokens to other positions with every batch.
             self._padding = {"padding": "longest", "padding_side": "right"}
 
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, uncut."""
-        tokens = self._tokenizer(list(texts), truncation=False, padding=False, verbose=False)
-        return [len(row) for row in tokens["input_ids"]]
+    def read(self, texts: Sequence[str]) -> tuple[list[Tokens], IntArray]:
+        """The tokens of each text, cut at the context, and how many they were before."""
+        whole = self._tokenizer(list(texts), truncation=False, padding=False, verbose=False)
+        lengths = np.array([len(row) for row in whole["input_ids"]])
+        read: list[Tokens] = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+        too_long = [] if self.limit is None else np.flatnonzero(lengths > self.limit).tolist()
+        for place in too_long:
+            read[place] = dict(self._tokenizer(texts[place], truncation=True, max_length=self.limit, verbose=False))
+        return read, lengths
 
-    def __call__(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
+    def pad(self, batch: Sequence[Tokens]) -> dict[str, torch.Tensor]:
         """The inputs of a batch, on the processor."""
-        batch = self._tokenizer(
-            list(texts),
-            truncation=self.limit is not None,
-            max_length=self.limit,
-            return_tensors="pt",
-            verbose=False,
-            **self._padding,
+        return dict(
+            self._tokenizer.pad(list(batch), max_length=self.limit, return_tensors="pt", verbose=False, **self._padding)
         )
-        return dict(batch)
 
 
 def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:

@@ -14,9 +14,9 @@ from transformers import PreTrainedModel
 from cxc_eccv.encoding.features import text_features
 from cxc_eccv.encoding.models import LoadedModel, load_model
 from cxc_eccv.encoding.open_clip import OpenClip
-from cxc_eccv.encoding.text_input import Prompt, TextInput
+from cxc_eccv.encoding.text_input import Prompt, TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, TowerMissing
-from cxc_eccv.types import check_whole
+from cxc_eccv.types import IntArray, check_whole
 
 __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
 
@@ -41,24 +41,23 @@ class TextEncoder(ABC):
         """(N, D) vectors of N texts, at least one."""
         if not len(texts):
             raise InvalidOption("no text to encode; give at least one")
-        texts = [self.prompt(text) for text in texts]
-        lengths = np.asarray(self.lengths(texts))
+        read, lengths = self.read([self.prompt(text) for text in texts])
         self.truncated += 0 if self.limit is None else int(np.count_nonzero(lengths > self.limit))
         order = np.argsort(-lengths, kind="stable")
         batches = [order[start : start + self.batch_size] for start in range(0, order.size, self.batch_size)]
         with torch.inference_mode():
-            rows = [self.forward([texts[place] for place in batch]).float().cpu().numpy() for batch in batches]
+            rows = [self.forward([read[place] for place in batch]).float().cpu().numpy() for batch in batches]
         vectors = np.empty((order.size, rows[0].shape[1]), dtype=np.float32)
         vectors[order] = np.concatenate(rows)
         return vectors
 
     @abstractmethod
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, its prompt included, uncut."""
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], IntArray]:
+        """What ``forward`` takes of each text, and its tokens, uncut, its prompt included."""
 
     @abstractmethod
-    def forward(self, texts: Sequence[str]) -> torch.Tensor:
-        """(N, D) features of one batch of texts with their prompts."""
+    def forward(self, batch: Sequence[Any]) -> torch.Tensor:
+        """(N, D) features of one batch of what was read."""
 
 
 class _Transformer(TextEncoder):
@@ -70,11 +69,11 @@ class _Transformer(TextEncoder):
         self._input = TextInput(loaded.tokenizer, model)
         self.limit = self._input.limit
 
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        return self._input.lengths(texts)
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[Tokens], IntArray]:
+        return self._input.read(texts)
 
-    def forward(self, texts: Sequence[str]) -> torch.Tensor:
-        return self._features({name: tensor.to(self._device) for name, tensor in self._input(texts).items()})
+    def forward(self, batch: Sequence[Tokens]) -> torch.Tensor:
+        return self._features({name: tensor.to(self._device) for name, tensor in self._input.pad(batch).items()})
 
 
 class _OpenClip(TextEncoder):
@@ -84,11 +83,11 @@ class _OpenClip(TextEncoder):
         super().__init__(batch_size, loaded.caption_prompt)
         self._model, self.limit = model, model.texts.limit
 
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        return self._model.texts.lengths(texts)
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[str], IntArray]:
+        return texts, np.array(self._model.texts.lengths(texts))
 
-    def forward(self, texts: Sequence[str]) -> torch.Tensor:
-        return self._model.get_text_features(texts)
+    def forward(self, batch: Sequence[str]) -> torch.Tensor:
+        return self._model.get_text_features(batch)
 
 
 class _SentenceTransformer(TextEncoder):
@@ -98,15 +97,15 @@ class _SentenceTransformer(TextEncoder):
         super().__init__(batch_size, loaded.caption_prompt)
         self._model, self.limit = model, model.max_seq_length
 
-    def lengths(self, texts: Sequence[str]) -> list[int]:
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[str], IntArray]:
         tokens = self._model.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
-        return [len(row) for row in tokens["input_ids"]]
+        return texts, np.array([len(row) for row in tokens["input_ids"]])
 
-    def forward(self, texts: Sequence[str]) -> torch.Tensor:
+    def forward(self, batch: Sequence[str]) -> torch.Tensor:
         # The model is told its prompt apart, as some leave that out of the pooling or take it as an instruction.
         before = self.prompt.before
         vectors: torch.Tensor = self._model.encode(
-            [text[len(before) :] for text in texts],
+            [text[len(before) :] for text in batch],
             prompt=before,
             batch_size=self.batch_size,
             show_progress_bar=False,

@@ -10,7 +10,8 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 
 import torch  # noqa: E402 - after the skip
 
-from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, score_pairs, text_encoder  # noqa: E402 - after the skip
+from cxc_eccv.encoding.text_input import TextInput  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402 - after the skip
 from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
 
@@ -39,6 +40,42 @@ def test_texts_beyond_the_context_are_cut_and_counted():
     np.testing.assert_allclose(vectors[0], vectors[2], rtol=1e-5)
     with pytest.warns(UserWarning, match="^1 captions are longer than the model's context and were cut$"):
         encode(model, captions=[(1, long), (2, cut)], processor=tokenizer, progress=False)
+
+
+@pytest.mark.parametrize("name", ["bert", "clip", "siglip", "siglip2", "blip"])
+def test_a_batch_is_what_the_tokenizer_itself_makes_of_its_texts(name):
+    model, tokenizer, _ = getattr(tiny_models, name)()
+    texts = [*tiny_models.TEXTS, "a dog, " * 60]
+    own = TextInput(tokenizer, model)
+    padding = {"padding": "max_length"} if "siglip" in name else {"padding": True, "padding_side": "right"}
+    wanted = tokenizer(texts, truncation=True, max_length=own.limit, return_tensors="pt", **padding)
+    read, lengths = own.read(texts)
+    batch = own.pad(read)
+    assert batch.keys() == wanted.keys()
+    for key, tensor in batch.items():
+        assert tensor.dtype == wanted[key].dtype
+        assert torch.equal(tensor, wanted[key])
+    assert lengths.tolist() == [len(tokenizer(text, verbose=False)["input_ids"]) for text in texts]
+
+
+@pytest.mark.parametrize("name", ["bert", "vilt"])
+def test_captions_are_tokenized_once(name, monkeypatch):
+    """Also where each is scored with many images."""
+    model, tokenizer, images = getattr(tiny_models, name)()
+    read, call = [], type(tokenizer).__call__
+
+    def count(self, texts, *arguments, **options):
+        read.extend(texts)
+        return call(self, texts, *arguments, **options)
+
+    monkeypatch.setattr(type(tokenizer), "__call__", count)
+    options = {"captions": list(enumerate(tiny_models.TEXTS)), "batch_size": 2, "progress": False}
+    if name == "bert":
+        encode(model, processor=tokenizer, **options)
+    else:
+        pictures = [(number, tiny_models.picture(number)) for number in range(3)]
+        score_pairs(model, images=pictures, processor=(tokenizer, images), **options)
+    assert sorted(read) == sorted(tiny_models.TEXTS)
 
 
 def test_the_context_of_roberta_leaves_out_the_positions_of_padding():

@@ -3,8 +3,9 @@
 Two models that cost nothing, a BERT and a ViT whose forward returns zeros, show what is ours: tokens, batches,
 pictures, shards and the file. The bare model is MiniLM's forward over the same captions, tokenized beforehand, in
 batches of like length. Captions are those of the raw files that CXC_ECCV_DATA names; pictures are JPEG files of COCO's
-size. What no encoder can do without is measured alone, too: reading the tokens once, decoding and resizing in Pillow;
-and beside it what the model's own processor takes for the pictures.
+size, generated, and beside them photographs of COCO where CXC_ECCV_DATA has some, again and again. What no encoder can
+do without is measured alone, too: reading the tokens once, decoding and resizing in Pillow; and beside it what the
+model's own processor takes for the pictures.
 
 Every round does all of it in turn, and the least of the rounds counts, in wall time and in processor time.
 
@@ -15,6 +16,7 @@ Example:
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections import deque
@@ -45,6 +47,7 @@ from cxc_eccv.encoding import encode
 from cxc_eccv.sources.library import Library
 
 PICTURES, COCO_SIZE, BATCH, WIDTH = 64, (640, 480), 64, 384
+PHOTOGRAPHS = "coco/images_sample"
 
 
 class FreeTexts(BertModel):
@@ -117,6 +120,11 @@ def draw_pictures(folder: Path) -> list[Path]:
     return paths
 
 
+def find_photographs() -> list[Path]:
+    """Those of COCO that are at hand, in the order of their names."""
+    return sorted(Path(os.environ.get("CXC_ECCV_DATA", "")).glob(f"{PHOTOGRAPHS}/*.jpg"))
+
+
 def decode(path: Path) -> Image.Image:
     """A picture's pixels."""
     with Image.open(path) as image:
@@ -125,7 +133,7 @@ def decode(path: Path) -> Image.Image:
 
 
 def resize(path: Path, processor: Any) -> None:  # noqa: ANN401 - sizes that the base class does not declare
-    """What no encoder of images can do without: decode the file, and resize the picture in Pillow."""
+    """What no encoder of images can do without: decode the file, by libjpeg, and resize the picture in Pillow."""
     decode(path).resize((processor.size["width"], processor.size["height"]), processor.resample)
 
 
@@ -151,38 +159,49 @@ def main() -> None:
     batches = batch_texts(tokenizer, texts)
     tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        files = draw_pictures(Path(folder))
-        images = [(number, files[number % PICTURES]) for number in range(options.images)]
 
         def run(model: PreTrainedModel, processor: object, **items: Any) -> None:  # noqa: ANN401 - encode's
             output = Path(folder) / "vectors.npz"
             encode(model, processor=processor, device="cpu", output=output, progress=False, **items)
 
-        def over_files(work: Callable[[Path], object]) -> None:
-            deque(pool.map(work, [path for _, path in images]), maxlen=0)
+        def over_files(work: Callable[[Path], object], files: list[Path]) -> None:
+            deque(pool.map(work, files), maxlen=0)
 
         work: dict[str, Callable[[], object]] = {
             "MiniLM alone": partial(forward_all, model, batches),
             "encode, MiniLM": partial(run, model, tokenizer, captions=captions),
             "free, captions": partial(run, free_texts, tokenizer, captions=captions),
-            "free, images": partial(run, free_images, processor, images=images),
             "tokens": partial(tokenizer, texts, truncation=True),
-            "decode": partial(over_files, decode),
-            "and resize": partial(over_files, partial(resize, processor=processor)),
-            "and processor": partial(over_files, partial(process, processor=processor)),
         }
+        drawn, photographs = draw_pictures(Path(folder)), find_photographs()
+        kinds = {"generated": drawn} | ({"photographs": photographs} if photographs else {})
+        for kind, found in kinds.items():
+            files = [found[number % len(found)] for number in range(options.images)]
+            work |= {
+                f"free, {kind}": partial(run, free_images, processor, images=list(enumerate(files))),
+                f"decode {kind}": partial(over_files, decode, files),
+                f"resize {kind}": partial(over_files, partial(resize, processor=processor), files),
+                f"process {kind}": partial(over_files, partial(process, processor=processor), files),
+            }
         forward_all(model, batches[:1])
         rounds = [{name: cost(each) for name, each in work.items()} for _ in range(options.repeat)]
-    found = {name: least([costs[name] for costs in rounds]) for name in work}
-    found["free, both"] = sum_of([found["free, captions"], found["free, images"]])
-    bare = found["MiniLM alone"]
+    spent = {name: least([costs[name] for costs in rounds]) for name in work}
+    bare = spent["MiniLM alone"]
     print(
-        f"{len(texts):,} captions, {len(images):,} images; least of {options.repeat}; seconds and share of MiniLM alone"
+        f"{len(texts):,} captions, {options.images:,} images, {len(photographs)} photographs; least of "
+        f"{options.repeat}; seconds, share of MiniLM alone, milliseconds of processor time for one item"
     )
-    print(f"{'':16}{'wall':>8}{'proc.':>8}{'wall':>8}{'proc.':>8}")
-    for name, spent in found.items():
-        speed = f"  {tokens / spent.wall:,.0f} tokens/s" if "MiniLM" in name else ""
-        print(f"{name:16}{spent.wall:8.2f}{spent.processor:8.2f} {spent.share(bare)}{speed}")
+    print(f"{'':20}{'wall':>8}{'proc.':>8}{'wall':>8}{'proc.':>8}{'ms':>8}")
+    for name, own in spent.items():
+        count = options.images if name.endswith(tuple(kinds)) else len(texts)
+        speed = f"  {tokens / own.wall:,.0f} tokens/s" if "MiniLM" in name else ""
+        print(
+            f"{name:20}{own.wall:8.2f}{own.processor:8.2f} {own.share(bare)}{own.processor / count * 1e3:8.2f}{speed}"
+        )
+    for kind in kinds:
+        both = sum_of([spent["free, captions"], spent[f"free, {kind}"]])
+        floor = sum_of([spent["tokens"], spent[f"resize {kind}"]])
+        print(f"captions and {kind}: {both.share(bare)}, of which tokens, decoding and resizing {floor.share(bare)}")
 
 
 if __name__ == "__main__":
