@@ -33,7 +33,6 @@
 #define SUMS 8
 #define PAIRWISE 128
 #define ROWS_AT_ONCE 32
-#define STRIP 128
 #define SEARCHED_AT_ONCE 64
 #define SAMPLE 256
 #define SMALLEST_SAMPLED 1024
@@ -313,55 +312,16 @@ count_layer_wide(const float *restrict scores, int64_t stride, int64_t height, L
 }
 #endif
 
-/* Keeps what lies between the thresholds of those lanes of a layer that have any such score in these rows. */
-static void
-keep_layer(Near *near, const float *scores, int64_t stride, int64_t row, int64_t height, const Layer *layer)
-{
-    for (int lane = 0; lane < LANES; lane++)
-        if (layer->within[lane] && layer->low[lane] < layer->high[lane])
-            keep_near(near, layer->pair[lane], row, scores + lane, stride, height, layer->low[lane], layer->high[lane]);
-}
-
-#ifdef HAS_WIDE
-__attribute__((target("avx512f"))) static void
-keep_layer_wide(Near *near, const float *scores, int64_t stride, int64_t row, int64_t height, const Layer *layer)
-{
-    const __m512 low = _mm512_loadu_ps(layer->low), high = _mm512_loadu_ps(layer->high);
-    const __mmask16 open = _mm512_cmp_ps_mask(low, high, _CMP_LT_OQ);
-    for (int64_t i = 0; open && i < height; i++) {
-        const __m512 some = _mm512_loadu_ps(scores + i * stride);
-        const __mmask16 reached = _mm512_mask_cmp_ps_mask(open, some, low, _CMP_GE_OQ);
-        unsigned found = _mm512_mask_cmp_ps_mask(reached, some, high, _CMP_LE_OQ);
-        for (; found; found &= found - 1) {
-            int lane = __builtin_ctz(found);
-            keep_near(near, layer->pair[lane], row + i, scores + i * stride + lane, 1, 1, layer->low[lane],
-                      layer->high[lane]);
-        }
-    }
-}
-#endif
-
-/* Asks for the scores of a few columns in rows to come: they are too far apart for a processor to foresee. */
-static void
-fetch_ahead(const Task *task, int64_t column, int64_t row)
-{
-#ifdef HAS_VECTORS
-    for (int64_t stop = row + ROWS_AT_ONCE < task->height ? row + ROWS_AT_ONCE : task->height; row < stop; row++)
-        for (int64_t i = column; i < column + STRIP && i < task->width; i += LANES)
-            __builtin_prefetch(task->scores + row * task->stride + i);
-#endif
-}
-
-/* Lays pairs out, from "first" to "stop", in one layer behind the other; returns how many, to NULL only that. */
+/* Lays pairs out, those of the same columns in one layer after the other; returns how many, to NULL only that. */
 static int64_t
-lay_out(const Task *task, int64_t first, int64_t stop, Layer *layers)
+lay_out(const Task *task, Layer *layers)
 {
     int64_t n_layers = 0, last = task->width > LANES ? task->width - LANES : 0;
-    for (int64_t pair = first; pair < stop;) {
-        int64_t column = task->place[pair] - task->place[pair] % LANES, lowest = n_layers, layer = n_layers;
+    for (int64_t pair = 0; pair < task->n_pairs;) {
+        int64_t column = task->place[pair] - task->place[pair] % LANES, first = n_layers, layer = n_layers;
         column = column < last ? column : last;
-        for (; pair < stop && task->place[pair] < column + LANES; pair++) {
-            layer = pair > first && task->place[pair] == task->place[pair - 1] ? layer + 1 : lowest;
+        for (; pair < task->n_pairs && task->place[pair] < column + LANES; pair++) {
+            layer = pair > 0 && task->place[pair] == task->place[pair - 1] ? layer + 1 : first;
             if (layer == n_layers && ++n_layers && layers != NULL) {
                 layers[layer] = (Layer){.column = column};
                 for (int lane = 0; lane < LANES; lane++)
@@ -377,16 +337,6 @@ lay_out(const Task *task, int64_t first, int64_t stop, Layer *layers)
     return n_layers;
 }
 
-/* Where the pairs of a few columns end, so few that their layers and a tile of their scores stay at hand. */
-static int64_t
-end_of_strip(const Task *task, int64_t first)
-{
-    int64_t stop = first, edge = task->place[first] - task->place[first] % STRIP + STRIP;
-    while (stop < task->n_pairs && task->place[stop] < edge)
-        stop++;
-    return stop;
-}
-
 static void
 count_tile(Task *task, Layer *layers, int64_t n_layers, int64_t row, int64_t height)
 {
@@ -400,26 +350,10 @@ count_tile(Task *task, Layer *layers, int64_t n_layers, int64_t row, int64_t hei
     }
     for (Layer *layer = layers; layer < layers + n_layers; layer++)
         if (WIDEST(count_layer, scores + layer->column, stride, height, layer))
-            WIDEST(keep_layer, &task->near, scores + layer->column, stride, row, height, layer);
-}
-
-static void
-count_strip(Task *task, Layer *layers, int64_t n_layers)
-{
-    for (int64_t segment = 0; segment < task->n_segments; segment++) {
-        int64_t stop = task->bounds[segment + 1], counts = segment * task->n_pairs;
-        for (int64_t row = task->bounds[segment]; row < stop; row += ROWS_AT_ONCE) {
-            fetch_ahead(task, layers[0].column, row + ROWS_AT_ONCE);
-            count_tile(task, layers, n_layers, row, stop - row < ROWS_AT_ONCE ? stop - row : ROWS_AT_ONCE);
-        }
-        for (Layer *layer = layers; layer < layers + n_layers; layer++)
             for (int lane = 0; lane < LANES; lane++)
-                if (layer->pair[lane] >= 0) {
-                    task->at_least[counts + layer->pair[lane]] = layer->at_least[lane];
-                    task->above[counts + layer->pair[lane]] = layer->above[lane];
-                    layer->at_least[lane] = layer->above[lane] = 0;
-                }
-    }
+                if (layer->within[lane] && layer->low[lane] < layer->high[lane])
+                    keep_near(&task->near, layer->pair[lane], row, scores + layer->column + lane, stride, height,
+                              layer->low[lane], layer->high[lane]);
 }
 
 static PyObject *
@@ -428,20 +362,25 @@ count_columns(PyObject *module, PyObject *arguments)
     Task task;
     if (!open_task(arguments, &task, 0))
         return NULL;
-    int64_t most = 0;
-    for (int64_t pair = 0, stop; pair < task.n_pairs; pair = stop) {
-        int64_t n_layers = lay_out(&task, pair, stop = end_of_strip(&task, pair), NULL);
-        most = n_layers > most ? n_layers : most;
-    }
-    Layer *layers = PyMem_Malloc(most * sizeof(Layer));
+    int64_t n_layers = lay_out(&task, NULL);
+    Layer *layers = PyMem_Malloc(n_layers * sizeof(Layer));
     if (layers == NULL) {
         release(&task);
         return PyErr_NoMemory();
     }
     Py_BEGIN_ALLOW_THREADS
-    for (int64_t pair = 0, stop; pair < task.n_pairs; pair = stop) {
-        stop = end_of_strip(&task, pair);
-        count_strip(&task, layers, lay_out(&task, pair, stop, layers));
+    lay_out(&task, layers);
+    for (int64_t segment = 0; segment < task.n_segments; segment++) {
+        int64_t stop = task.bounds[segment + 1], counts = segment * task.n_pairs;
+        for (int64_t row = task.bounds[segment]; row < stop; row += ROWS_AT_ONCE)
+            count_tile(&task, layers, n_layers, row, stop - row < ROWS_AT_ONCE ? stop - row : ROWS_AT_ONCE);
+        for (Layer *layer = layers; layer < layers + n_layers; layer++)
+            for (int lane = 0; lane < LANES; lane++)
+                if (layer->pair[lane] >= 0) {
+                    task.at_least[counts + layer->pair[lane]] += layer->at_least[lane];
+                    task.above[counts + layer->pair[lane]] += layer->above[lane];
+                    layer->at_least[lane] = layer->above[lane] = 0;
+                }
     }
     Py_END_ALLOW_THREADS
     PyMem_Free(layers);
