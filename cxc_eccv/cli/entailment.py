@@ -163,7 +163,7 @@ def mean(
             "model, on COCO and on Flickr30k, one after the other, and as many names as models, or none"
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
-    own = chosen or [None] * len(pairs)
+    own: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]
     means = [
         mean_entailment(pair, name=name, seed=seed, confidence=confidence)
         for pair, name in zip(pairs, own, strict=True)
