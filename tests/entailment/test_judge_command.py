@@ -9,12 +9,12 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-import tiny_models  # noqa: E402 - after the checks above
+import tiny_models
 
-from cxc_eccv.cli import main  # noqa: E402
-from cxc_eccv.entailment.classifier import EntailmentClassifier  # noqa: E402
-from cxc_eccv.entailment.processing import EntailmentProcessor  # noqa: E402
-from cxc_eccv.runs import save_embeddings  # noqa: E402
+from cxc_eccv.cli import main
+from cxc_eccv.entailment.classifier import EntailmentClassifier
+from cxc_eccv.entailment.processing import EntailmentProcessor
+from cxc_eccv.runs import save_embeddings
 
 
 @pytest.fixture

@@ -96,4 +96,4 @@ def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_
     with pytest.raises(SystemExit) as ended:
         main(["entailment", "mean", str(tmp_path / "coco")])
     assert ended.value.code == 2
-    assert "1 reports: give two reports for each model" in capsys.readouterr().err
+    assert "reports given: 1. Give two reports for each model" in capsys.readouterr().err
