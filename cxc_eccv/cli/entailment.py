@@ -160,8 +160,8 @@ def mean(
     if len(reports) % 2 or (chosen is not None and len(chosen) != len(reports) // 2):
         given = f"reports given: {len(reports)}" + ("" if chosen is None else f", names: {len(chosen)}")
         raise InvalidOption(
-            f"{given}. Give two reports for each model, on COCO and on Flickr30k, one after the other, and as many names as "
-            "models, or none"
+            f"{given}. Give two reports for each model, on COCO and on Flickr30k, one after the other, and as many names "
+            "as models, or none"
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
     own: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]
