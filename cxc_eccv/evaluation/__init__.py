@@ -26,6 +26,8 @@
   of every query comes first: intervals, the per-query table and paired comparisons all start there.
   :class:`~cxc_eccv.evaluation.score.Draws` depend on the seed and the number of images alone, so that samples of one
   metric may be added to those of another (RSUM) and compared between models.
+- :mod:`~cxc_eccv.evaluation.bounds` says how low and how high a number could be under any labels of the retrieved pairs
+  that nobody judged: needs that rank positives then read the top of every query too, beside all that is known of it.
 - :mod:`~cxc_eccv.evaluation.report` puts the numbers of a task together and records what they were computed from;
   :mod:`~cxc_eccv.evaluation.report_files` writes and reads report.json and per_query.parquet.
 

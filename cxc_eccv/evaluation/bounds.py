@@ -87,7 +87,7 @@ class Retrieved:
     def matters(self, spec: Spec, parameters: Mapping[str, Any]) -> Flags:
         """(Q, D) the unjudged items whose labels can change a metric: if the best rank decides, those above it."""
         above = np.arange(self.ids.shape[1]) + 1 < self.ranks.best[:, None]
-        return self.within(parameters.get("k")) & (above | (spec.term is not None))
+        return self.within(parameters.get("k")) & (above | (not spec.best_rank))
 
     def places(self, labels: Flags) -> IntArray:
         """(Q, D) rank of each item that the labels call positive; other entries mean nothing."""
@@ -231,22 +231,27 @@ def bounds_of_ranks(
         probabilities: (Q, D) of unjudged items, where they are known; other entries are not looked at.
     """
     score, unjudged = partial(spec.function, **parameters), retrieved.within(parameters.get("k"))
-    if spec.term is None:  # more positives never have a worse best one
+    if spec.best_rank:  # more positives never have a worse best one
         labellings = iter((np.zeros_like(unjudged), unjudged))
         values = (score(retrieved.with_best(retrieved.best(labels))) for labels in labellings)
     else:
         values = (score(retrieved.relabel(labels)) for labels in _first_and_last(unjudged))
     low, high = _extremes(values)
-    expected = None
-    if probabilities is not None:
-        chances = np.where(unjudged, probabilities, 0.0)
-        if spec.term is not None:
-            expected = float(_expect_sums(partial(spec.term, **parameters), retrieved, chances).mean())
-        else:
-            columns, weights = _expect_best(score, retrieved, chances)
-            mean = spec.aggregate != "median"
-            expected = float((columns * weights).sum(axis=1).mean()) if mean else expected_median(columns, weights)
+    expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
     return _make_bounds(spec, low, high, unjudged, parameters.get("k"), expected)
+
+
+def _expect(
+    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, unjudged: Flags, probabilities: FloatArray
+) -> float | None:
+    """The expected number of a metric of ranks; None of one that does not say what it is made of."""
+    chances = np.where(unjudged, probabilities, 0.0)
+    if spec.term is not None:
+        return float(_expect_sums(partial(spec.term, **parameters), retrieved, chances).mean())
+    if not spec.best_rank:
+        return None
+    values, weights = _expect_best(partial(spec.function, **parameters), retrieved, chances)
+    return expected_median(values, weights) if spec.aggregate == "median" else float((values * weights).sum(1).mean())
 
 
 def bounds_of_top(

@@ -283,6 +283,20 @@ class Ranks(Need[Judgments]):
                 return
         if self._top is not None:
             self._retrieved = self._top.retrieved(self._ranks)
+            self.unbounded = self._find_unsettled_bounds(ranks[self.key], self._top.depth) | self.unbounded
+
+    def _find_unsettled_bounds(self, ranks: AnyRanks, depth: int) -> dict[str, str]:
+        """R grows with each label: a metric at R then looks below the retrieved items, for known positives there."""
+        if not isinstance(ranks, GivenRanks):
+            return {}
+        needed = np.where(ranks.complete, 0, ranks.ranks.n_positives + depth)
+        if (ranks.depths >= needed).all():
+            return {}
+        reason = (
+            f"with all {depth} retrieved items labelled it looks at the top {needed.max()}, but a ranking ends at rank "
+            f"{ranks.depths[ranks.depths < needed].min()}; ask for a smaller bounds_depth (--bounds-depth) or rank more"
+        )
+        return {own.label: reason for own in self.variants if not own.spec.best_rank}
 
     def _bound(self, variant: Variant, settings: Settings) -> Bounds | None:
         """Bounds over the unjudged; probabilities are asked once for all metrics, of pairs that matter to any."""

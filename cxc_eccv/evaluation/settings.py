@@ -114,6 +114,11 @@ class Settings:
             probabilities = read_parquet(Path(probabilities))
         if isinstance(probabilities, pa.Table):
             probabilities = PairValues(probabilities, "probability", "probabilities")
+        if probabilities is not None and not callable(probabilities):
+            raise InvalidOption(
+                f"probabilities are {type(probabilities).__name__}: give a function of image ids and caption ids, a "
+                "table with image_id, caption_id and probability, or the path of its Parquet file"
+            )
         object.__setattr__(self, "probabilities", probabilities)
 
     @property
@@ -124,8 +129,10 @@ class Settings:
     @property
     def probabilities_of(self) -> Callable[[IntArray, IntArray], Any] | None:
         """Probabilities of (P,) images with (P,) captions, where any are known: given, or the judge's."""
-        found = self.probabilities or getattr(self.unjudged, "probabilities", None)
-        return found if callable(found) else None
+        if callable(self.probabilities):
+            return self.probabilities
+        found: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
+        return found
 
     @property
     def level(self) -> float | None:

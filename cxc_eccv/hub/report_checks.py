@@ -20,7 +20,7 @@ from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.sources.catalog import OFFICIAL, Entry, fingerprint_files, load_catalog
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Bounds, Report, Result
 
 __all__ = ["check_values", "checked_report"]
 
@@ -70,6 +70,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "ties": (_is_count, "a whole number of at least 0"),
     "coverage": (lambda value: value is None or (_is_number(value) and 0 <= value <= 1), "a fraction, or null"),
     "parameters": (lambda value: isinstance(value, dict), "a mapping"),
+    "bounds": (lambda value: value is None or isinstance(value, Bounds), "bounds over the unjudged"),
 }
 
 
@@ -103,8 +104,25 @@ def _check_row(row: dict[str, Any], result: Result) -> None:
             raise ReportRefused(f"results, {row.get('key')}: {name} is {value!r}, expected {expected}")
     if row.get("key") != result.key:
         raise ReportRefused(f"results: the row of {result.key} has the key {row.get('key')!r}; it was edited")
+    _check_over_unjudged(result)
     if (result.low is None) != (result.high is None) or result.ties > result.n_queries:
         raise ReportRefused(f"results, {result.key}: half an interval, or more ties than queries; it was edited")
+
+
+def _check_over_unjudged(result: Result) -> None:
+    """The usual number is what the known labels make of it, and the expected one is between the bounds, too."""
+    own = result.bounds
+    if own is None:
+        return
+    numbers = [own.low, result.value, own.high, *([] if own.expected is None else [own.expected])]
+    if not all(map(_is_number, numbers)) or not _is_count(own.unjudged) or not _is_count(own.retrieved):
+        raise ReportRefused(f"results, {result.key}: its bounds are no finite numbers and counts; it was edited")
+    low, high = own.low - ROUNDING * abs(own.low), own.high + ROUNDING * abs(own.high)
+    if not all(low <= number <= high for number in numbers) or own.unjudged > own.retrieved:
+        raise ReportRefused(
+            f"results, {result.key}: its bounds {own.low} and {own.high} over {own.unjudged} of {own.retrieved} pairs "
+            "cannot be those of its value; it was edited"
+        )
 
 
 def _check_scores(scores: object, report: Report) -> None:

@@ -32,6 +32,7 @@ SPEC = Spec(
     title="mean rank",
     unit="rank",
     needs="ranks",
+    best_rank=True,
     citation="Hodosh, Young and Hockenmaier, JAIR 47, 2013",
     bounds=(1.0, None),
     higher_is_better=False,

@@ -35,6 +35,7 @@ SPEC = Spec(
     title="median rank",
     unit="rank",
     needs="ranks",
+    best_rank=True,
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
     bounds=(1.0, None),
     higher_is_better=False,

@@ -31,4 +31,4 @@ def mrr(ranks: PositiveRanks) -> FloatArray:
     return np.where(np.diff(ranks.indptr) > 0, 1 / ranks.best, 0.0)
 
 
-SPEC = Spec(function=mrr, title="MRR", needs="ranks", citation="Voorhees, TREC-8, 1999")
+SPEC = Spec(function=mrr, title="MRR", needs="ranks", best_rank=True, citation="Voorhees, TREC-8, 1999")

@@ -39,6 +39,7 @@ SPEC = Spec(
     function=mrr_at_k,
     title="MRR@{k}",
     needs="ranks",
+    best_rank=True,
     parameters={"k": (10,)},
     citation="Bajaj et al., 2016, arXiv:1611.09268",
 )

@@ -39,6 +39,7 @@ SPEC = Spec(
     function=recall_at_k,
     title="R@{k}",
     needs="ranks",
+    best_rank=True,
     parameters={"k": (1, 5, 10)},
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
     binary=True,

@@ -45,8 +45,9 @@ class Spec:
         binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
         title: its name on paper, with places for its parameters: ``R@{k}``. The label in words where none is given.
         long_title: the same where there is room for more; as ``title`` where none is given.
-        term: what one positive adds to its query's value, from its place among the positives, its rank and R, of a
-            metric with ``needs="ranks"`` that is a sum over all positives; None where the best rank decides alone.
+        best_rank: whether the rank of the best positive alone decides the value of a query, and R does not.
+        term: of a metric with ``needs="ranks"`` that is a sum over all positives of a query, what one of them adds,
+            from its place among them, its rank and R.
         expected: of a metric with ``needs="top_k"``, the mean over random labels of what nobody judged: from the top,
             the judgments, k and (Q, K) probabilities, 0 for judged items, to (Q,) values.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
@@ -67,6 +68,7 @@ class Spec:
     title: str = ""
     long_title: str = ""
     unit: str = "percent"
+    best_rank: bool = False
     term: Callable[..., FloatArray] | None = None
     expected: Callable[..., FloatArray] | None = None
 

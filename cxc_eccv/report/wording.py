@@ -136,7 +136,7 @@ def bounds_text(result: Result) -> str:
         return f"all pairs{NO_BREAK}judged"
     expected = "" if own.expected is None else f" ({show_value(result.metric, own.expected)})"
     low, high = (show_value(result.metric, value) for value in (own.low, own.high))
-    return f"{low} to{NO_BREAK}{high}{expected.replace(' ', NO_BREAK)}"
+    return f"{low} to{NO_BREAK}{high}{expected}"
 
 
 def unjudged_text(result: Result) -> str:

@@ -1,6 +1,7 @@
 """Which reports are refused, and with what reason; none of this needs the Hub."""
 
 import dataclasses
+import json
 import shutil
 
 import numpy as np
@@ -29,6 +30,14 @@ def test_a_report_of_the_official_data_is_accepted(tmp_path):
     assert files == FILES
 
 
+def test_bounds_over_the_unjudged_may_stand_in_a_report(tmp_path):
+    content = json.loads(official_report())
+    set_bounds()(content)
+    report, _ = checked(tmp_path, json.dumps(content))
+    bounds = next(result.bounds for result in report.results if result.bounds is not None)
+    assert (bounds.low, bounds.high) == (0.25, 0.75)
+
+
 def test_every_field_of_a_result_is_checked():
     assert set(TYPES) == {field.name for field in dataclasses.fields(Result)}
 
@@ -51,6 +60,11 @@ def set_data(**fields):
             data["fingerprint"] = fingerprint_files({name: str(digest) for name, digest in fields["files"].items()})
 
     return edit
+
+
+def set_bounds(**fields):
+    own = {"low": 0.25, "high": 0.75, "unjudged": 3, "retrieved": 9, "expected": None}
+    return lambda content: row(content).update(bounds=own | fields)
 
 
 EDITS = {
@@ -102,6 +116,11 @@ EDITS = {
     "map-above-r": (lambda c: both(c, 0.45), "map_at_r is above r_precision"),
     "recall-falls": (lambda c: both(c, 0.95, "eccv_caption/i2t/recall_at_1"), "recall_at_1 is above recall_at_5"),
     "parameters": (lambda c: row(c, "eccv_caption/i2t/recall_at_1").update(parameters={"k": 10}), "are not those of"),
+    "bounds-below": (set_bounds(low=0.0, high=0.25), "bounds 0.0 and 0.25 over 3 of 9 pairs cannot be those"),
+    "bounds-expected": (set_bounds(expected=0.95), "cannot be those of its value"),
+    "bounds-counts": (set_bounds(unjudged=10), "10 of 9 pairs cannot be those"),
+    "bounds-text": (set_bounds(low="0"), "no finite numbers and counts"),
+    "bounds-type": (lambda c: row(c).update(bounds=[0.0, 1.0]), "TypeError"),
     "extra-field": (lambda c: row(c).update(note="x"), "TypeError"),
     "schema": (lambda c: c.update(schema=2), "schema is 2"),
 }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cxc_eccv as ce
+from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds import (
     TopOfKnown,
     ask_probabilities,
@@ -17,10 +17,11 @@ from cxc_eccv.evaluation.bounds import (
     expected_median,
 )
 from cxc_eccv.metrics.chances import count_chances
+from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
-from cxc_eccv.types import Judgments
+from cxc_eccv.types import Judgments, PositiveRanks
 
 RANKED = [
     ("recall_at_k", {"k": 1}),
@@ -234,14 +235,12 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
 @pytest.mark.parametrize("spec", [spec for spec in metrics().values() if spec.needs == "ranks"], ids=lambda s: s.name)
 def test_a_metric_is_the_sum_of_its_terms_or_knows_the_best_rank_alone(spec):
     """What the short cuts of bounds rest on, for every metric of ranks there is."""
-    from cxc_eccv.types import PositiveRanks
-
     random = np.random.default_rng(0)
     for _ in range(50):
         found = np.sort(random.choice(np.arange(1, 31), size=random.integers(1, 8), replace=False))
         total = found.size + int(random.integers(3))
         value = spec.function(PositiveRanks.of([found.tolist()], n_positives=[total])).item()
-        if spec.term is None:
+        if spec.best_rank:
             best = spec.function(PositiveRanks.of([found[:1].tolist()], n_positives=[1])).item()
             assert value == best
         else:
@@ -254,6 +253,27 @@ def test_every_metric_of_retrieval_has_bounds():
     for spec in metrics().values():
         if spec.needs == "top_k":
             assert spec.expected is not None, spec.name
+        if spec.needs == "ranks":
+            assert spec.best_rank != (spec.term is not None), spec.name
+
+
+def second_rank(ranks):
+    """One over the rank of the second positive: neither the best rank alone nor a declared sum."""
+    values = np.zeros(ranks.query_ids.size)
+    several = np.diff(ranks.indptr) > 1
+    values[several] = 1 / ranks.ranks[ranks.indptr[:-1][several] + 1]
+    return values
+
+
+def test_a_metric_that_says_nothing_of_itself_has_bounds_all_the_same():
+    spec = Spec(function=second_rank, needs="ranks", citation="none")
+    for seed in range(3):
+        case = draw_case(seed, levels=3)
+        retrieved = case.retrieved(4)
+        values, _ = evaluate_labellings(case, retrieved, retrieved.unjudged, second_rank)
+        bounds = bounds_of_ranks(spec, {}, retrieved, np.full(retrieved.ids.shape, 0.5))
+        assert (bounds.low, bounds.high) == pytest.approx((values.mean(axis=1).min(), values.mean(axis=1).max()))
+        assert bounds.expected is None
 
 
 def test_expected_median_of_many_queries_is_that_of_simulation():
@@ -275,7 +295,7 @@ def test_chances_of_counts_add_up():
 )
 def test_probabilities_are_checked(given):
     flags = np.array([[True, True]])
-    with pytest.raises(ce.errors.DataError, match="need a number from 0 to 1 for each"):
+    with pytest.raises(DataError, match="need a number from 0 to 1 for each"):
         ask_probabilities(lambda *_: given, "i2t", np.array([1]), np.array([[7, 8]]), flags)
 
 

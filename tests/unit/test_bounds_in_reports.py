@@ -1,0 +1,280 @@
+"""Bounds over the unjudged in reports: of every task and kind of run, in every form of the report; bad input."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from report_samples import near_run
+
+import cxc_eccv as ce
+from cxc_eccv.cli.user_tables import read_probabilities
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation import report_from_json, report_to_json
+from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.ranking.rank import ranks_of_run, top_k
+from cxc_eccv.report.wording import BOUNDS
+from cxc_eccv.runs import RankingsRun, ScoresRun
+
+
+@pytest.fixture
+def run(sample_library):
+    return near_run(sample_library, noise=1.5)
+
+
+def chances_of(images, captions):
+    """A made-up probability of each pair, the same whoever asks."""
+    return ((images * 7919 + captions * 104729) % 101) / 100
+
+
+EVERY = ("recall_at_k", "mrr_at_k", "mrr", "mean_rank", "median_rank", "r_precision", "map_at_r", "rsum")
+GRADED = ("ndcg_at_k", "entail_at_k", "pmrp", "pmrp_at_50")
+
+
+@pytest.mark.parametrize("name", ["co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment"])
+def test_the_usual_number_lies_between_its_bounds_in_every_task(run, sample_library, name):
+    asked = ["entail_at_k"] if name == "entailment" else [*EVERY, "ndcg_at_k"]
+    plain = ce.evaluate(run, name, metrics=asked, data_dir=sample_library, confidence=None)
+    options = {"bounds": True, "probabilities": chances_of}
+    report = ce.evaluate(run, name, metrics=asked, data_dir=sample_library, confidence=None, **options)
+    assert report.scores == plain.scores
+    assert all(row.bounds is None for row in plain.results)
+    for row in report.results:
+        bounds = row.bounds
+        assert bounds.low <= row.value <= bounds.high, row.key
+        assert 0 < bounds.unjudged <= bounds.retrieved, row.key
+        if row.direction in ("i2t", "t2i", ""):
+            assert bounds.low < bounds.expected < bounds.high or bounds.low == bounds.high, row.key
+        else:
+            assert bounds.expected is None, row.key
+
+
+def test_random_runs_keep_their_usual_number_between_the_bounds(make_run, sample_library):
+    for seed in range(3):
+        run = make_run(sample_library, seed=seed, width=2)
+        report = ce.evaluate(run, data_dir=sample_library, confidence=None, bounds=True, bounds_depth=5 + 9 * seed)
+        for row in (row for row in report.results if row.direction not in ("sts", "sis", "sits")):
+            assert row.bounds.low <= row.value <= row.bounds.high, row.key
+
+
+def test_what_has_no_unjudged_pairs_says_so(run, sample_library):
+    report = ce.evaluate(run, ["plausible_match", "cxc/sts"], data_dir=sample_library, confidence=None, bounds=True)
+    for row in report.results:
+        if row.task == "plausible_match":
+            assert (row.bounds.low, row.bounds.high, row.bounds.unjudged) == (row.value, row.value, 0)
+        else:
+            assert row.bounds is None
+
+
+def test_a_pair_rated_below_the_threshold_is_known(run, sample_library):
+    """CxC's raters turned pairs down that COCO's links leave open: the same lists, fewer unjudged pairs."""
+    report = ce.evaluate(run, ["coco_5k", "cxc"], data_dir=sample_library, confidence=None, bounds=True)
+    found = {row.key: row.bounds for row in report.results}
+    rated_down = {}
+    queries, items = judged_pairs(sample_library, "test", "t2i", ["coco", "cxc"])
+    links = set(zip(*judged_pairs(sample_library, "test", "t2i", ["coco"]), strict=True))
+    for query, item in zip(queries.tolist(), items.tolist(), strict=True):
+        if (query, item) not in links:
+            rated_down.setdefault(query, set()).add(item)
+    judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "t2i")
+    top = top_k(run, judgments, "t2i", 10)
+    fewer = sum(item in rated_down.get(q, ()) for q, row in zip(top.query_ids, top.ids, strict=True) for item in row)
+    wide, narrow = found["coco_5k/t2i/recall_at_10"], found["cxc/t2i/recall_at_10"]
+    assert fewer > 0
+    assert wide.unjudged - narrow.unjudged == fewer
+
+
+def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, sample_library):
+    report = ce.evaluate(
+        run, "coco_5k", data_dir=sample_library, confidence=None, bounds=True, probabilities=chances_of
+    )
+    rows = {row.key: row.bounds for row in report.results}
+    recalls = [bounds for key, bounds in rows.items() if "recall" in key]
+    rsum = rows["coco_5k/rsum"]
+    for name in ("low", "high", "expected"):
+        assert getattr(rsum, name) == pytest.approx(100 * sum(getattr(own, name) for own in recalls))
+    deepest = [rows[f"coco_5k/{direction}/recall_at_10"] for direction in ("i2t", "t2i")]
+    assert rsum.unjudged == sum(own.unjudged for own in deepest)
+    assert rsum.retrieved == sum(own.retrieved for own in deepest) == 10 * 60 + 10 * 300
+
+
+@pytest.mark.parametrize("kind", ["scores", "rankings"])
+def test_every_kind_of_run_has_the_same_bounds(run, sample_library, kind):
+    images, captions = (
+        side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.images, run.captions)
+    )
+    scores = images @ captions.T
+    if kind == "scores":
+        other = ScoresRun(run.images.ids, run.captions.ids, scores)
+    else:
+        i2t = {q: run.captions.ids[np.argsort(-row)] for q, row in zip(run.images.ids.tolist(), scores, strict=True)}
+        t2i = {q: run.images.ids[np.argsort(-row)] for q, row in zip(run.captions.ids.tolist(), scores.T, strict=True)}
+        other = RankingsRun.from_dicts(i2t, t2i)
+    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": chances_of}
+    expected = ce.evaluate(run, ["coco_5k", "eccv_caption"], **options)
+    found = ce.evaluate(other, ["coco_5k", "eccv_caption"], **options)
+    for ours, theirs in zip(expected.results, found.results, strict=True):
+        assert dataclasses.astuple(ours.bounds) == pytest.approx(dataclasses.astuple(theirs.bounds)), ours.key
+
+
+def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sample_library):
+    judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "i2t")
+    top = top_k(run, judgments, "i2t", 20)
+    short = RankingsRun.from_dicts(dict(zip(top.query_ids.tolist(), top.ids, strict=True)))
+    options = {"metrics": ["recall_at_k", "mrr_at_k", "r_precision"], "data_dir": sample_library, "confidence": None}
+    report = ce.evaluate(short, "coco_5k/i2t", bounds=True, **options)
+    with_bounds = {row.metric for row in report.results if row.bounds is not None}
+    assert with_bounds == {"recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_10"}
+    assert "look at the top 50, but the rankings hold 20" in report.skipped["coco_5k/i2t/r_precision bounds"]
+    grown = ce.evaluate(short, "coco_5k/i2t", bounds=True, bounds_depth=20, **options)
+    reason = "it looks at the top 25, but a ranking ends at rank 20"
+    assert reason in grown.skipped["coco_5k/i2t/r_precision bounds"]
+    shallower = ce.evaluate(short, "coco_5k/i2t", bounds=True, bounds_depth=15, **options)
+    whole = ce.evaluate(run, "coco_5k/i2t", bounds=True, bounds_depth=15, **options)
+    assert shallower.results == whole.results
+    assert not any("bounds" in key for key in shallower.skipped)
+
+
+def test_a_part_of_the_split_has_bounds_of_its_own(run, sample_library):
+    report = ce.evaluate(run, "cxc", data_dir=sample_library, confidence=None, bounds=True, limit=8)
+    bounds = next(row.bounds for row in report.results if row.key == "cxc/t2i/median_rank")
+    assert bounds.retrieved == 8 * 5 * 8
+
+
+def test_only_pairs_that_can_change_a_number_are_asked_about(run, sample_library):
+    asked = []
+
+    def remember(images, captions):
+        asked.append(images.size)
+        return chances_of(images, captions)
+
+    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": remember}
+    report = ce.evaluate(run, "coco_5k/t2i", metrics=["recall_at_k", "median_rank"], **options)
+    assert len(asked) == 1
+    judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "t2i")
+    above = ranks_of_run(run, {"": ("t2i", judgments)})[""].best - 1
+    assert asked[0] == np.minimum(above, 50).sum() < report.results[-1].bounds.unjudged
+
+
+def test_the_classifier_that_judges_gives_expected_values(run, sample_library):
+    class Judge:
+        def __call__(self, images, captions):
+            return (self.probabilities(images, captions) >= 0.5).astype(int)
+
+        def probabilities(self, images, captions):
+            return chances_of(images, captions)
+
+    options = {"metrics": ["entail_at_k"], "data_dir": sample_library, "confidence": None}
+    judged = ce.evaluate(run, "entailment", unjudged=Judge(), bounds=True, **options)
+    given = ce.evaluate(run, "entailment", bounds=True, probabilities=chances_of, **options)
+    for ours, theirs in zip(judged.results, given.results, strict=True):
+        assert ours.bounds == theirs.bounds
+        assert ours.bounds.low <= ours.value <= ours.bounds.high
+        assert ours.bounds.expected is not None
+    left_out = ce.evaluate(run, "entailment", unjudged="leave_out", bounds=True, **options)
+    assert all(row.bounds.low <= row.value <= row.bounds.high for row in left_out.results)
+
+
+def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_back(run, sample_library, tmp_path):
+    plain = ce.evaluate(run, "coco_5k", data_dir=sample_library)
+    assert "bounds" not in report_to_json(plain)
+    report = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=chances_of)
+    text = report_to_json(report)
+    assert report_to_json(report_from_json(text)) == text
+    assert report_from_json(text).results == report.results
+    assert report.provenance["bounds_depth"] == 50
+    entry = json.loads(text)["results"][0]["bounds"]
+    assert list(entry) == ["low", "high", "unjudged", "retrieved", "expected"]
+    assert [row.low for row in report.results] == [row.low for row in plain.results]
+    report.save(tmp_path / "out")
+    assert ce.load_report(tmp_path / "out").results == report.results
+    frame = report.to_pandas()
+    assert frame["bounds_high"].tolist() == [row.bounds.high for row in report.results]
+    assert "bounds_high" not in plain.to_pandas()
+
+
+def test_bounds_are_shown_wherever_the_number_is(run, sample_library, tmp_path):
+    report = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=chances_of)
+    row = report.results[0]
+    low, high, expected = (f"{100 * getattr(row.bounds, name):.1f}" for name in ("low", "high", "expected"))
+    share = f"{100 * row.bounds.share:.1f}%"
+    assert f"{low} to\N{NO-BREAK SPACE}{high} ({expected})" in str(report)
+    assert share in str(report)
+    report.save(tmp_path / "out")
+    for name in ("report.md", "report.html"):
+        page = (tmp_path / "out" / name).read_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert f"{low} to {high} ({expected})" in page
+        assert f"{share} unjudged" in page
+        assert BOUNDS in page
+    plain = str(ce.evaluate(run, "coco_5k", data_dir=sample_library))
+    assert "bounds" not in plain
+    complete = ce.evaluate(run, "plausible_match", data_dir=sample_library, bounds=True)
+    assert "all pairs\N{NO-BREAK SPACE}judged" in str(complete)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_probabilities_come_from_a_file(run, sample_library, tmp_path, ending):
+    images, captions = np.meshgrid(run.images.ids, run.captions.ids, indexing="ij")
+    table = pa.table(
+        {
+            "image_id": images.ravel(),
+            "caption_id": captions.ravel(),
+            "probability": chances_of(images.ravel(), captions.ravel()),
+        }
+    )
+    path = tmp_path / f"p.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+        given = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=path)
+        expected = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=chances_of)
+        assert given.results == expected.results
+    elif ending == "csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in table.to_pylist()))
+    assert read_probabilities(path).to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"image_id": [1], "caption_id": [2]}, "no probability among the columns"),
+        ({"image_id": [1], "caption_id": [2], "probability": ["x"]}, "need numbers without nulls"),
+        ({"image_id": [1, 1], "caption_id": [2, 2], "probability": [0.1, 0.2]}, "is given twice"),
+        ({"image_id": [1], "caption_id": [2], "probability": [0.1]}, "probabilities lack .* Give these too"),
+    ],
+)
+def test_tables_of_probabilities_are_checked(run, sample_library, table, message):
+    with pytest.raises(DataError, match=message):
+        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=pa.table(table))
+
+
+@pytest.mark.parametrize("option", [{"bounds_depth": 10}, {"probabilities": chances_of}])
+def test_what_is_for_bounds_asks_for_bounds(run, sample_library, option):
+    with pytest.raises(InvalidOption, match="ask for bounds too"):
+        ce.evaluate(run, "coco_5k", data_dir=sample_library, **option)
+
+
+def test_other_probabilities_are_refused(run, sample_library):
+    with pytest.raises(InvalidOption, match="probabilities are dict: give a function"):
+        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities={})
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.5, "many"])
+def test_a_depth_is_a_whole_number(run, sample_library, depth):
+    with pytest.raises(InvalidOption, match="bounds_depth"):
+        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, bounds_depth=depth)
+
+
+def test_a_deeper_top_never_has_narrower_bounds(run, sample_library):
+    options = {"metrics": ["median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"], "data_dir": sample_library}
+    reports = [
+        ce.evaluate(run, "cxc", bounds=True, bounds_depth=depth, confidence=None, **options) for depth in (1, 5, 20, 60)
+    ]
+    for narrow, wide in itertools.pairwise(reports):
+        for one, other in zip(narrow.results, wide.results, strict=True):
+            assert other.bounds.low <= one.bounds.low <= one.bounds.high <= other.bounds.high, one.key
