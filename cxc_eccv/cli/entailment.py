@@ -98,13 +98,13 @@ def score(
     check_output(output)
     library = Library(data_dir, allow_modified=allow_modified)
     facts: dict[str, Any] = {"seed": seed, "precision": precision}
-    if model is None:
+    if scores is not None:
         from cxc_eccv.cli.user_tables import read_probabilities
 
         labelled = read_labelled(pairs, library, images=images)
         said = labelled.align(read_probabilities(scores), scores)
         facts |= {"model": name or scores.name, "threshold": 0.5, "threshold_from": "the default"}
-    else:
+    elif model is not None:
         classifier = load_classifier_or_advise(model, device=device, dtype=dtype, name=name)
         config = classifier.model.config
         labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
@@ -114,8 +114,10 @@ def score(
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
     report = report_classifier(labelled, said, library, **facts)
-    written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
-    print_shown(tables_to_console(report.tables()))
+    try:
+        written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
+    finally:
+        print_shown(tables_to_console(report.tables()))
     say_written(written)
 
 
@@ -160,8 +162,8 @@ def mean(
     if len(reports) % 2 or (chosen is not None and len(chosen) != len(reports) // 2):
         given = f"reports given: {len(reports)}" + ("" if chosen is None else f", names: {len(chosen)}")
         raise InvalidOption(
-            f"{given}. Give two reports for each model, on COCO and on Flickr30k, one after the other, and as many names "
-            "as models, or none"
+            f"{given}. Give two reports for each model, on COCO and on Flickr30k, one after the other, and as many "
+            "names as models, or none"
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
     own: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
@@ -112,7 +112,7 @@ class Library:
 
         Raises:
             UnknownName: there is no split of this name.
-            SourceMissing: the raw files at hand do not hold it; says which file does, and where that is from.
+            DataError: the raw files at hand do not hold it; says which file does, and where that is from.
         """
         return self._pick_split(self._karpathy(), split, "karpathy_coco")
 
@@ -346,7 +346,7 @@ class Library:
             raise DataError(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
         entry, path = self.catalog.entry(whole), self._locate(whole)
         lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
-        raise SourceMissing(
+        raise DataError(
             f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
             f"{where_from(entry, self.data_dir)}"
         )

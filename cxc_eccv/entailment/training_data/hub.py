@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.entailment.training_data.corpus import SPLITS, Pairs, make_pairs
-from cxc_eccv.errors import DataError, SourceMissing
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -58,32 +57,43 @@ class HubTable:
 
         Raises:
             SourceMissing: no folder, and no way to the Hub.
-            DataError: not the columns or labels that the table is known by.
+            DataError: it cannot be read, or has not the columns or labels that it is known by.
         """
         table = library.once(("hub", self.name, split), lambda: self._read(library, split))
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
         table, without = table.filter(known), int(pc.sum(pc.invert(known)).as_py() or 0)
-        premises = table[self.premise].combine_chunks().cast(pa.string())
+        premises, hypotheses = (table[name].cast(pa.string()).fill_null("") for name in (self.premise, self.hypothesis))
         offsets = pa.array(np.arange(len(premises) + 1, dtype=np.int32))
         left_out = {WITHOUT: without} if without else {}
-        return make_pairs(pa.ListArray.from_arrays(offsets, premises), table[self.hypothesis], table["label"], left_out)
+        listed = pa.ListArray.from_arrays(offsets, premises.combine_chunks())
+        return make_pairs(listed, hypotheses, table["label"], left_out)
 
     def _read(self, library: Library, split: str) -> pa.Table:
         """Both texts and the label as 0, 1 or null."""
         dataset = self._load(library, SPLITS[split])
-        columns = (self.premise, self.hypothesis, "label")
-        lacking = [name for name in columns if name not in dataset.column_names]
-        if lacking:
-            found = ", ".join(dataset.column_names)
-            raise DataError(f"{self.name}, split {SPLITS[split]}: no column {lacking[0]!r}; it has {found}")
-        table = dataset.select_columns(list(columns)).with_format("arrow")[:]
+        where = f"{self.name} ({self.place})", f"split {SPLITS[split]}"
+        columns = [self.premise, self.hypothesis, "label"]
+        for name in columns:
+            if name not in dataset.column_names:
+                raise MalformedSource(*where, f"columns {', '.join(dataset.column_names)}", f"a column {name!r}")
+        table = dataset.select_columns(columns).with_format("arrow")[:]
         names = getattr(dataset.features["label"], "names", self.labels)
         if set(names) != set(self.labels):
-            raise DataError(f"{self.name}: labels {', '.join(names)}; expected {', '.join(self.labels)}")
-        numbers = {value: int(name == self.positive) for place, name in enumerate(names) for value in (place, name)}
-        found = [_label(self.name, value, numbers) for value in table["label"].to_pylist()]
-        return table.set_column(table.column_names.index("label"), "label", pa.array(found, pa.int8()))
+            raise MalformedSource(*where, f"labels {', '.join(names)}", f"the labels {', '.join(self.labels)}")
+        # Numbers stand for the names that the file gives them.
+        meanings: dict[object, int | None] = {
+            value: int(name == self.positive) for place, name in enumerate(names) for value in (place, name)
+        }
+        meanings |= {None: None, -1: None}
+        values = table["label"].to_pylist()
+        for value in values:
+            if value not in meanings:
+                raise MalformedSource(
+                    *where, f"label {value!r}", f"one of {', '.join(map(repr, names))}, or -1 for none"
+                )
+        labels = pa.array([meanings[value] for value in values], pa.int8())
+        return table.set_column(table.column_names.index("label"), "label", labels)
 
     def _load(self, library: Library, split: str) -> datasets.Dataset:
         import datasets
@@ -98,7 +108,9 @@ class HubTable:
                 return datasets.load_dataset(self.repository, self.config, split=split)
             return datasets.load_dataset(str(place), self._config_of(place), split=split)
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-            raise DataError(f"{self.name}, split {split}, of {place or self.place}: {error}") from error
+            raise DataError(
+                f"{self.name}, split {split}, of {place or self.place}: {error.__cause__ or error}"
+            ) from error
 
     def _config_of(self, folder: Path) -> str | None:
         """The config of a snapshot that has several; a plain folder has none."""
@@ -118,11 +130,3 @@ class HubTable:
             f"  put a copy at: {folder or Path('MIRROR') / 'entailment' / self.name}\n"
             "Name the mirror folder with --data-dir or CXC_ECCV_DATA."
         )
-
-
-def _label(name: str, value: Any, numbers: Mapping[Any, int]) -> int | None:  # noqa: ANN401 - a cell
-    if value is None or value == -1:
-        return None
-    if value not in numbers:
-        raise DataError(f"{name}: label {value!r}; expected one of {', '.join(map(repr, numbers))}, or -1 for none")
-    return numbers[value]

@@ -31,11 +31,12 @@ class TrainingData(NamedTuple):
 
     Attributes:
         pairs: a table of :data:`SCHEMA`.
-        provenance: plain values, for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule`` and
-            ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or words of it;
-            ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to the number of
-            pairs of other images with a caption in the words of one of the split; ``protected``: splits of which
-            nothing is in; ``not_at_hand``: those that could not be looked into; ``threshold``, ``edition``, ``files``.
+        provenance: plain values, for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule``,
+            ``licence`` and ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or
+            words of it; ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to
+            the number of pairs of other images with a caption in the words of one of the split; ``protected``: splits
+            of which nothing is in; ``not_at_hand``: those that could not be looked into; ``parts``, ``pairs``,
+            ``positives``, ``threshold``, ``edition`` and ``files`` of the whole.
     """
 
     pairs: pa.Table
@@ -87,20 +88,21 @@ def load_training_data(
     splits, missing = evaluation_splits(library, ("val", "test"))
     protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
     folder = None if images is None else ImageFolder(images)
-    tables, sources = [], {}
+    used, tables, sources = [], [], {}
     for corpus, part in parts:
         name = f"{corpus.name}/{part}"
         pairs = corpus.pairs(library, part, threshold)
         _check_guarded(name, pairs, guarded, missing)
         kept, leaks = drop_members(pairs, protected)
-        table, unusable = _finish(corpus, kept, folder)
-        left_out = {**pairs.left_out, **leaks, **unusable}
-        if not table.num_rows:
+        usable, useless = _find_usable(corpus, kept, folder)
+        left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
+        if not usable.num_rows:
             raise InvalidOption(_nothing_left(name, left_out))
-        tables.append((table, kept))
-        sources[name] = _describe(corpus, table, left_out)
-    table = pa.concat_tables([table for table, _ in tables]).combine_chunks()
-    holds, shares = count_members([kept for _, kept in tables], splits)
+        used.append(usable)
+        tables.append(_finish(corpus, usable, with_images=folder is not None))
+        sources[name] = _describe(library, corpus, tables[-1], left_out)
+    table = pa.concat_tables(tables).combine_chunks()
+    holds, shares = count_members(used, splits)
     provenance = {
         "parts": list(sources),
         "pairs": table.num_rows,
@@ -152,39 +154,35 @@ def _check_guarded(name: str, pairs: Pairs, guarded: set[str], missing: Sequence
         )
 
 
-def _finish(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
-    """Pairs in the schema, with the kind of what is at hand, and how many have nothing to be judged by."""
-    premises = _join(kept["premises"].combine_chunks())
-    has_text = np.array(pc.not_equal(pc.utf8_trim_whitespace(premises), ""))
+def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs that can be judged by what is at hand; and reason to the number of the others."""
+    has_premise = np.array(pc.not_equal(_join(kept["premises"].combine_chunks()), ""))
     has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
-    has_image = np.array(pc.is_valid(kept["image"])) & (folder is not None)
     if folder is not None:
-        _check_images(corpus, kept["image"].filter(pa.array(has_image)), folder)
-    usable = (has_text | has_image) & has_hypothesis
-    kind = np.where(has_image, np.where(has_text, "multimodal", "visual"), "text")
-    table = pa.table(
-        [
-            premises,
-            pc.if_else(pa.array(has_image), kept["image"], pa.scalar(None, pa.string())),
-            *(kept[name] for name in ("hypothesis", "label", "rating")),
-            pa.array(kind.tolist(), pa.string()),
-            pa.array([corpus.name] * kept.num_rows, pa.string()),
-            *(kept[name] for name in ("image_key", "caption_key")),
-        ],
-        schema=SCHEMA,
-    )
-    counts = {
+        _check_images(corpus, kept["image"].drop_null(), folder)
+        has_premise |= np.array(pc.is_valid(kept["image"]))
+    useless = {
         "no words to judge": int((~has_hypothesis).sum()),
-        "neither captions nor an image as premise": int((has_hypothesis & ~usable).sum()),
+        "neither captions nor an image as premise": int((has_hypothesis & ~has_premise).sum()),
     }
-    return table.filter(pa.array(usable)), {reason: number for reason, number in counts.items() if number}
+    return kept.filter(pa.array(has_hypothesis & has_premise)), useless
+
+
+def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
+    """Pairs in the schema, each with the kind of what is at hand for its premise."""
+    premises = _join(pairs["premises"].combine_chunks())
+    images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
+    kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
+    source = pa.array([corpus.name] * pairs.num_rows, pa.string())
+    middle = [pairs[name] for name in ("hypothesis", "label", "rating")]
+    return pa.table([premises, images, *middle, kinds, source, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA)
 
 
 def _join(premises: pa.ListArray) -> pa.Array:
     """The captions of each premise with a blank between them, whatever blanks they end in."""
     captions = pc.utf8_trim_whitespace(premises.flatten())
     offsets = np.append(0, np.cumsum(pc.list_value_length(premises))).astype(np.int32)
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, captions), " ")
+    return pc.utf8_trim_whitespace(pc.binary_join(pa.ListArray.from_arrays(offsets, captions), " "))
 
 
 def _check_images(corpus: Corpus, names: pa.ChunkedArray, folder: ImageFolder) -> None:
@@ -198,19 +196,20 @@ def _check_images(corpus: Corpus, names: pa.ChunkedArray, folder: ImageFolder) -
 
 
 def _nothing_left(name: str, left_out: Mapping[str, int]) -> str:
-    reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items() if number)
+    reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
     return (
         f"{name}: no pair is left to train on. Left out: {reasons}. Test data enters with allow_test_data "
         "(--allow-test-data) alone, photographs need their folder (--images)."
     )
 
 
-def _describe(corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
+def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
     return {
         "pairs": table.num_rows,
         "positives": _positives(table),
         "kinds": dict(Counter(table["kind"].to_pylist())),
         "rule": corpus.rule,
+        "licence": library.catalog.group(corpus.groups[0]).licence,
         "left_out": dict(left_out),
     }
 
