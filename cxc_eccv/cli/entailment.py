@@ -160,12 +160,13 @@ def mean(
         refuse_unwritable(output, file=True)
     chosen = names(models)
     if len(reports) % 2 or (chosen is not None and len(chosen) != len(reports) // 2):
+        given = f"reports given: {len(reports)}" + ("" if chosen is None else f", names: {len(chosen)}")
         raise InvalidOption(
-            f"{len(reports)} reports{'' if chosen is None else f' and {len(chosen)} names'}: give two reports for each "
-            "model, on COCO and on Flickr30k, one after the other, and as many names as models, or none"
+            f"{given}. Give two reports for each model, on COCO and on Flickr30k, one after the other, and as many "
+            "names as models, or none"
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
-    own = chosen or [None] * len(pairs)
+    own: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]
     means = [
         mean_entailment(pair, name=name, seed=seed, confidence=confidence)
         for pair, name in zip(pairs, own, strict=True)

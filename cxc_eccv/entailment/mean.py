@@ -13,7 +13,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.registry import task
-from cxc_eccv.tables import Table
+from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
 
 __all__ = ["TASKS", "MeanScores", "mean_entailment"]
@@ -44,8 +44,8 @@ class MeanScores:
         metrics = list(dict.fromkeys(row.metric for row in self.results))
         by_key = {(row.task, row.metric): row for row in self.results}
         titles = (*(task(name).collection.name for name in TASKS), "mean")
-        rows = [
-            (title, *(score_cell(by_key[name, metric]) for metric in metrics))
+        rows: list[list[str | Cell]] = [
+            [title, *(score_cell(by_key[name, metric]) for metric in metrics)]
             for title, name in zip(titles, (*TASKS, MEAN), strict=True)
         ]
         header = [("",), *((metric_name(metric),) for metric in metrics)]
@@ -127,17 +127,18 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
 
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
     """Refuse reports whose numbers mean different things."""
-    reports = coco.report, flickr.report
+    one, other = coco.report, flickr.report
     facts: list[tuple[str, object, object]] = [
-        ("split", *(report.provenance.get("split") for report in reports)),
-        ("part of the split", *(report.restriction or "all of it" for report in reports)),
-        ("judge of pairs without a label", judge_of(coco.report), judge_of(flickr.report)),
-        *(("policy for pairs without a label", *(row.parameters.get("unjudged") for row in pair)) for pair in rows),
+        ("split", one.provenance.get("split"), other.provenance.get("split")),
+        ("part of the split", one.restriction or "all of it", other.restriction or "all of it"),
+        ("judge of pairs without a label", judge_of(one), judge_of(other)),
     ]
-    for what, one, other in facts:
-        if one != other:
+    policies = ((own.parameters.get("unjudged"), its.parameters.get("unjudged")) for own, its in rows)
+    facts += [("policy for pairs without a label", *pair) for pair in policies]
+    for what, said, its in facts:
+        if said != its:
             raise InvalidOption(
-                f"no mean of {coco.name} and {flickr.name}: the {what} is {one} for one and {other} for the other. "
+                f"no mean of {coco.name} and {flickr.name}: the {what} is {said} for one and {its} for the other. "
                 "Evaluate both with the same options."
             )
 
@@ -161,4 +162,5 @@ def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result, set
 
 def _samples(scored: ScoredReport, row: Result, seed: int) -> FloatArray:
     values = scored.per_query[row.key]
-    return ClusterBootstrap(values.query_ids, Draws(seed)).means(values.values[:, None])[0]
+    means: FloatArray = ClusterBootstrap(values.query_ids, Draws(seed)).means(values.values[:, None])
+    return means[0]

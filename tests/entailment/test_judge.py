@@ -214,7 +214,7 @@ def test_a_classifier_without_probabilities_gives_no_number(sample_library, make
         def score(self, premises, images, hypotheses, **_options):
             return np.full(len(premises), np.nan)
 
-    with pytest.raises(DataError, match="org/stand-in gave no .* probabilities between 0 and 1"):
+    with pytest.raises(DataError, match=r"org/stand-in gave no .* probabilities between 0 and 1"):
         evaluate(make_run(sample_library), sample_library, Wrong("1"))
 
 
