@@ -95,13 +95,13 @@ def score(
     check_output(output)
     library = Library(data_dir, allow_modified=allow_modified)
     facts: dict[str, Any] = {"seed": seed, "precision": precision}
-    if model is None:
+    if scores is not None:
         from cxc_eccv.cli.user_tables import read_probabilities
 
         labelled = read_labelled(pairs, library, images=images)
         said = labelled.align(read_probabilities(scores), scores)
         facts |= {"model": name or scores.name, "threshold": 0.5, "threshold_from": "the default"}
-    else:
+    elif model is not None:
         classifier = load_classifier_or_advise(model, device=device, dtype=dtype, name=name)
         config = classifier.model.config
         labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
@@ -111,8 +111,10 @@ def score(
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
     report = report_classifier(labelled, said, library, **facts)
-    written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
-    print_shown(tables_to_console(report.tables()))
+    try:
+        written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
+    finally:
+        print_shown(tables_to_console(report.tables()))
     say_written(written)
 
 

@@ -74,6 +74,7 @@ def mine(
     from cxc_eccv.entailment.labelled import read_labelled
     from cxc_eccv.entailment.mining import check_mining
     from cxc_eccv.entailment.mining import mine as mine_pairs
+    from cxc_eccv.entailment.quality import warn_of_training_data
 
     looks = judge.model.config.has_visual
     options: dict[str, Any] = {"split": split_name(split), "top_k": top_k, "threshold": threshold, "output": output}
@@ -86,6 +87,8 @@ def mine(
     mined = mine_pairs(run, judge, library, **options, similarity=similarity, batch_size=batch_size)
     rule = mined.facts["rule"]
     with_any = len(set(mined.table["image_id"].to_pylist()))
+    for caution in warn_of_training_data(mined.facts["classifier"]["training_data"]):
+        say_once(caution)
     say_once(
         f"{mined.table.num_rows:,} of {rule['pairs_scored']:,} pairs reach the threshold {rule['threshold']!r}, "
         f"of {with_any:,} images\nwrote {output}"

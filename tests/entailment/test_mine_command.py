@@ -51,7 +51,9 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path, capsys
     options = ("--images", images) if kind == "both" else ()
     command = ("mine", place / "run.npz", "--classifier", place / kind, "--top-k", 2, "--threshold", 0)
     assert run(*command, *options, "--output", file, *SAMPLE) == 0
-    assert "120 of 120 pairs reach the threshold 0.0, of 60 images" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "120 of 120 pairs reach the threshold 0.0, of 60 images" in printed
+    assert "Trained on val data: 9 pairs" in printed
     table, library = pq.read_table(file), Library("sample")
     content = library.karpathy("train")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
