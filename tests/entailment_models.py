@@ -65,7 +65,7 @@ WITH_BOTH = [name for name in PARTS if not name.endswith("alone")]
 def classifier(name, **options):
     """A model of random weights that matter, with its processor."""
     torch.manual_seed(1)
-    model = EntailmentClassifier.from_parts(**PARTS[name](), **options).eval()
+    model = EntailmentClassifier.from_parts(**PARTS[name]() | options).eval()
     images = tiny_models.vilt()[2] if name == "vilt" else tiny_models.vit_images()
     processor = EntailmentProcessor.for_model(model, tiny_models.bert_tokenizer(), image_processor=images)
     return model, processor
