@@ -62,7 +62,7 @@ def entailment_classifier(context: typer.Context) -> None:
 
     The options are those of the script; --help lists them.
 
-    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val entailment/val
+    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val coco/val
     --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
     """
     with needs_train_extra():

@@ -97,6 +97,14 @@ def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
     assert [rate.value for rate in rates] == [rate.value for rate in trained.pairs.report.rates]
 
 
+def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(tmp_path):
+    trained = train([*TEXT, "--bf16", "--output-dir", str(tmp_path), "--report-on", "cxc/test"])
+    classifier = load_classifier(tmp_path, device="cpu")
+    pairs = read_labelled("cxc/test", Library("sample"))
+    said = classifier.score(*pairs.ask(classifier, None).part(slice(None)), progress=False)
+    assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
+
+
 def sample_folder():
     from cxc_eccv.baselines.demo import sample_images
 

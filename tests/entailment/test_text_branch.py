@@ -58,11 +58,12 @@ def test_one_epoch_on_val_beats_them(cosines, real_library, tmp_path):
             *("--train-on", "cxc/val", "--held-out", "400", "--soft-labels", "2", "--learning-rate", "5e-5"),
             *("--head-learning-rate", "5e-4", "--warmup-steps", "0.06", "--num-train-epochs", "1"),
             *("--per-device-train-batch-size", "32", "--bf16", "--use-cpu", "--attention", "eager"),
+            *("--threshold-for", "accuracy"),
             *("--report-on", "cxc/test", "--output-dir", str(tmp_path), "--disable-tqdm"),
         ]
     ).pairs
     similarities, labels, _ = cosines["val"]
-    threshold = choose_threshold(similarities.max(axis=1), labels, for_="f_half")
+    threshold = choose_threshold(similarities.max(axis=1), labels, for_="accuracy")
     similarities, labels, _ = cosines["test"]
     cosine = {rate.name: rate.value for rate in measure_classifier(labels, similarities.max(axis=1), threshold)}
     for rate in found.report.rates:

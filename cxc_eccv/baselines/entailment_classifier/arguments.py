@@ -120,7 +120,7 @@ class DataArguments:
         default="f_half", metadata={"help": "f_half or accuracy: what the threshold and the checkpoint are best in."}
     )
     precision: float | None = field(
-        default=None, metadata={"help": "The lowest precision that the threshold is to have, in its place."}
+        default=None, metadata={"help": "Take the threshold that reaches this precision (0.9) instead."}
     )
     protect: str = field(
         default="test", metadata={"help": "test, or val,test: splits of which nothing is to be trained on."}

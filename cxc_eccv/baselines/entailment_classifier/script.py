@@ -98,7 +98,8 @@ def train(command: Sequence[str]) -> Trained:
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
         trainer.train(resume_from_checkpoint=checkpoint)
-        trained_model: Any = trainer.accelerator.unwrap_model(trainer.model)
+        # Without the wrapper of --bf16 and --fp16: a report's numbers are those of the saved model.
+        trained_model: Any = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
         held = trainer.held
         leads, labels = (None, []) if held is None else (trainer.leads(held), held.targets)
         settle(trained_model.config, leads, np.asarray(labels, dtype=np.float64), data)

@@ -96,7 +96,8 @@ class EntailmentTrainer(WholeTrainer):
         with torch.inference_mode():
             for batch in loader:
                 batch.pop("labels")
-                logits = model(**self._prepare_inputs(batch)).logits
+                # The class's own forward: --bf16 and --fp16 wrap the instance's.
+                logits = type(model).forward(model, **self._prepare_inputs(batch)).logits
                 rows = order[done : done + len(logits)]
                 found[rows] = lead_of(logits)
                 done += len(rows)
