@@ -21,7 +21,7 @@ __all__ = ["entailment", "load_classifier_or_advise"]
 
 entailment = typer.Typer(
     no_args_is_help=True,
-    help="Count a classifier's training data, or measure it. Judge Entail@K by hand, or average it.",
+    help="Count a classifier's training data, or measure it. Entail@K by hand, or its mean.",
 )
 
 
