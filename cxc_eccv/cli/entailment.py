@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["entailment", "load_classifier_or_advise"]
 
 entailment = typer.Typer(
-    no_args_is_help=True, help="Count a classifier's training data, or measure it; Entail@K by hand, and its mean."
+    no_args_is_help=True,
+    help="Count a classifier's training data, or measure it. Entail@K by hand, or its mean.",
 )
 
 
