@@ -31,22 +31,37 @@ from cxc_eccv.baselines.entailment_classifier.data import (  # noqa: E402
     soft_targets,
 )
 from cxc_eccv.baselines.entailment_classifier.loading import starting_model  # noqa: E402
-from cxc_eccv.baselines.entailment_classifier.script import train  # noqa: E402
+from cxc_eccv.baselines.entailment_classifier.script import settle, train  # noqa: E402
 from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer  # noqa: E402
 from cxc_eccv.baselines.training import WholeTrainer  # noqa: E402
 from cxc_eccv.cli import main  # noqa: E402
+from cxc_eccv.entailment.classifier import EntailmentConfig  # noqa: E402
 from cxc_eccv.entailment.labelled import read_labelled  # noqa: E402
-from cxc_eccv.entailment.measures import measure_classifier  # noqa: E402
+from cxc_eccv.entailment.measures import choose_threshold, measure_classifier  # noqa: E402
 from cxc_eccv.entailment.scoring import load_classifier  # noqa: E402
 from cxc_eccv.entailment.training_data import load_training_data  # noqa: E402
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 
+# Runs this short may learn nothing that a threshold could be chosen by, which is said.
+pytestmark = pytest.mark.filterwarnings("ignore:held-out pairs")
+
 MODEL = ["--text-model", "sample", "--visual-text-model", "sample", "--image-model", "sample"]
 COMMON = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
 COMMON += ["--per-device-train-batch-size", "32", "--held-out", "12"]
-RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "entailment/val", "--num-train-epochs", "2"]
-TEXT = [*COMMON, "--branches", "text", "--text-model", "sample", "--train-on", "cxc/val", "--num-train-epochs", "1"]
+RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "coco/val", "--num-train-epochs", "2"]
+TEXT = [
+    *COMMON,
+    "--branches",
+    "text",
+    "--text-model",
+    "sample",
+    "--train-on",
+    "cxc/val",
+    "coco/val",
+    "--num-train-epochs",
+    "1",
+]
 
 
 def weights(folder):
@@ -92,7 +107,7 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
     folder, trained = whole_run
     record = load_classifier(folder, device="cpu").model.config.training_data
     assert (record["trained_on_val"], record["trained_on_test"]) == (True, False)
-    assert record["parts"] == ["cxc/val", "entailment/val"]
+    assert record["parts"] == ["cxc/val", "coco/val"]
     assert record["trained"] + record["held_out"] + record["beside_held_out"] == record["pairs"]
     assert record["held_out"] > 0
     assert "Trained on val data" in trained.pairs.report.cautions[0]
@@ -100,7 +115,16 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
 
 
 def test_test_data_is_let_in_where_it_is_asked_for_and_told_ever_after(tmp_path, capsys):
-    command = ["train", "entailment-classifier", *TEXT, "--train-on", "cxc/test", "--output-dir", str(tmp_path / "it")]
+    command = [
+        "train",
+        "entailment-classifier",
+        *TEXT,
+        "--train-on",
+        "cxc/test",
+        "coco/test",
+        "--output-dir",
+        str(tmp_path / "it"),
+    ]
     assert status(command) != 0
     assert "--allow-test-data" in capsys.readouterr().err
     assert status([*command, "--allow-test-data", "--report-on", "cxc/val"]) == 0
@@ -117,11 +141,28 @@ def status(words):
     return ended.value.code
 
 
-def test_threshold_and_calibration_are_of_the_held_out_pairs(whole_run):
-    folder, _ = whole_run
-    config = load_classifier(folder, device="cpu").model.config
-    assert 0 < config.threshold < 1
-    assert (config.calibration_scale, config.calibration_offset) != (1.0, 0.0)
+def test_threshold_and_calibration_are_of_the_held_out_pairs():
+    config = EntailmentConfig()
+    leads, labels = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 3.0]), np.array([0.0, 0, 1, 0, 1, 1])
+    settle(config, leads, labels, DataArguments())
+    assert config.calibration_scale > 0
+    probabilities = 1 / (1 + np.exp(-(config.calibration_scale * leads + config.calibration_offset)))
+    # What the saved threshold lets through is what the chosen difference of logits did.
+    assert ((probabilities >= config.threshold) == (leads >= choose_threshold(leads, labels))).all()
+    settle(config, leads, labels, DataArguments(precision=0.6))
+    assert (probabilities >= config.threshold).sum() == 4
+
+
+@pytest.mark.parametrize("why", ["--precision", "no higher scores"])
+def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
+    config, leads = EntailmentConfig(), np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
+    if why == "--precision":
+        with pytest.warns(UserWarning, match=r"no threshold reaches a precision of 0\.9.* stays 0\.5"):
+            settle(config, leads, np.array([0.0, 0, 1, 1, 0]), DataArguments(precision=0.9))
+    else:
+        with pytest.warns(UserWarning, match=r"no higher scores.* stays 0\.5"):
+            settle(config, leads, np.array([1.0, 1, 0, 0, 0]), DataArguments())
+    assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
 
 
 def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):

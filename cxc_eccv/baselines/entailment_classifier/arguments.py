@@ -51,15 +51,18 @@ class ModelArguments:
     )
     head: str = field(default="softmax", metadata={"help": "softmax over two values, or sigmoid of one."})
     head_dropout: float = field(default=0.0, metadata={"help": "Dropout in the heads."})
-    attention: str = field(
-        default="sdpa", metadata={"help": "sdpa or eager, which on a processor with --bf16 and dropout is the faster."}
+    attention: str | None = field(
+        default=None,
+        metadata={
+            "help": "sdpa or eager, which on a processor with --bf16 and dropout is the faster; the encoders' own."
+        },
     )
 
     def __post_init__(self) -> None:
         """Check the choices."""
         if self.branches not in BRANCHES:
             raise UnknownName("branches", self.branches, BRANCHES)
-        if self.attention not in ATTENTION:
+        if self.attention not in (None, *ATTENTION):
             raise UnknownName("attention", self.attention, ATTENTION)
         if self.shared_text_encoder and self.branches != "both":
             raise InvalidOption(f"--shared-text-encoder is of both branches, and --branches is {self.branches}")

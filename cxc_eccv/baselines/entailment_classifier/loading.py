@@ -6,6 +6,7 @@ from typing import Any
 
 from tokenizers.processors import TemplateProcessing
 from transformers import (
+    AutoConfig,
     AutoImageProcessor,
     AutoModel,
     AutoTokenizer,
@@ -30,6 +31,9 @@ __all__ = ["SAMPLE", "starting_model"]
 
 BLIP = "blip"
 """``model_type`` of a checkpoint that AutoModel would load as a dual encoder, without its image-grounded encoder."""
+
+LONGEST = 128
+"""Tokens of the sample's premises and hypotheses together, and some more."""
 
 
 def starting_model(
@@ -83,8 +87,6 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
 
 
 def _reader(source: str) -> Any:  # noqa: ANN401 - any model
-    from transformers import AutoConfig
-
     is_blip = from_pretrained(AutoConfig, source).model_type == BLIP
     return from_pretrained(BlipForImageTextRetrieval if is_blip else AutoModel, source)
 
@@ -110,10 +112,6 @@ def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
         attention_probs_dropout_prob=0.0,
     )
     return BertModel(config), tokenizer
-
-
-LONGEST = 128
-"""Tokens of the sample's premises and hypotheses together, and some more."""
 
 
 def _sample_vit() -> tuple[ViTModel, ViTImageProcessorPil]:

@@ -34,19 +34,20 @@ from cxc_eccv.baselines.entailment_classifier.loading import SAMPLE, starting_mo
 from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.baselines.training import ScoredPairs, Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.entailment.classifier import EntailmentClassifier, EntailmentConfig
+from cxc_eccv.entailment.classifier import EntailmentConfig
 from cxc_eccv.entailment.labelled import read_labelled
 from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
 from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.scoring import Classifier
 from cxc_eccv.entailment.training_data import load_training_data, part_of
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types import FloatArray
 from cxc_eccv.writing import explained
 
-__all__ = ["train"]
+__all__ = ["settle", "train"]
 
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
@@ -77,7 +78,8 @@ def train(command: Sequence[str]) -> Trained:
         part_of(data.report_on)
     set_seed(training.seed)
     model, processor = starting_model(model_arguments, objective)
-    model.set_attn_implementation(model_arguments.attention)
+    if model_arguments.attention is not None:
+        model.set_attn_implementation(model_arguments.attention)
     looks = model.config.has_visual
     pairs = _read_pairs(library, data, training.seed, has_text=model.config.has_text, looks=looks)
     _refuse_selection_of_nothing(pairs, training)
@@ -97,7 +99,9 @@ def train(command: Sequence[str]) -> Trained:
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
         trainer.train(resume_from_checkpoint=checkpoint)
         trained_model: Any = trainer.accelerator.unwrap_model(trainer.model)
-        _settle(trained_model, trainer, data)
+        held = trainer.held
+        leads, labels = (None, []) if held is None else (trainer.leads(held), held.targets)
+        settle(trained_model.config, leads, np.asarray(labels, dtype=np.float64), data)
         trained_model.config.training_data = pairs.provenance
         trainer.save_model()
         trainer.save_state()
@@ -107,16 +111,16 @@ def train(command: Sequence[str]) -> Trained:
     if data.report_on is None:
         return trained
     classifier = Classifier(trained_model.eval(), processor, trained.name)
-    return replace(trained, pairs=_score(classifier, data.report_on, library, data.images))
+    return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data)))
 
 
 def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: bool, looks: bool) -> Pairs:
     """The pairs that this model can be trained on, those held out, and the record of both."""
-    images = data.images if looks else None
+    images = _folder(data) if looks else None
     loaded = load_training_data(
         library,
         data.train_on,
-        images=sample_images() if images == SAMPLE else images,
+        images=images,
         protect=data.protect,
         allow_test_data=data.allow_test_data,
     )
@@ -128,9 +132,9 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: b
         raise InvalidOption(f"all pairs are of kind {found}, of which this run wants none: change its branches or data")
     source = part_of(data.train_on[0])[0].name
     trained, held = hold_out(usable, source, data.held_out, caption_images(library), seed)
-    names = sorted({name for name in usable["image"].to_pylist() if name is not None})
-    folder = None if not names else ImageFolder(sample_images() if images == SAMPLE else str(images))
-    files = {name: folder.find(name) for name in names} if folder is not None else {}
+    folder = None if images is None else ImageFolder(images)
+    names = usable["image"].unique().to_pylist()
+    files = {name: folder.find(name) for name in names if name is not None} if folder is not None else {}
     facts = {
         **loaded.provenance,
         "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
@@ -141,6 +145,11 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: b
     return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
 
 
+def _folder(data: DataArguments) -> Path | None:
+    """Where the images are, if there are any."""
+    return sample_images() if data.images == SAMPLE else Path(data.images) if data.images else None
+
+
 def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArguments) -> None:
     if not pairs.held.num_rows and training.eval_strategy != "no":
         raise InvalidOption(
@@ -149,24 +158,30 @@ def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArgum
         )
 
 
-def _settle(model: EntailmentClassifier, trainer: EntailmentTrainer, data: DataArguments) -> None:
-    """Calibration and threshold from the held-out pairs, into the config."""
-    if trainer.held is None:
-        warnings.warn("no pairs are held out: the threshold stays 0.5, and nothing is calibrated", stacklevel=3)
+def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
+    """Calibration and threshold from the held-out pairs, into the config; ``leads`` are differences of their logits.
+
+    A warning where they allow none: what was trained is not thrown away.
+    """
+    untouched = "the threshold stays 0.5, and nothing is calibrated"
+    if leads is None:
+        warnings.warn(f"no pairs are held out: {untouched}", stacklevel=3)
         return
-    leads, labels = trainer.leads(trainer.held), np.asarray(trainer.held.targets)
-    scale, offset = fit_calibration(leads, labels)
-    threshold = choose_threshold(leads, labels, for_=data.threshold_for, precision=data.precision)
-    model.config.calibration_scale, model.config.calibration_offset = scale, offset
-    model.config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
+    try:
+        scale, offset = fit_calibration(leads, labels)
+        threshold = choose_threshold(leads, labels, for_=data.threshold_for, precision=data.precision)
+    except (DataError, InvalidOption) as error:
+        warnings.warn(f"held-out pairs: {error}. So {untouched}", stacklevel=3)
+        return
+    config.calibration_scale, config.calibration_offset = scale, offset
+    config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
 
 
-def _score(classifier: Classifier, name: str, library: Library, images: str | None) -> ScoredPairs:
+def _score(classifier: Classifier, name: str, library: Library, images: Path | None) -> ScoredPairs:
     """What it says of labelled pairs, and how good that is."""
     config = classifier.model.config
-    folder = sample_images() if images == SAMPLE else images
-    labelled = read_labelled(name, library, images=folder if config.has_visual else None)
-    said = classifier.score(*labelled.ask(classifier, folder).part(slice(None)))
+    labelled = read_labelled(name, library, images=images if config.has_visual else None)
+    said = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
     facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data}
     report = report_classifier(labelled, said, library, model=classifier.name, threshold=config.threshold, **facts)
     return ScoredPairs(report, labelled, said)
@@ -205,7 +220,7 @@ def _describe(
         started = [getattr(arguments, name) for name in sorted(encoders)]
     else:
         unused, started = {*asdict(arguments)} - {"pretrained", "attention"}, [arguments.pretrained]
-    images = sample_images() if data.images == SAMPLE else data.images
+    images = _folder(data)
     shown = ["--images", str(images)] if config.has_visual and images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
     part = data.report_on or "cxc/test"

@@ -80,7 +80,7 @@ class EntailmentTrainer(WholeTrainer):
         return metrics
 
     def leads(self, items: PairItems) -> FloatArray:
-        """(N,) the entailed logit minus the other, without calibration."""
+        """(N,) the entailed logit minus the other, without calibration, in the precision that scores are given in."""
         model: Any = self.accelerator.unwrap_model(self.model)
         was_training, found = model.training, np.empty(len(items))
         model.eval()
@@ -93,7 +93,7 @@ class EntailmentTrainer(WholeTrainer):
             num_workers=self.args.dataloader_num_workers,
         )
         done = 0
-        with torch.inference_mode(), self.autocast_smart_context_manager():
+        with torch.inference_mode():
             for batch in loader:
                 batch.pop("labels")
                 logits = model(**self._prepare_inputs(batch)).logits
