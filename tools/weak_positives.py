@@ -122,10 +122,10 @@ def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[st
             print(f"{arm}, seed {seed}: {100 * scores[arm][-1][SHOWN['COCO i2t R@1']]:.1f}", file=sys.stderr)
     print(f"| of {len(seeds)} seeds, in percent | without | with | difference |\n|---|---|---|---|")
     for title, key in SHOWN.items():
-        without, added = (100 * np.array([found[key] for found in scores[arm]]) for arm in scores)
-        change = added - without
+        without, enhanced = (100 * np.array([found[key] for found in scores[arm]]) for arm in scores)
+        change = enhanced - without
         spread = stats.t.ppf(0.975, len(seeds) - 1) * change.std(ddof=1) / np.sqrt(len(seeds))
-        print(f"| {title} | {without.mean():.1f} | {added.mean():.1f} | {change.mean():+.1f} ± {spread:.1f} |")
+        print(f"| {title} | {without.mean():.1f} | {enhanced.mean():.1f} | {change.mean():+.1f} ± {spread:.1f} |")
 
 
 def train(folder: Path, options: Sequence[str]) -> dict[str, float]:
