@@ -9,6 +9,7 @@ from scipy import stats
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
+from cxc_eccv.sources.reading import sha256_of
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_scores_are_compared_seed_by_seed(tool, tmp_path, monkeypatch, capsys):
     def train(folder, options):
         asked.append((folder.name, "--weak-positives" in options, options[-2:]))
         arm, _, seed = folder.name.rpartition("_")
-        gain = {"0": 0.02, "1": 0.06}[seed] if arm == "weak" else 0
+        gain = {"0": 0.02, "1": 0.06}[seed] if arm == "with_weak" else 0
         return dict.fromkeys(tool.SHOWN.values(), 0.5 + int(seed) / 10 + gain)
 
     monkeypatch.setattr(tool, "train", train)
@@ -77,15 +78,29 @@ def test_scores_are_compared_seed_by_seed(tool, tmp_path, monkeypatch, capsys):
     )
     assert asked == [
         ("without_0", False, ["--seed", "0"]),
-        ("weak_0", True, ["--seed", "0"]),
+        ("with_weak_0", True, ["--seed", "0"]),
         ("without_1", False, ["--seed", "1"]),
-        ("weak_1", True, ["--seed", "1"]),
+        ("with_weak_1", True, ["--seed", "1"]),
     ]
     spread = stats.t.ppf(0.975, 1) * np.std([2, 6], ddof=1) / np.sqrt(2)
     assert f"| Entail@5 | 55.0 | 59.0 | +4.0 ± {spread:.1f} |" in capsys.readouterr().out
 
 
-def test_a_model_that_has_its_report_is_not_trained_again(tool, tmp_path):
+def test_a_model_is_not_trained_again_and_not_taken_for_another(tool, tmp_path):
+    weak = tmp_path / "weak.parquet"
+    weak.write_bytes(b"one")
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "report.json").write_text(json.dumps({"scores": {"a": 0.5}}))
-    assert tool.train(tmp_path, ["--no-such-option"]) == {"a": 0.5}
+    options = ["--no-such-option", str(weak)]
+    with pytest.raises(SystemExit, match="is of other options or another file"):
+        tool.train(tmp_path, options)
+    (tmp_path / "made_of.json").write_text(json.dumps(["--no-such-option", sha256_of(weak)]))
+    assert tool.train(tmp_path, options) == {"a": 0.5}
+    weak.write_bytes(b"two")
+    with pytest.raises(SystemExit, match="is of other options or another file"):
+        tool.train(tmp_path, options)
+
+
+def test_one_seed_has_no_interval(tool, tmp_path):
+    with pytest.raises(SystemExit, match="takes at least 2"):
+        tool.main(["compare", str(tmp_path / "weak.parquet"), "--seeds", "1", "--output", str(tmp_path)])
