@@ -32,6 +32,7 @@ from scipy import stats
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA, read_mined
+from cxc_eccv.sources.reading import sha256_of
 
 Pair = tuple[int, int]
 
@@ -61,7 +62,7 @@ def true_pairs(split: str) -> tuple[set[Pair], set[Pair]]:
     found: tuple[set[Pair], set[Pair]] = set(), set()
     for picture in pictures:
         for other in pictures:
-            for caption in other.captions if other is not picture else ():
+            for caption in other.counted if other is not picture else ():
                 truth = is_true(caption.statement, picture.scene)
                 found[not truth].add((picture.image_id, caption.caption_id))
     return found
@@ -114,7 +115,9 @@ def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[st
 
     A model that has its report in the folder already is not trained again.
     """
-    arms = {"without": [], path.stem: ["--weak-positives", str(path), *options]}
+    if len(seeds) < 2:
+        sys.exit("--seeds: an interval takes at least 2")
+    arms = {"without": [], f"with_{path.stem}": ["--weak-positives", str(path), *options]}
     scores: dict[str, list[dict[str, float]]] = {arm: [] for arm in arms}
     for seed in seeds:
         for arm, added in arms.items():
@@ -122,21 +125,25 @@ def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[st
             print(f"{arm}, seed {seed}: {100 * scores[arm][-1][SHOWN['COCO i2t R@1']]:.1f}", file=sys.stderr)
     print(f"| of {len(seeds)} seeds, in percent | without | with | difference |\n|---|---|---|---|")
     for title, key in SHOWN.items():
-        without, added = (100 * np.array([found[key] for found in scores[arm]]) for arm in scores)
-        change = added - without
+        without, enhanced = (100 * np.array([found[key] for found in scores[arm]]) for arm in scores)
+        change = enhanced - without
         spread = stats.t.ppf(0.975, len(seeds) - 1) * change.std(ddof=1) / np.sqrt(len(seeds))
-        print(f"| {title} | {without.mean():.1f} | {added.mean():.1f} | {change.mean():+.1f} ± {spread:.1f} |")
+        print(f"| {title} | {without.mean():.1f} | {enhanced.mean():.1f} | {change.mean():+.1f} ± {spread:.1f} |")
 
 
 def train(folder: Path, options: Sequence[str]) -> dict[str, float]:
     """The scores of a model, which is trained unless they are there."""
-    report = folder / "report" / "report.json"
+    report, record = folder / "report" / "report.json", folder / "made_of.json"
+    made_of = json.dumps([sha256_of(option) if option.endswith(".parquet") else option for option in options])
     if not report.exists():
         from cxc_eccv.baselines.dual_encoder import script
 
         trained = script.train([*options, "--output-dir", str(folder)])
         assert trained.report is not None  # noqa: S101 - the recipe asks for one
+        record.write_text(made_of, encoding="utf-8")
         trained.report.save(report.parent)
+    elif not record.exists() or record.read_text(encoding="utf-8") != made_of:
+        sys.exit(f"{folder} is of other options or another file: choose another --output")
     found: dict[str, float] = json.loads(report.read_text(encoding="utf-8"))["scores"]
     return found
 

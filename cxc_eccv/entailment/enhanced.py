@@ -21,6 +21,7 @@ from transformers import Trainer, TrainerCallback
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.readers import read_mined
+from cxc_eccv.types import IntArray
 
 if TYPE_CHECKING:
     import datasets
@@ -66,7 +67,7 @@ class WeakBatches:
 
     def __init__(
         self,
-        captions: Mapping[int, Sequence[int]],
+        captions: Mapping[int, Sequence[int] | IntArray],
         make_batch: Callable[[list[Pair], int], dict[str, Any]],
         *,
         size: int,
@@ -227,12 +228,13 @@ class EnhancedTrainer(Trainer):
             return
         if self.args.max_grad_norm > 0:
             self.accelerator.clip_grad_norm_(self.model_wrapped.parameters(), self.args.max_grad_norm)
-        groups = self.optimizer.param_groups
+        optimizer: Any = self.optimizer  # there is one by now
+        groups = optimizer.param_groups
         # The schedule has moved on already, and some schedules compute the next rate from this one.
         following = [group["lr"] for group in groups]
         for group, rate in zip(groups, rates, strict=True):
             group["lr"] = self.alpha * rate
-        self.optimizer.step()
+        optimizer.step()
         for group, rate in zip(groups, following, strict=True):
             group["lr"] = rate
         self.model_wrapped.zero_grad()

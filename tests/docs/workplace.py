@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+from mined_files import write_mined
 from pages import ROOT
 
 from cxc_eccv.builders.writing.folder import build_folder
@@ -59,6 +60,10 @@ def make_workplace(folder):
         for name, kind in MODELS.items():
             tiny_models.save(getattr(tiny_models, kind)(), folder / name)
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
+    library = Library("sample")
+    content = library.karpathy("validation")
+    following = zip(content.image_ids.tolist(), np.roll(content.caption_ids, -5)[::5].tolist(), strict=True)
+    write_mined(folder / "weak.parquet", library, "validation", list(following))
     (folder / "glove.6B.300d.txt").write_text("red 1 0\nblue 0 1\ncircle 1 1\nsquare 1 -1\na 0.5 0\n")
     for direction in ("i2t", "t2i"):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))
