@@ -34,6 +34,7 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.chances import add_event
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.ranking.counts import gallery_sizes
+from cxc_eccv.ranking.lists import FAR
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
 
@@ -210,7 +211,9 @@ def _find_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> 
     lasts = np.where(np.insert(changes, depth - 1, True, axis=1), every, depth)
     ends = np.minimum.accumulate(lasts[:, ::-1], axis=1)[:, ::-1]
     in_sight = np.cumsum(positive, axis=1)
-    counts = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(in_sight - positive, starts, axis=1)
+    counts: IntArray = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(
+        in_sight - positive, starts, axis=1
+    )
     # Positives stand last of what they tie with: those of a tie that goes on below the top may all be below it.
     owners, own_ranks = ranks
     below = (own_ranks > depth) & (own_ranks <= depth + top.cut[owners])
@@ -282,7 +285,10 @@ def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
         Bounds(low=0.4, high=0.4, unjudged=0, retrieved=50, expected=0.4)
     """
     value = spec.average(spec.function(hits))
-    depths = [hits.n_matches[:, hits.looks.index(look)].clip(max=look[1]) for look in spec.looks]
+    depths = [
+        np.minimum(hits.n_matches[:, hits.looks.index(look)], FAR if look[1] is None else look[1])
+        for look in spec.looks
+    ]
     return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
 
 
