@@ -79,5 +79,5 @@ def _read_numbers(path: Path, name: str, cells: list[str], form: re.Pattern[str]
         if not form.fullmatch(cell):
             raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)
     words = {"true": 1, "false": 0}
-    number = float if form is PROBABILITY[0] else int
-    return [words[cell.lower()] if cell.lower() in words else number(cell) for cell in cells]
+    parse = float if form is PROBABILITY[0] else int
+    return [words[cell.lower()] if cell.lower() in words else parse(cell) for cell in cells]
