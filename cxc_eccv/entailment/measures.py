@@ -167,11 +167,11 @@ def compare_classifiers(
     sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
     seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
     batches = [ClusterBootstrap(clusters, Draws(*batch)).means(both) for batch in zip(seeds, sizes, strict=True)]
-    values, drawn = (_differences(means) for means in (both.mean(axis=0)[:, None], np.concatenate(batches, axis=1)))
+    observed, drawn = (_differences(means) for means in (both.mean(axis=0)[:, None], np.concatenate(batches, axis=1)))
     found = []
     for name in RATES:
         own = drawn[name][~np.isnan(drawn[name])]
-        found.append(Difference(name, float(values[name][0]), *interval(own, confidence), two_sided_p_value(own)))
+        found.append(Difference(name, float(observed[name][0]), *interval(own, confidence), two_sided_p_value(own)))
     return tuple(found)
 
 

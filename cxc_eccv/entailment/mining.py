@@ -203,7 +203,7 @@ def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means))
+    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)))
 
 
 def _rank(
@@ -258,13 +258,13 @@ class _PairSide:
         """The texts, and name, size and time of the image files."""
         premises, files, hypotheses = self._questions.part(part)
         known = {file: image_identity(file) for file in dict.fromkeys(files or []) if file is not None}
-        return [premises, [known.get(file) for file in files or []], hypotheses]
+        return [premises, [None if file is None else known[file] for file in files or []], hypotheses]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """Score slices of the pairs; (N, 1) probabilities stand for vectors."""
         for part in parts:
             premises, files, hypotheses = self._questions.part(part)
-            options = {"batch_size": self._batch_size, "progress": False}
+            options: dict[str, Any] = {"batch_size": self._batch_size, "progress": False}
             scores, cut = self._classifier.score_and_count(premises, files, hypotheses, **options)
             if scores.shape != (len(premises),) or not ((scores >= 0) & (scores <= 1)).all():
                 raise DataError(

@@ -90,7 +90,7 @@ def read_mined(path: Path) -> MinedPairs:
 
 def _facts(path: Path, table: pa.Table) -> dict[str, Any]:
     try:
-        facts = json.loads((table.schema.metadata or {})[MINED_FACTS])
+        facts: dict[str, Any] = json.loads((table.schema.metadata or {})[MINED_FACTS])
     except (KeyError, ValueError):
         raise MalformedSource(
             path, "metadata", "nothing that says how it was mined", "a file that cxc-eccv mine wrote"
