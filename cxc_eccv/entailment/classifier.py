@@ -225,12 +225,12 @@ class _Batch:
         places, after = (
             torch.arange(len(b), device=b.kinds.device) if b.index is None else b.index for b in (self, other)
         )
-        joined = (
+        texts, images = (
             {name: torch.cat([tensor, theirs[name]]) for name, tensor in ours.items()}
             for ours, theirs in ((self.texts, other.texts), (self.images, other.images))
         )
         index = torch.cat([places, after + len(self.images["pixel_values"])])
-        return _Batch(*joined, index, torch.cat([self.kinds, other.kinds]))
+        return _Batch(texts, images, index, torch.cat([self.kinds, other.kinds]))
 
     def spread(self, of_images: Tensors) -> Tensors:
         """What is made of the images, for each pair that of its own."""

@@ -1,6 +1,4 @@
-"""A dual encoder and a classifier of entailment on the local Hub, and back."""
-
-from pathlib import Path
+"""A dual encoder on the local Hub, and back."""
 
 import pytest
 
@@ -29,33 +27,6 @@ told = [type(loaded).__name__, same]
 def test_a_pushed_model_comes_back_equal(client):
     answer = client.code(PUSH)
     assert answer.told == ["DualEncoderModel", True], answer
-
-
-PUSH_CLASSIFIER = """
-import sys
-sys.path.insert(0, given)
-import entailment_models
-from transformers import AutoModel, AutoProcessor
-
-from cxc_eccv.entailment.scoring import load_classifier
-
-model, processor = entailment_models.classifier("bert with blip")
-model.push_to_hub("org/entailment")
-processor.push_to_hub("org/entailment")
-pairs = ["a dog", "a cat"], entailment_models.pictures([0, 2]), ["a cat", "the red bus"]
-score = load_classifier("org/entailment").score(*pairs, progress=False)
-wanted = load_classifier(model, processor=processor).score(*pairs, progress=False)
-kinds = [type(auto.from_pretrained("org/entailment")).__name__ for auto in (AutoModel, AutoProcessor)]
-told = [*kinds, abs(score - wanted).max() < 1e-6]
-"""
-
-
-@pytest.mark.slow
-def test_a_pushed_classifier_comes_back_with_its_processor(hub, client):
-    answer = client.code(PUSH_CLASSIFIER, str(Path(__file__).parents[1]))
-    assert answer.told == ["EntailmentClassifier", "EntailmentProcessor", True], answer
-    there = hub.store.repositories["model", "org/entailment"].files()
-    assert {"cxc_eccv_entailment.py", "visual_tokenizer/tokenizer.json"} <= set(there)
 
 
 TRAIN = (
