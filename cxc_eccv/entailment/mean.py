@@ -162,5 +162,5 @@ def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result, set
 
 def _samples(scored: ScoredReport, row: Result, seed: int) -> FloatArray:
     values = scored.per_query[row.key]
-    means: FloatArray = ClusterBootstrap(values.query_ids, Draws(seed)).means(values.values[:, None])
-    return means[0]
+    means: FloatArray = ClusterBootstrap(values.query_ids, Draws(seed)).means(values.values[:, None])[0]
+    return means

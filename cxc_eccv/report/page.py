@@ -161,7 +161,8 @@ class Page:
         facts = self.report.provenance.get("unjudged")
         if not facts:
             return ""
-        asked = f"{facts['model']} said of {sum(facts['pairs'].values()):,} pairs without a label whether they are entailed."
+        pairs = f"{sum(facts['pairs'].values()):,} pairs without a label"
+        asked = f"{facts['model']} said of {pairs} whether they are entailed."
         return visible(" ".join([asked, *facts.get("cautions", ())]))
 
     @property

@@ -40,13 +40,14 @@ class EntailmentTrainer(WholeTrainer):
     def create_optimizer(self, model: Any = None) -> Optimizer:  # noqa: ANN401 - as Trainer says
         """AdamW with a group of its own for the new layers; biases and norms do not decay, as Trainer has it."""
         if self.optimizer is None:
+            own: Any = self.model
             rate = getattr(self.args, "head_learning_rate", None) or self.args.learning_rate
-            decayed = set(self.get_decay_parameter_names(self.model))
+            decayed = set(self.get_decay_parameter_names(own))
             groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in own.named_parameters():
                 if parameter.requires_grad:
                     groups.setdefault((name.startswith(NEW), name in decayed), []).append(parameter)
-            kind, options = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, own)
             self.optimizer = kind(
                 [
                     {
@@ -86,7 +87,7 @@ class EntailmentTrainer(WholeTrainer):
         model.eval()
         order = np.argsort(items.lengths, kind="stable").tolist()
         loader = DataLoader(
-            items,  # type: ignore[arg-type] # DataLoader wants no less than a Dataset
+            items,
             batch_size=self.args.per_device_eval_batch_size,
             sampler=order,
             collate_fn=self.data_collator,
