@@ -19,8 +19,8 @@ FILE = r"(?:/(?P<kind>dataset|space)s)?/(?P<name>[^/]+/[^/]+)"
 
 
 class Refused(Exception):
-    def __init__(self, status, code="", message=""):
-        self.status, self.code, self.message = status, code, message or code
+    def __init__(self, status, code="", message="", **told):
+        self.status, self.code, self.message, self.told = status, code, message or code, told
 
 
 class Endpoints:
@@ -73,11 +73,12 @@ class Endpoints:
         asked = json.loads(self.body)
         name, kind = f"{asked['organization']}/{asked['name']}", asked.get("type") or "model"
         self._require_writer(name)
+        url = f"{self.server.url}/{'' if kind == 'model' else kind + 's/'}{name}"
         if (kind, name) in self.server.store.repositories:
-            raise Refused(409, message="You already created this repo")
+            raise Refused(409, message="You already created this repo", url=url)
         private = asked.get("visibility") == "private" or bool(asked.get("private"))
         self.server.store.create(kind, name, private=private, sdk=asked.get("sdk"))
-        return 200, {"url": f"{self.server.url}/{'' if kind == 'model' else kind + 's/'}{name}"}
+        return 200, {"url": url}
 
     def validate_yaml(self):
         content = json.loads(self.body)["content"]

@@ -80,7 +80,8 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
             with self.server.lock:
                 answer = self._answer()
         except Refused as refused:
-            self._error(refused.status, refused.message, {"X-Error-Code": refused.code} if refused.code else {})
+            headers = {"X-Error-Code": refused.code} if refused.code else {}
+            self._error(refused.status, refused.message, headers, **refused.told)
         except Conflict as conflict:
             self._error(412, str(conflict))
         except BadRequest as bad:
@@ -113,8 +114,8 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
             self._error(fault.status, said, fault.headers)
         return fault.status != 200
 
-    def _error(self, status, message, headers=None):
-        body = json.dumps({"error": message}).encode()
+    def _error(self, status, message, headers=None, **told):
+        body = json.dumps({"error": message, **told}).encode()
         self._send(status, body, {"X-Error-Message": message, **(headers or {})})
 
     def _send(self, status, body=b"", headers=None):

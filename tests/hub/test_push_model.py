@@ -1,4 +1,4 @@
-"""A dual encoder on the local Hub, and back."""
+"""A dual encoder and a classifier of entailment on the local Hub, and back."""
 
 import pytest
 
@@ -27,6 +27,31 @@ told = [type(loaded).__name__, same]
 def test_a_pushed_model_comes_back_equal(client):
     answer = client.code(PUSH)
     assert answer.told == ["DualEncoderModel", True], answer
+
+
+PUSH_CLASSIFIER = """
+from cxc_eccv.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
+from cxc_eccv.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.entailment.scoring import load_classifier
+
+parts = dict(text_model="sample", visual_text_model="sample", image_model="sample")
+model, processor = starting_model(ModelArguments(**parts), ObjectiveArguments())
+model.config.threshold = 0.25
+model.push_to_hub("org/entails")
+processor.push_to_hub("org/entails")
+loaded = load_classifier("org/entails")
+model.save_pretrained("kept")
+processor.save_pretrained("kept")
+pair = dict(premises=["a red heart"], images=[None], hypotheses=["a heart"], progress=False)
+same = (loaded.score(**pair) == load_classifier("kept").score(**pair)).all()
+told = [type(loaded.model).__name__, loaded.model.config.threshold, bool(same)]
+"""
+
+
+@pytest.mark.slow
+def test_a_pushed_classifier_comes_back_equal(client):
+    answer = client.code(PUSH_CLASSIFIER)
+    assert answer.told == ["EntailmentClassifier", 0.25, True], answer
 
 
 TRAIN = (

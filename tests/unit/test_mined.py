@@ -12,7 +12,7 @@ import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
 from cxc_eccv.judgments.evidence import label_sources, official_sources
 from cxc_eccv.judgments.qrels import entailed_pairs, merge
 from cxc_eccv.registry import tasks
@@ -269,3 +269,8 @@ def test_what_was_read_is_among_the_files_used(mined):
     assert library.fingerprint() != before
     assert library.modified_files() == {}
     assert library.mined("validation") is None
+
+
+def test_a_file_that_is_not_there_is_said_with_the_command_that_writes_one(tmp_path):
+    with pytest.raises(SourceMissing, match=r"weak\.parquet: there is no such file .* cxc-eccv mine"):
+        read_mined(tmp_path / "weak.parquet")

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cxc_eccv.errors import MalformedSource
+from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.sources.reading import shown
 
 __all__ = ["MINED_FACTS", "MINED_FORMAT", "MINED_SCHEMA", "MinedPairs", "read_mined"]
@@ -70,6 +70,8 @@ class MinedPairs:
 
 def read_mined(path: Path) -> MinedPairs:
     """The weak positives in a Parquet file that ``cxc-eccv mine`` wrote."""
+    if not path.is_file():
+        raise SourceMissing(f"{path}: there is no such file of weak positives; cxc-eccv mine --output writes one")
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
