@@ -205,7 +205,7 @@ def export(
 
     Examples:
       cxc-eccv entailment export clip.npz blip.npz --output pairs.csv
-      cxc-eccv entailment export clip.npz --output pairs.jsonl --sample 20
+      cxc-eccv entailment export clip.npz --output questions.jsonl --sample 20
       --hide-known
     """
     from cxc_eccv.entailment.manual import export_pairs

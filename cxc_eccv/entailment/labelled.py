@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.entailment.training_data import SCHEMA, load_training_data
+from cxc_eccv.entailment.training_data import SCHEMA, load_training_data, part_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_entailment
@@ -24,7 +24,7 @@ from cxc_eccv.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Classifier
 
-__all__ = ["LabelledPairs", "Questions", "find_images", "read_labelled"]
+__all__ = ["LabelledPairs", "Questions", "find_images", "find_labelled", "read_labelled"]
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")
@@ -115,6 +115,29 @@ class LabelledPairs:
         return Questions(self.table["premise"].to_pylist(), files, self.table["hypothesis"].to_pylist(), rows, rows)
 
 
+def find_labelled(name: str) -> Path | None:
+    """The file of labelled pairs that is meant, or None for a part of the corpora; nothing is read.
+
+    Raises:
+        SourceMissing: no such file.
+        UnknownName: no such part.
+
+    Example:
+        >>> find_labelled("cxc/test") is None
+        True
+    """
+    path = Path(name)
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    if not suffixes or suffixes[-1] not in SUFFIXES:
+        part_of(name)
+        return None
+    if not path.is_file():
+        raise SourceMissing(
+            f"{path} is no file. Name labelled pairs ({', '.join(SUFFIXES)}), or a part such as cxc/test"
+        )
+    return path
+
+
 def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
     """Labelled pairs of a file, or of a part of the corpora.
 
@@ -136,16 +159,11 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
         >>> pairs.table.num_rows, sorted(set(pairs.labels.tolist()))
         (80, [0, 1])
     """
-    path = Path(name)
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
-    if not suffixes or suffixes[-1] not in SUFFIXES:
+    path = find_labelled(name)
+    if path is None:
         data = load_training_data(library, [name], images=images, allow_test_data=True)
         left_out = {rule: n for part in data.provenance["sources"].values() for rule, n in part["left_out"].items()}
         return LabelledPairs(name, data.pairs, left_out)
-    if not path.is_file():
-        raise SourceMissing(
-            f"{path} is no file. Name labelled pairs ({', '.join(SUFFIXES)}), or a part such as cxc/test"
-        )
     if path.suffix == ".parquet":
         return LabelledPairs(path.name, _read_table(path), {})
     found = read_entailment(path)

@@ -12,7 +12,8 @@ import typer
 from cxc_eccv.cli import app, main
 
 ROOT = Path(__file__).parents[2]
-TRAIN = ["cxc_eccv.baselines.dual_encoder", "cxc_eccv.baselines.char_gru"]
+BASELINES = ("char_gru", "dual_encoder", "entailment_classifier")
+TRAIN = [f"cxc_eccv.baselines.{name}" for name in BASELINES]
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
 SCRIPTS = sorted(
     path
@@ -108,7 +109,7 @@ def test_a_training_script_under_python_m_is_the_command(name, monkeypatch, caps
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     err = capsys.readouterr().err
     assert ended.value.code == 2, err
-    assert re.match(r"cxc-eccv: UnknownName: unknown (mode|split) 't2i'", err)
+    assert re.match(r"cxc-eccv: UnknownName: unknown (mode|split|corpus of labelled pairs) 't2i'", err)
 
 
 @pytest.mark.parametrize(("code", "status"), [(None, 0), (3, 3), (True, 1), ("no such thing", 1), (["a"], 1)])

@@ -97,7 +97,8 @@ def test_every_command_and_option_is_in_the_reference():
 
     text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     commands = dict(typer.main.get_command(app).commands)
-    commands |= {f"train {name}": command for name, command in commands.pop("train").commands.items()}
+    for group in ("train", "entailment"):
+        commands |= {f"{group} {name}": command for name, command in commands.pop(group).commands.items()}
     for name, command in commands.items():
         section = text.split(f"\n## `{name}`\n")[1].split("\n## ")[0]
         for option in command.params:

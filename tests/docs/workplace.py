@@ -60,6 +60,7 @@ def make_workplace(folder):
         for name, kind in MODELS.items():
             tiny_models.save(getattr(tiny_models, kind)(), folder / name)
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
+    save_embeddings(folder / "blip.npz", model(1, ("test",)))
     library = Library("sample")
     content = library.karpathy("validation")
     following = zip(content.image_ids.tolist(), np.roll(content.caption_ids, -5)[::5].tolist(), strict=True)

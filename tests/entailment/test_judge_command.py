@@ -40,6 +40,7 @@ def save_classifier(folder, **parts):
     tiny_models.save((model, processor), folder)
 
 
+@pytest.mark.filterwarnings("ignore:.* are longer than the context of judge")
 def test_a_folder_judges_what_nobody_labelled(run, tmp_path):
     save_classifier(tmp_path / "judge")
     arguments = ("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", "judge", "--intervals", "none")

@@ -35,7 +35,7 @@ from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.baselines.training import ScoredPairs, Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.classifier import EntailmentConfig
-from cxc_eccv.entailment.labelled import read_labelled
+from cxc_eccv.entailment.labelled import find_labelled, read_labelled
 from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
 from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.scoring import Classifier
@@ -74,8 +74,8 @@ def train(command: Sequence[str]) -> Trained:
     model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
     library = Library(data.data_dir)
     # A wrong name is told before anything is loaded.
-    if data.report_on is not None and "/" in data.report_on:
-        part_of(data.report_on)
+    if data.report_on is not None:
+        find_labelled(data.report_on)
     set_seed(training.seed)
     model, processor = starting_model(model_arguments, objective)
     if model_arguments.attention is not None:
