@@ -39,6 +39,7 @@ __all__ = [
     "last_checkpoint",
     "process_count",
     "process_rank",
+    "refuse_checkpoint_path",
     "show_progress",
     "token_ids",
     "without_places",
@@ -190,6 +191,15 @@ class WholeTrainer(Trainer):
     def _load_best_model(self) -> None:
         """Take up the weights of the best checkpoint."""
         self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+
+
+def refuse_checkpoint_path(path: str | None) -> None:
+    """Raise where Trainer's own option names a checkpoint, which these scripts find by themselves."""
+    if path is not None:
+        raise InvalidOption(
+            "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
+            "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
+        )
 
 
 class EpochCallback(TrainerCallback):

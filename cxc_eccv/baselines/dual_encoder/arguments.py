@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import TrainingArguments
 
-from cxc_eccv.baselines.training import SHAPING
+from cxc_eccv.baselines.training import SHAPING, refuse_checkpoint_path
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments", "run_identity"]
@@ -155,11 +155,7 @@ class DualEncoderTrainingArguments(TrainingArguments):
 
     def __post_init__(self) -> None:
         """Check the choices, and fill in what depends on them."""
-        if self.resume_from_checkpoint is not None:
-            raise InvalidOption(
-                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
-                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
-            )
+        refuse_checkpoint_path(self.resume_from_checkpoint)
         if self.stage not in LEARNING_RATES:
             raise UnknownName("stage", self.stage, LEARNING_RATES)
         if self.schedule not in ("staircase", "other"):

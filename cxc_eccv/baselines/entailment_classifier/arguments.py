@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import TrainingArguments
 
-from cxc_eccv.baselines.training import SHAPING
+from cxc_eccv.baselines.training import SHAPING, refuse_checkpoint_path
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = [
@@ -175,11 +175,7 @@ class EntailmentTrainingArguments(TrainingArguments):
 
     def __post_init__(self) -> None:
         """Check the choices."""
-        if self.resume_from_checkpoint is not None:
-            raise InvalidOption(
-                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
-                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
-            )
+        refuse_checkpoint_path(self.resume_from_checkpoint)
         super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
 
