@@ -48,6 +48,25 @@ def real_library():
     return Library(MIRROR, offline=True)
 
 
+@pytest.fixture(scope="session")
+def module_caches(tmp_path_factory):
+    """Caches of ``datasets`` and ``evaluate`` that no user shares.
+
+    One place for all tests of a process: ``evaluate_modules`` is one package of it, and stays where it was imported
+    from first.
+    """
+    import datasets
+    import evaluate
+
+    folder = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "datasets")
+        patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
+        patch.setattr(evaluate.config, "HF_METRICS_CACHE", folder / "metrics")
+        patch.syspath_prepend(str(folder / "modules"))
+        yield folder
+
+
 @pytest.fixture(params=["compiled", "numpy"])
 def counted_by(request, monkeypatch):
     """Who counts in blocks of scores: the compiled kernels where the package has them, then NumPy."""

@@ -48,15 +48,11 @@ def run_python(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def load_metric(tmp_path_factory):
+def load_metric(module_caches):
     """``evaluate.load`` on a module of the package, with caches of its own."""
-    import evaluate
+    from evaluate import load
 
-    folder, load = tmp_path_factory.mktemp("evaluate"), evaluate.load
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
-        patch.syspath_prepend(str(folder / "modules"))
-        yield lambda name, **options: load(str(module_folder(name)), cache_dir=str(folder / "data"), **options)
+    return lambda name, **options: load(str(module_folder(name)), **options)
 
 
 @pytest.fixture

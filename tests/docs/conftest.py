@@ -20,23 +20,8 @@ def template(tmp_path_factory):
     return make_workplace(tmp_path_factory.mktemp("docs") / "template")
 
 
-@pytest.fixture(scope="session")
-def caches(tmp_path_factory):
-    """Caches of ``datasets`` and ``evaluate`` that no other test and no user shares."""
-    import datasets
-    import evaluate
-
-    folder = tmp_path_factory.mktemp("caches")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "datasets")
-        patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(folder / "modules"))
-        patch.setattr(evaluate.config, "HF_METRICS_CACHE", folder / "metrics")
-        patch.syspath_prepend(str(folder / "modules"))
-        yield folder
-
-
 @pytest.fixture
-def workplace(template, caches, tmp_path, monkeypatch):
+def workplace(template, module_caches, tmp_path, monkeypatch):
     """A copy of the workplace as the current folder, offline, with the embedded sample as the data."""
     folder = shutil.copytree(template, tmp_path / "workplace", symlinks=True)
     monkeypatch.chdir(folder)
