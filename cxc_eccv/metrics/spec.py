@@ -17,7 +17,7 @@ from cxc_eccv.types import FloatArray
 
 __all__ = ["Spec"]
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores")
+NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores", "concepts")
 AGGREGATES = ("mean", "median", "sum")
 UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
 """What a value is to a reader, and what it is multiplied by to be shown: only fractions, to percent."""
