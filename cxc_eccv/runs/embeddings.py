@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, refuse_unreadable
+from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, refuse_unreadable, whole_ids
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
 from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
@@ -25,6 +26,9 @@ SIMILARITIES = ("cosine", "dot")
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
 SIMILARITY = "similarity"
 """Name of the entry that says what the vectors are meant for: a text in ``.npz``, metadata in ``.safetensors``."""
+
+FURTHER = ("adversarial_", "rococo_", "sugarcrepe_")
+"""How names of further arrays begin, of sentences that somebody altered: ``rococo_danger_ids``, ..."""
 
 FORMATS = (".npz", ".safetensors")
 
@@ -40,6 +44,8 @@ class EmbeddingsRun:
         sha256: hex digest of that file, or None.
         similarity: ``cosine`` or ``dot``, which the vectors are meant for; None where nothing says it.
         model: what the model is called, in reports and comparisons; None where nothing says it.
+        further: ids (``..._ids``, which may repeat) and vectors (``..._embeddings``) of altered sentences by the names
+            that their tasks give them; a task says which belong together and which ids there must be.
 
     Raises:
         MalformedRun: neither side is given, the two sides differ in D, there is no such similarity, or the name is no
@@ -60,6 +66,7 @@ class EmbeddingsRun:
     sha256: str | None = None
     similarity: str | None = None
     model: str | None = None
+    further: Mapping[str, NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
@@ -105,6 +112,8 @@ class EmbeddingsRun:
             if embeddings is not None:
                 count, dimensions = embeddings.vectors.shape
                 facts[side] = {"count": count, "dimensions": dimensions}
+        if self.further:
+            facts["further"] = {name: len(array) for name, array in self.further.items()}
         return facts
 
 
@@ -114,7 +123,8 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     The file holds ``image_ids`` (N,) and ``caption_ids`` (M,), any integer type, with ``image_embeddings`` (N, D)
     and ``caption_embeddings`` (M, D), any real type; a text-only or image-only file has just its pair. Vectors become
     float32; pickled objects are never loaded. At will ``similarity`` says ``cosine`` or ``dot``, and ``model`` what the
-    model is called: texts in ``.npz``, entries of the metadata in ``.safetensors``.
+    model is called: texts in ``.npz``, entries of the metadata in ``.safetensors``. Vectors of altered sentences stand
+    under the names that their tasks give them, ``rococo_danger_ids`` and ``rococo_danger_embeddings`` for example.
 
     Args:
         path: a ``.npz`` or ``.safetensors`` file.
@@ -157,8 +167,28 @@ def embeddings_of_arrays(
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
     return EmbeddingsRun(
-        **sides, path=path, sha256=hash_file(path), similarity=told.get(SIMILARITY), model=told.get(MODEL)
+        **sides,
+        path=path,
+        sha256=hash_file(path),
+        similarity=told.get(SIMILARITY),
+        model=told.get(MODEL),
+        further=check_further(path, arrays),
     )
+
+
+def check_further(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Those arrays of a file that are of altered sentences: ids as int64, vectors as finite float32."""
+    checked: dict[str, NDArray[Any]] = {}
+    for name in sorted(name for name in arrays if name.startswith(FURTHER)):
+        if name.endswith("_ids"):
+            checked[name] = whole_ids(arrays[name], f"{path}, {name}").astype(np.int64)
+        elif name.endswith("_embeddings"):
+            checked[name] = _check_vectors(
+                path, name, arrays[name], np.arange(arrays[name].shape[0] if arrays[name].ndim else 0)
+            )
+        else:
+            raise MalformedRun(f"{path}, {name}: is neither ids (..._ids) nor vectors (..._embeddings); leave it out")
+    return checked
 
 
 def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
@@ -180,6 +210,7 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
+    arrays |= run.further
     told = {SIMILARITY: run.similarity, MODEL: run.model}
     entries = {name: text for name, text in told.items() if text is not None}
     with replaced_file(path) as part:
@@ -205,27 +236,32 @@ def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors
         missing = vectors_name if present == [ids_name] else ids_name
         raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
     ids, vectors = check_ids(path, ids_name, arrays[ids_name]), arrays[vectors_name]
-    if vectors.dtype.kind not in "fiu":
-        raise MalformedRun(f"{path}, {vectors_name}: has type {vectors.dtype}, expected float16, float32 or float64")
-    if vectors.ndim != 2 or not vectors.size:
-        raise MalformedRun(f"{path}, {vectors_name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
-    if vectors.shape[0] != ids.size:
+    if vectors.ndim == 2 and vectors.shape[0] != ids.size:
         raise MalformedRun(
             f"{path}: {ids_name} has {ids.size} rows, {vectors_name} has {vectors.shape[0]}. "
             "Row i of one must belong to row i of the other."
         )
+    return Embeddings(ids, _check_vectors(path, vectors_name, vectors, ids))
+
+
+def _check_vectors(path: Path, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
+    """(N, D) vectors as float32, finite and none too small for it; their ids stand in messages."""
+    if vectors.dtype.kind not in "fiu":
+        raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")
+    if vectors.ndim != 2 or not vectors.size:
+        raise MalformedRun(f"{path}, {name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
     with np.errstate(over="ignore", under="ignore"):
         single = vectors.astype(np.float32, copy=False)
-    _refuse_non_finite(f"{path}, {vectors_name}", vectors, single, ids)
+    _refuse_non_finite(f"{path}, {name}", vectors, single, ids)
     faint = faint_rows(vectors, single)
     if faint.size:
         row = vectors[faint[0]]
         raise MalformedRun(
-            f"{path}, {vectors_name}: the largest value of row {faint[0]} (id {ids[faint[0]]}) is "
+            f"{path}, {name}: the largest value of row {faint[0]} (id {ids[faint[0]]}) is "
             f"{row[np.abs(row).argmax()]}, smaller than float32 can tell apart; {faint.size} of {ids.size} vectors "
             "are like it. Multiply all vectors by one large number (cosine similarity does not depend on their length)."
         )
-    return Embeddings(ids, single)
+    return single
 
 
 def _refuse_non_finite(where: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray) -> None:

@@ -44,6 +44,13 @@ def with_value(value, dtype=np.float32):
 BAD = {
     "NaN": ({"caption_embeddings": with_value(np.nan)}, ["caption_embeddings", "nan", "row 1, column 2", "id 22"]),
     "infinite": ({"caption_embeddings": with_value(-np.inf)}, ["caption_embeddings", "-inf", "id 22", "1 of 3"]),
+    "NaN of an altered sentence": (
+        {"rococo_danger_embeddings": with_value(np.nan)},
+        ["rococo_danger_embeddings", "nan", "row 1, column 2"],
+    ),
+    "altered sentences by floats": ({"rococo_danger_ids": np.ones(3)}, ["rococo_danger_ids", "whole-number ids"]),
+    "altered vectors in a row": ({"sugarcrepe_a_embeddings": np.ones(3)}, ["sugarcrepe_a_embeddings", "(3,)"]),
+    "an altered something": ({"adversarial_size": np.ones(3)}, ["adversarial_size", "neither ids"]),
     "float16 overflow": (
         {"caption_embeddings": with_value(np.inf, np.float16)},
         ["caption_embeddings", "float16 overflows above 65504"],
@@ -166,6 +173,18 @@ def test_saved_runs_read_back_and_equal_runs_give_equal_bytes(tmp_path, suffix):
     assert first.read_bytes() == second.read_bytes()
     assert read.sha256 == load_embeddings(second).sha256
     assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, second.name]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_vectors_of_altered_sentences_are_kept_as_they_stand(tmp_path, suffix):
+    further = {"rococo_danger_ids": np.array([23, 21]), "rococo_danger_embeddings": np.eye(2, 3, dtype=np.float32)}
+    run = EmbeddingsRun(None, Embeddings(CAPTIONS, np.ones((3, 3))), further=further)
+    save_embeddings(tmp_path / f"run{suffix}", run)
+    read = load_embeddings(tmp_path / f"run{suffix}")
+    assert {name: array.tolist() for name, array in read.further.items()} == {
+        name: array.tolist() for name, array in further.items()
+    }
+    assert read.facts()["further"] == {"rococo_danger_embeddings": 2, "rococo_danger_ids": 2}
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

@@ -1,0 +1,45 @@
+"""Concept agreement, CA."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.seen import ConceptPairs
+
+__all__ = ["SPEC", "concept_agreement"]
+
+
+def concept_agreement(pairs: ConceptPairs) -> FloatArray:
+    r"""Share of the ground truth's concepts that the retrieved image shows as well.
+
+    .. math:: CA_f = \frac{|V(I_g) \cap V(I_r)|}{|V(I_g)|}
+
+    Args:
+        pairs: what both images of F failures show.
+
+    Returns:
+        (F,) values in [0, 1].
+
+    References:
+        Lymperaiou et al., Towards Explainable Evaluation of Language Models on the Semantic Similarity of Visual
+        Concepts, 2022, section 4.1.
+
+    Example:
+        >>> some = np.array([])
+        >>> truth, retrieved = dict.fromkeys(["dog", "ball", "park"], some), dict.fromkeys(["dog", "park"], some)
+        >>> concept_agreement(ConceptPairs(np.array([1]), [truth], [retrieved])).round(3).tolist()
+        [0.667]
+    """
+    both = zip(pairs.truths, pairs.retrieved, strict=True)
+    return np.array([len(truth.keys() & shown.keys()) / len(truth) for truth, shown in both], dtype=np.float64)
+
+
+SPEC = Spec(
+    function=concept_agreement,
+    title="CA",
+    long_title="Concept agreement",
+    needs="concepts",
+    citation="Lymperaiou et al., 2022, arXiv:2209.03723",
+)

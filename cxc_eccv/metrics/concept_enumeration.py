@@ -1,0 +1,52 @@
+"""Concept enumeration, CE."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.seen import ConceptPairs
+
+__all__ = ["SPEC", "concept_enumeration"]
+
+
+def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
+    r"""By how many instances the two images differ, over the concepts that both show.
+
+    .. math:: CE_f = \sum_{v \in V(I_g) \cap V(I_r)} \big| |v|_g - |v|_r \big|
+
+    Args:
+        pairs: what both images of F failures show, with every instance.
+
+    Returns:
+        (F,) whole numbers from 0; 0 where no concept is common.
+
+    References:
+        Lymperaiou et al., 2022, section 4.1.
+
+    Example:
+        >>> truth, retrieved = {"dog": np.full(10, 0.01), "disc": np.array([0.1])}, {"dog": np.array([0.2])}
+        >>> concept_enumeration(ConceptPairs(np.array([1]), [truth], [retrieved])).tolist()
+        [9.0]
+    """
+    both = zip(pairs.truths, pairs.retrieved, strict=True)
+    return np.array(
+        [
+            sum(abs(truth[name].size - shown[name].size) for name in truth.keys() & shown.keys())
+            for truth, shown in both
+        ],
+        dtype=np.float64,
+    )
+
+
+SPEC = Spec(
+    function=concept_enumeration,
+    title="CE",
+    long_title="Concept enumeration",
+    needs="concepts",
+    citation="Lymperaiou et al., 2022, arXiv:2209.03723",
+    bounds=(0.0, None),
+    higher_is_better=False,
+    unit="number",
+)
