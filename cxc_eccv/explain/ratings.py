@@ -6,20 +6,22 @@ the retrieved image serves in the right one's place.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource, UnknownName
-from cxc_eccv.evaluation.score import SAMPLES, ClusterBootstrap, Draws, interval
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.explain.explanation import MEASURES
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
@@ -28,11 +30,15 @@ from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
-__all__ = ["CLASSES", "FailureRatings", "RatingsReport", "export_failures", "read_ratings", "report_ratings"]
+__all__ = [
+    "CLASSES",
+    "FailureRatings",
+    "RatingsReport",
+    "export_failures",
+    "find_rules",
+    "read_ratings",
+    "report_ratings",
+]
 
 SCHEMA = 1
 
@@ -47,7 +53,8 @@ LEAST, MOST = 1, 10
 COLUMNS = ("pair_id", "query", "rater", "classes", "rating")
 """What an answered row cannot do without."""
 
-NUMBERS = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
+INFORMED = "_informed"
+"""Ends the name of a number that looks at what the query mentions alone, as raters are told to."""
 
 RULES_SHOWN = 10
 """On the console; the file has all."""
@@ -102,12 +109,10 @@ def export_failures(
 
 def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[str, dict[str, Any]]:
     """Id of every failure of a text query to what a rater is told of it, in the order of the ids."""
-    names = ("direction", "query_id", "truth_id", "retrieved_id")
-    columns = {name: np.asarray(explained[name]) for name in names}
-    text = np.flatnonzero(columns["direction"].astype(str) != "i2t")
-    direction, queries, truths, retrieved = (columns[name][text] for name in names)
+    asked = explained.filter(pc.not_equal(explained["direction"], "i2t"))
+    queries, truths, retrieved = (np.asarray(asked[name]) for name in ("query_id", "truth_id", "retrieved_id"))
     rows = zip(
-        direction.tolist(),
+        _pair_ids(asked),
         queries.tolist(),
         caption_texts(library, split, queries).to_pylist(),
         truths.tolist(),
@@ -118,7 +123,7 @@ def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[s
     )
     told = (
         {
-            "pair_id": f"{direction}-{query_id}-{truth_id}-{retrieved_id}",
+            "pair_id": pair_id,
             "query": _on_one_line(query),
             "query_id": query_id,
             "truth": truth,
@@ -126,9 +131,14 @@ def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[s
             "retrieved": shown_image,
             "retrieved_id": retrieved_id,
         }
-        for direction, query_id, query, truth_id, truth, retrieved_id, shown_image in rows
+        for pair_id, query_id, query, truth_id, truth, retrieved_id, shown_image in rows
     )
     return {row["pair_id"]: row for row in sorted(told, key=lambda row: row["pair_id"])}
+
+
+def _pair_ids(explained: pa.Table) -> list[str]:
+    columns = (explained[name].to_pylist() for name in ("direction", "query_id", "truth_id", "retrieved_id"))
+    return ["-".join(map(str, row)) for row in zip(*columns, strict=True)]
 
 
 def _on_one_line(text: str) -> str:
@@ -161,9 +171,7 @@ class FailureRatings:
         return np.asarray(sums / np.bincount(self.pairs, minlength=size), dtype=np.float64)
 
 
-def read_ratings(
-    paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str
-) -> FailureRatings:
+def read_ratings(paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str) -> FailureRatings:
     """Read answered files of :func:`export_failures`, one or several for each rater.
 
     Args:
@@ -463,12 +471,11 @@ def report_ratings(
         Lymperaiou et al., 2022, sections 4.2 and 6.3.
     """
     settings = Settings(seed, confidence)
-    level = settings.level if settings.level is not None else confidence
     draws = Draws(seed)
     bootstrap = ClusterBootstrap(rated.pairs, draws)
 
     def share(name: str, given: NDArray[np.bool_]) -> Share:
-        low, high = interval(bootstrap.means(given.astype(np.float64)[:, None])[0], level)
+        low, high = interval(bootstrap.means(given.astype(np.float64)[:, None])[0], confidence)
         return Share(name, int(given.sum()), float(given.mean()), low, high)
 
     n_marked = rated.marks.sum(axis=1)
@@ -477,7 +484,7 @@ def report_ratings(
         for one, other in combinations(range(len(CLASSES)), 2)
     }
     together = [share(name, given) for name, given in both.items() if given.any()]
-    low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], level)
+    low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], confidence)
     return RatingsReport(
         pairs=len(rated.pair_ids),
         raters=len(set(rated.raters)),
@@ -493,6 +500,82 @@ def report_ratings(
         ),
         together=tuple(sorted(together, key=lambda row: (-row.answers, row.name))),
         rules=find_rules(rated.marks),
-        agreements=tuple(_correlate(rated, explained, draws, level)),
+        agreements=tuple(_correlate(rated, explained, draws, confidence)),
         provenance={**(provenance or {}), **settings.facts},
     )
+
+
+def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
+    """All association rules between classes that an answer supports, those of most answers first.
+
+    Args:
+        marks: (A, 7) whether each of ``CLASSES`` was marked.
+
+    Raises:
+        InvalidOption: mlxtend is not installed.
+
+    Example:
+        >>> marks = np.zeros((4, 7), dtype=bool)
+        >>> marks[:2, 5] = marks[1:, 6] = True
+        >>> [(rule.antecedents, rule.consequents, rule.confidence) for rule in find_rules(marks)]
+        [(('action',), ('detail',), 0.5), (('detail',), ('action',), 0.3333333333333333)]
+    """
+    try:
+        import pandas as pd
+        from mlxtend.frequent_patterns import apriori, association_rules
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mlxtend", "pandas"):
+            raise
+        message = f"association rules need {error.name}, which is not installed: pip install 'cxc_eccv[explain]'"
+        raise InvalidOption(message) from None
+    answers = pd.DataFrame(marks, columns=list(CLASSES))
+    # Half an answer as the least support: any that occurs has at least a whole one.
+    sets = apriori(answers, min_support=0.5 / len(marks), use_colnames=True)
+    found = association_rules(sets, num_itemsets=len(marks), metric="support", min_threshold=0.0)
+    rules = [
+        Rule(
+            antecedents=_in_order(row["antecedents"]),
+            consequents=_in_order(row["consequents"]),
+            answers=round(row["support"] * len(marks)),
+            support=float(row["support"]),
+            confidence=float(row["confidence"]),
+            lift=float(row["lift"]),
+        )
+        for row in found.to_dict("records")
+    ]
+    return tuple(sorted(rules, key=lambda rule: (-rule.answers, -rule.confidence, rule.antecedents, rule.consequents)))
+
+
+def _in_order(classes: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in CLASSES if name in classes)
+
+
+def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: float) -> Iterator[Agreement]:
+    """Spearman's rho of every number with the mean ratings, over the failures that have it."""
+    rows = {pair_id: row for row, pair_id in enumerate(_pair_ids(explained))}
+    own = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
+    for metric in (f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES):
+        values = own[metric].to_numpy()
+        there = np.flatnonzero(np.isfinite(values))
+        better = metrics()[metric.removesuffix(INFORMED)].higher_is_better
+        agreement = Agreement(metric, None, None, None, better, int(there.size))
+        pairs = RatedPairs(there, there, rated.mean_ratings[there])
+        if there.size == 0:
+            yield replace(agreement, reason="none of the failures has it")
+        elif np.unique(values[there]).size < 2 or np.unique(pairs.ratings).size < 2:
+            which = "the number" if np.unique(values[there]).size < 2 else "the mean rating"
+            yield replace(agreement, reason=f"{which} is the same for every failure that has one")
+        else:
+            coded = CodedPairs.of(pairs, values[there])
+            rho = float(coded.spearman([np.arange(there.size)[None]])[0])
+            yield replace(agreement, spearman=rho, **_bounds(coded, draws.times(there.size), level))
+
+
+def _bounds(coded: CodedPairs, times: NDArray[np.integer], level: float) -> dict[str, Any]:
+    """Both ends of the interval, or why there is none."""
+    drawn = np.stack([np.repeat(np.arange(row.size), row) for row in times])
+    try:
+        low, high = interval(coded.spearman([drawn]), level)
+    except (DataError, MalformedRun):
+        return {"reason": "no interval, as some draws of so few failures hold equal values alone"}
+    return {"low": low, "high": high}
