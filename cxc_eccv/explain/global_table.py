@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.explain.explanation import COUNTS, MEASURES, NUMBERS, Explained, Explanation
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.explain.paired_failures import Paired
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["Paired", "Summary", "compare_failures", "explanations_to_json", "make_tables", "summarize"]
+__all__ = ["Summary", "explanations_to_json", "join_tables", "make_tables", "summarize"]
 
 SCHEMA = 1
 DECIMALS = 12
@@ -62,6 +64,7 @@ def summarize(explained: Explained) -> Summary:
     common, missed, other, differing = (known[name] for name in COUNTS)
     unannotated = len(failures) - int(np.asarray(table["annotated"]).sum())
     sums = {"queries": failures.n_queries, "failures": len(failures)}
+    ratios = {"failure_rate": len(failures) / failures.n_queries}
     sums["without_concepts"] = len(failures) - unannotated - common.size
     sums |= {"not_annotated": unannotated} if unannotated else {}
     sums |= {"object_hits": int(common.sum()), "object_misses": int(missed.sum())}
@@ -73,7 +76,7 @@ def summarize(explained: Explained) -> Summary:
         means |= {"enumeration_disagreement": differing[shared] / common[shared]} if shared.any() else {}
     scores: dict[str, float] = sums | {name: float(values.mean()) for name, values in means.items()}
     scores |= {f"{name}_mode": find_mode(means[name]) for name in MEASURES if name in means}
-    scores |= ratios_of_sums(sums, common.size)
+    scores |= ratios | ratios_of_sums(sums, common.size)
     nothing = "no failure has what it is defined on" if len(failures) else "no query failed"
     reasons = {name: explained.not_computed.get(name, nothing) for name in NUMBERS if name not in scores}
     why = explained.not_computed.get("differing_concepts", nothing)
@@ -109,106 +112,43 @@ def find_mode(values: FloatArray) -> float:
     return float(found[counts.argmax()])
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """One number of two models' failures over the same queries.
-
-    Attributes:
-        model, baseline: names.
-        key: ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries;
-            ``failed_alone`` and ``baseline_failed_alone`` are the shares of all queries that one of the two alone
-            fails; any other name is the mean of a number over the queries that both fail, and on which it is defined
-            for both.
-        value: the model's minus the baseline's; of the shares the share itself.
-        low, high: percentile interval of a bootstrap over images, which keeps the captions of one together.
-        n_queries, n_images: what was drawn from.
-    """
-
-    model: str
-    baseline: str
-    key: str
-    value: float
-    low: float
-    high: float
-    n_queries: int
-    n_images: int
-
-
-def compare_failures(
-    baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
-) -> tuple[list[Paired], dict[str, str]]:
-    """What two models' failures differ in, over queries that both were asked, and why other numbers do not compare.
-
-    Raises:
-        InvalidOption: the two were asked other queries, or explained by other concepts.
-    """
-    if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
-        raise InvalidOption(f"{baseline.model} and {model.model} are explained by other splits or concepts")
-    draws, found, lacking = Draws(seed), [], {}
-    for direction in dict.fromkeys([*baseline.directions, *model.directions]):
-        if not (direction in baseline.directions and direction in model.directions):
-            alone = baseline if direction in baseline.directions else model
-            lacking[direction] = f"{alone.model} alone can be ranked in it"
-            continue
-        own, other = baseline.directions[direction], model.directions[direction]
-        if not np.array_equal(own.failures.asked_ids, other.failures.asked_ids):
-            raise InvalidOption(
-                f"{baseline.model} and {model.model} were asked other {direction} queries: {own.failures.n_queries:,} "
-                f"and {other.failures.n_queries:,}, of which one leaves some out. Give runs of the same images and "
-                "captions."
-            )
-        for name, values, images in _pair_up(own, other, lacking):
-            samples = ClusterBootstrap(images, draws).means(values[:, None])[0]
-            found.append(
-                Paired(
-                    model.model,
-                    baseline.model,
-                    f"{direction}/{name}",
-                    float(values.mean()),
-                    *interval(samples, confidence),
-                    n_queries=values.size,
-                    n_images=int(np.unique(images).size),
-                )
-            )
-    return found, lacking
-
-
-def _pair_up(own: Explained, other: Explained, lacking: dict[str, str]) -> Iterator[tuple[str, FloatArray, IntArray]]:
-    """Name, value of each query, and its image, of all that is compared; notes what is not."""
-    asked, images = own.failures.asked_ids, own.failures.asked_images
-    failed = [np.isin(asked, explained.failures.query_ids) for explained in (own, other)]
-    for name, values in (
-        ("failure_rate", failed[1].astype(float) - failed[0]),
-        ("failed_alone", (failed[1] & ~failed[0]).astype(float)),
-        ("baseline_failed_alone", (failed[0] & ~failed[1]).astype(float)),
-    ):
-        yield name, values, images
-    both = failed[0] & failed[1]
-    rows = [np.isin(explained.failures.query_ids, asked[both]) for explained in (own, other)]  # in the order of asked
-    for name in NUMBERS:
-        pair = [explained.table[name].to_numpy()[row] for explained, row in zip((own, other), rows, strict=True)]
-        differences = pair[1] - pair[0]
-        defined = ~np.isnan(differences)
-        if defined.any():
-            yield name, differences[defined], images[both][defined]
-        else:
-            lacking[f"{own.failures.direction}/{name}"] = "it is defined on no query that both fail"
-
-
 def explanations_to_json(
-    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), not_compared: Mapping[str, str] | None = None
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), *, command: str | None = None
 ) -> str:
     """The text of ``explain.json``.
 
-    It has the numbers of the first model, by ``direction/name``, with the number of failures behind each mean, the
-    reason for each number that is lacking, and the provenance; those of further models under ``others``, and how they
-    differ from the first under ``paired``.
+    It has the numbers of the first model, by ``direction/name``, the number of failures behind each mean, the reason
+    for each number or direction that is lacking, and the provenance; the same of further models under ``others``, and
+    how these differ from the first under ``paired``.
     """
-    first, *others = ({"model": one.model, **_entries(one), "provenance": dict(one.provenance)} for one in explanations)
+    first, *others = (
+        {
+            "model": one.model,
+            **_entries(one),
+            "provenance": {**one.provenance, **({"command": command} if command else {})},
+        }
+        for one in explanations
+    )
     content: dict[str, Any] = {"schema": SCHEMA, **first}
     if others:
-        content |= {"others": others, "paired": [asdict(row) for row in paired], "not_compared": not_compared or {}}
+        content |= {"others": others, "paired": [asdict(row) for row in paired]}
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
+    """One row per model, direction and failure, with what they were computed from in the metadata."""
+    parts = []
+    for one in explanations:
+        for direction, explained in one.directions.items():
+            size = explained.table.num_rows
+            names = [("model", one.model), ("direction", direction)]
+            columns = {name: pa.array([text] * size, pa.string()).dictionary_encode() for name, text in names}
+            parts.append(
+                pa.table(columns | dict(zip(explained.table.column_names, explained.table.columns, strict=True)))
+            )
+    facts = {one.model: {"not_computed": _entries(one)["not_computed"], **one.provenance} for one in explanations}
+    joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    return joined.replace_schema_metadata({"explained": json.dumps(facts, ensure_ascii=False)})
 
 
 def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
@@ -223,3 +163,101 @@ def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
     }
     entries["not_computed"] = {**explanation.skipped, **entries["not_computed"]}
     return entries
+
+
+COUNT, PERCENT, NUMBER = "{:,.0f}", "{:.2%}", "{:.3f}"
+FOUR = (
+    ("CA", "concept_agreement", PERCENT),
+    ("NCS", "non_common_similarity", NUMBER),
+    ("CE", "concept_enumeration", NUMBER),
+    ("SD", "size_disagreement", PERCENT),
+)
+SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "": (
+        ("queries", "queries", COUNT),
+        ("failures", "failures", COUNT),
+        ("of the queries", "failure_rate", PERCENT),
+        ("failed by it alone", "failed_alone", PERCENT),
+        ("by the first alone", "baseline_failed_alone", PERCENT),
+        ("without concepts", "without_concepts", COUNT),
+        ("not annotated", "not_annotated", COUNT),
+    ),
+    "All concepts": (
+        *FOUR,
+        ("SD, no threshold", "size_disagreement_real", NUMBER),
+        *((f"{title}, mode", f"{name}_mode", show) for title, name, show in FOUR),
+    ),
+    "What the query mentions": [(title, f"{name}_informed", show) for title, name, show in FOUR],
+    "Over the best other candidate": [(title, f"{name}_over_rival", show) for title, name, show in FOUR],
+    "Sums": (
+        ("object hits", "object_hits", COUNT),
+        ("object misses", "object_misses", COUNT),
+        ("non-common concepts", "non_common_concepts", COUNT),
+        ("matchings", "matchings", COUNT),
+        ("matched synsets", "matched_synsets", PERCENT),
+        ("same multiplicity", "same_multiplicity", COUNT),
+        ("different multiplicity", "different_multiplicity", COUNT),
+        ("different, per failure", "differing_per_failure", NUMBER),
+        ("enum. disagreement", "enumeration_disagreement", PERCENT),
+    ),
+}
+"""Section to its rows: title, name of the number, how it is shown."""
+
+SIDE_BY_SIDE = (
+    "beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; 95% "
+    "intervals of a bootstrap over images"
+)
+
+
+def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
+    """The global table: of one model a column per direction; of several a table per direction, side by side."""
+    first, *others = explanations
+    subtitle = f"{first.split} split, {first.concepts.source}"
+    if not others:
+        summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
+        rows = _rows([summary.scores for summary in summaries.values()])
+        header = [("",), *((direction,) for direction in summaries)]
+        notes = _group({**first.skipped, **_reasons(summaries)})
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes)]
+    tables = []
+    for direction in dict.fromkeys(name for own in explanations for name in own.directions):
+        summaries = {
+            own.model: summarize(own.directions[direction]) for own in explanations if direction in own.directions
+        }
+        pairs: dict[str, dict[str, Paired]] = {}
+        for row in paired:
+            if row.key.startswith(f"{direction}/"):
+                pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
+        rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
+        header = [("",), *((name,) for name in summaries), *((f"{name} minus {first.model}",) for name in pairs)]
+        notes = [] if not pairs else [SIDE_BY_SIDE.format(first=first.model)]
+        title = f"Failures of {len(summaries)} models, {direction}"
+        tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
+    return tables
+
+
+def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:
+    rows: list[list[str | Cell]] = []
+    for section, lines in SECTIONS.items():
+        own: list[list[str | Cell]] = []
+        for title, name, show in lines:
+            cells = [show.format(one[name]) if name in one else MISSING for one in scores]
+            beside = [_show_pair(one[name], show) if name in one else MISSING for one in pairs]
+            if any(cell is not MISSING for cell in (*cells, *beside)):
+                own.append([title, *cells, *beside])
+        rows += [[section], *own] if section and own else own
+    return rows
+
+
+def _show_pair(row: Paired, show: str) -> Cell:
+    signed = show if row.is_share else show.replace(":", ":+")
+    return Cell(signed.format(row.value), interval=f"[{signed.format(row.low)}, {signed.format(row.high)}]")
+
+
+def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
+    return {f"{column}/{name}": why for column, own in summaries.items() for name, why in own.not_computed.items()}
+
+
+def _group(reasons: Mapping[str, str]) -> list[str]:
+    """Each reason once, behind all that it is the reason of."""
+    return [f"not computed: {', '.join(names)}: {reason}" for reason, names in group_by_reason(reasons).items()]
