@@ -6,6 +6,7 @@ the retrieved image serves in the right one's place.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -24,6 +25,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.explain.explanation import MEASURES
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.registry import metrics
+from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_rows, shown
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -36,6 +38,7 @@ __all__ = [
     "RatingsReport",
     "export_failures",
     "find_rules",
+    "read_failures",
     "read_ratings",
     "report_ratings",
 ]
@@ -55,6 +58,10 @@ COLUMNS = ("pair_id", "query", "rater", "classes", "rating")
 
 INFORMED = "_informed"
 """Ends the name of a number that looks at what the query mentions alone, as raters are told to."""
+
+CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
+
+FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
 
 RULES_SHOWN = 10
 """On the console; the file has all."""
@@ -109,7 +116,7 @@ def export_failures(
 
 def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[str, dict[str, Any]]:
     """Id of every failure of a text query to what a rater is told of it, in the order of the ids."""
-    asked = explained.filter(pc.not_equal(explained["direction"], "i2t"))
+    asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
     queries, truths, retrieved = (np.asarray(asked[name]) for name in ("query_id", "truth_id", "retrieved_id"))
     rows = zip(
         _pair_ids(asked),
@@ -121,19 +128,47 @@ def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[s
         file_names(library, split, retrieved).to_pylist(),
         strict=True,
     )
-    told = (
-        {
-            "pair_id": pair_id,
-            "query": _on_one_line(query),
-            "query_id": query_id,
-            "truth": truth,
-            "truth_id": truth_id,
-            "retrieved": shown_image,
-            "retrieved_id": retrieved_id,
-        }
-        for pair_id, query_id, query, truth_id, truth, retrieved_id, shown_image in rows
-    )
+    told = []
+    for pair_id, query_id, query, truth_id, truth, retrieved_id, shown_image in rows:
+        if query is None or truth is None or shown_image is None:
+            raise DataError(
+                f"failure {pair_id} is not of the {split} split at hand. Point --data-dir at what was explained."
+            )
+        told.append(
+            {
+                "pair_id": pair_id,
+                "query": _on_one_line(query),
+                "query_id": query_id,
+                "truth": truth,
+                "truth_id": truth_id,
+                "retrieved": shown_image,
+                "retrieved_id": retrieved_id,
+            }
+        )
     return {row["pair_id"]: row for row in sorted(told, key=lambda row: row["pair_id"])}
+
+
+def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
+    """The failures that ``cxc-eccv explain --output`` wrote, a row per model, direction and failure; and their split.
+
+    Raises:
+        DataError: the folder, or its table, is not there, or is none of this kind.
+    """
+    path = Path(folder) / "failures.parquet"
+    if not path.is_file():
+        raise DataError(f"{path} is missing. Name a folder that cxc-eccv explain --output wrote.")
+    try:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        found = f"no readable Parquet file ({error})"
+        raise MalformedSource(path, "", found, "what cxc-eccv explain --output wrote; run it again") from None
+    lacking = [name for name in FAILURE_COLUMNS if name not in table.column_names]
+    facts = json.loads((table.schema.metadata or {}).get(b"explained", b"{}"))
+    splits = {own["split"] for own in facts.values() if "split" in own}
+    if lacking or len(splits) != 1:
+        found = f"no column {lacking[0]}" if lacking else "no word of what was explained"
+        raise MalformedSource(path, "", found, "what cxc-eccv explain --output wrote; run it again")
+    return table, splits.pop()
 
 
 def _pair_ids(explained: pa.Table) -> list[str]:
@@ -554,7 +589,7 @@ def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: 
     """Spearman's rho of every number with the mean ratings, over the failures that have it."""
     rows = {pair_id: row for row, pair_id in enumerate(_pair_ids(explained))}
     own = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
-    for metric in (f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES):
+    for metric in CORRELATED:
         values = own[metric].to_numpy()
         there = np.flatnonzero(np.isfinite(values))
         better = metrics()[metric.removesuffix(INFORMED)].higher_is_better

@@ -204,9 +204,7 @@ def show_failures(explanation: Explanation, library: Library, shown: int = SHOWN
         library: has captions and file names.
         shown: cards of each kind and direction.
     """
-    return [
-        _show_direction(explanation, explained, library, shown) for explained in explanation.directions.values()
-    ]
+    return [_show_direction(explanation, explained, library, shown) for explained in explanation.directions.values()]
 
 
 def _show_direction(explanation: Explanation, explained: Explained, library: Library, shown: int) -> DirectionPage:
@@ -217,7 +215,9 @@ def _show_direction(explanation: Explanation, explained: Explained, library: Lib
     rows = np.concatenate([own[:shown] for own in of_kind.values()])
     cards = dict(zip(rows.tolist(), _make_cards(explanation, explained, library, rows, kinds[rows]), strict=True))
     groups = (
-        FailureGroup(kind, title, meaning, of_kind[kind].size, tuple(cards[row] for row in of_kind[kind][:shown].tolist()))
+        FailureGroup(
+            kind, title, meaning, of_kind[kind].size, tuple(cards[row] for row in of_kind[kind][:shown].tolist())
+        )
         for kind, (title, meaning) in KINDS.items()
     )
     without = len(failures) - order.size
@@ -270,7 +270,12 @@ def _make_card(
         ShownImage(file, _describe(title, own), _draw_boxes(concepts.boxes.get(image, ()), own))
         for title, file, image, own in (
             ("Right image", truth_file, images[0], [(row.kind, row.truth) for row in rows if row.truth]),
-            ("Retrieved image", retrieved_file, images[1], [(row.kind, row.retrieved) for row in rows if row.retrieved]),
+            (
+                "Retrieved image",
+                retrieved_file,
+                images[1],
+                [(row.kind, row.retrieved) for row in rows if row.retrieved],
+            ),
         )
     ]
     return FailureCard(
@@ -343,7 +348,7 @@ def _word(concept: str) -> str:
 
 def _describe(title: str, concepts: Sequence[tuple[str, ShownConcept]]) -> str:
     """The alternative text of an image."""
-    words = [f"{one.instances} × {one.name}" if one.instances else one.name for _, one in concepts]
+    words = [f"{one.instances} {one.name}" if one.instances else one.name for _, one in concepts]
     return f"{title}: {list_names(words)}" if words else f"{title}: no annotated concept"
 
 
