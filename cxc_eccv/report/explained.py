@@ -37,7 +37,7 @@ __all__ = ["SHOWN", "FailureCard", "FailureGroup", "judge_failures", "render_exp
 SHOWN = 12
 """Failures of each kind and direction on the page."""
 
-SIDE = 320
+SIDE = 384
 """Pixels of an image's longer side."""
 
 COLOURS = 8
@@ -46,9 +46,12 @@ COLOURS = 8
 KINDS = {
     "far": ("Far off", "nothing of what counts is in the retrieved image"),
     "partly": ("Partly right", "some of what counts is in the retrieved image"),
-    "near": ("Near miss", "all of what counts is in the retrieved image"),
+    "near": ("Near miss", "all that counts, and at least half of all concepts, is in the retrieved image"),
 }
 """What a failure was, the worst first."""
+
+HALF = 0.5
+"""Of all concepts: where the query mentions a person alone, most images would be near misses."""
 
 INFORMED = "_informed"
 
@@ -167,7 +170,8 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     """What each failure was, and the most wrong one first.
 
     What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. A
-    near miss is a retrieved image that shows them all; one that shows none is far off.
+    near miss is a retrieved image that shows them all, and at least half of all concepts; one that shows none of what
+    counts is far off.
 
     The most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
     concepts in the place of those it lacks (none at all is less than any), the most instances more or fewer, and the
@@ -210,7 +214,9 @@ def show_failures(explanation: Explanation, library: Library, shown: int = SHOWN
 def _show_direction(explanation: Explanation, explained: Explained, library: Library, shown: int) -> DirectionPage:
     failures = explained.failures
     shares, order = judge_failures(explained)
-    kinds = np.where(shares == 1, "near", np.where(shares == 0, "far", "partly"))
+    agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
+    near = (shares == 1) & (agreement >= HALF)
+    kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
     of_kind = {kind: order[kinds[order] == kind] for kind in KINDS}
     rows = np.concatenate([own[:shown] for own in of_kind.values()])
     cards = dict(zip(rows.tolist(), _make_cards(explanation, explained, library, rows, kinds[rows]), strict=True))
@@ -389,18 +395,17 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
     own = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
     found, missed = ([one.name for one, both in own if one.mentioned and both is there] for there in (True, False))
     n_common = sum(both for _, both in own)
-    share = f"{n_common} of the {count(len(own), 'concept')} of the right image"
-    if found or missed:
-        told = [
-            {
-                "near": f"it shows all that the query mentions ({list_names(found)})",
-                "partly": f"of what the query mentions it shows {list_names(found)}, but not {list_names(missed)}",
-                "far": f"it shows nothing that the query mentions ({list_names(missed)})",
-            }[kind],
-            f"in all {share}",
-        ]
+    share = f"{n_common} of {count(len(own), 'concept')} of the right image" if n_common else "nothing of the right image"
+    if not (found or missed):
+        told = [f"it shows {share}"]
+    elif not found:
+        told = [f"it shows nothing that the query mentions ({list_names(missed)})"]
+    elif missed:
+        told = [f"of what the query mentions it shows {list_names(found)}, but not {list_names(missed)}"]
     else:
-        told = [f"it shows {share if n_common else 'no concept of the right image'}"]
+        told = [f"it shows all that the query mentions ({list_names(found)})"]
+    if n_common and 0 < len(found) + len(missed) < len(own):
+        told.append(f"in all {share}")
     told += [f"in the place of {row.truth.name} stands {row.retrieved.name}" for row in rows if _is_joined(row)][:1]
     if values["concept_enumeration"]:
         told.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
