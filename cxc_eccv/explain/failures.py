@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,16 +10,16 @@ import pyarrow as pa
 
 from cxc_eccv.errors import UnknownName, raise_all
 from cxc_eccv.evaluation.measure import find_faults
+from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.evaluation.select import select
-from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, values_at_known_depth
+from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, Judgments, check_whole
+from cxc_eccv.types import IntArray, check_whole
 
 __all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures"]
 
@@ -131,15 +132,20 @@ def find_failures(
         raise UnknownName("direction", direction, TASKS)
     check_whole("depth", depth)
     with one_blas_thread():
-        judged = _judge(run, library, split, direction)
+        need = _check(run, library, split, direction)
+        judged = need.judged
         if isinstance(run, RankingsRun):
             given = ranks_from_rankings(run, direction, judged)
-            values_at_known_depth(recall_at_k, given, k=1)  # refuses a ranking without an item
+            need.settle(given)
+            raise_all(need.errors.values())  # a ranking without an item of the gallery
             depth = min(depth, int(given.depths.min()))
         reader = TopRows(judged, depth)
         request, readers = {direction: (direction, judged)}, {direction: [reader]}
         options = {} if similarity is None else {"similarity": similarity}
         ranks = ranks_of_run(run, request, readers=readers, progress=progress, **options)[direction]
+    need.settle(ranks)
+    if need.caution:
+        warnings.warn(f"{direction}: {need.caution}", stacklevel=2)
     top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)
     images = images_behind(top.ids, library, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
@@ -157,12 +163,12 @@ def find_failures(
     )
 
 
-def _judge(run: Run, library: Library, split: str, direction: str) -> Judgments:
-    """The positives whose recall@1 counts the failures, after all that evaluation refuses a run for."""
+def _check(run: Run, library: Library, split: str, direction: str) -> Ranks:
+    """What the recall@1 that counts the failures is computed from, after all that evaluation refuses a run for."""
     chosen = select(run, f"{TASKS[direction]}/{direction}", library, split, ["recall_at_1"])
     raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
-    (judged,) = (need.judgments for part in chosen.parts for need in part.needs if need.judgments is not None)
-    return judged
+    (need,) = (need for part in chosen.parts for need in part.needs if isinstance(need, Ranks))
+    return need
 
 
 def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:

@@ -24,7 +24,7 @@ def concept_agreement(pairs: ConceptPairs) -> FloatArray:
 
     References:
         Lymperaiou et al., Towards Explainable Evaluation of Language Models on the Semantic Similarity of Visual
-        Concepts, 2022, section 4.1.
+        Concepts, COLING 2022, section 4.1. It prints its worked example, 3 of 11, as 27.28%.
 
     Example:
         >>> some = np.array([])
@@ -41,5 +41,5 @@ SPEC = Spec(
     title="CA",
     long_title="Concept agreement",
     needs="concepts",
-    citation="Lymperaiou et al., 2022, arXiv:2209.03723",
+    citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
 )
