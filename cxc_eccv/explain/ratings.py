@@ -24,8 +24,8 @@ from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.explain.explanation import MEASURES
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_rows, shown
 from cxc_eccv.tables import MISSING, Cell, Table

@@ -395,7 +395,9 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
     own = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
     found, missed = ([one.name for one, both in own if one.mentioned and both is there] for there in (True, False))
     n_common = sum(both for _, both in own)
-    share = f"{n_common} of {count(len(own), 'concept')} of the right image" if n_common else "nothing of the right image"
+    share = (
+        f"{n_common} of {count(len(own), 'concept')} of the right image" if n_common else "nothing of the right image"
+    )
     if not (found or missed):
         told = [f"it shows {share}"]
     elif not found:
