@@ -406,7 +406,9 @@ class RatingsReport:
                 told,
                 notes=[
                     f"Mean rating {mean} of {MOST}. In brackets {level} intervals, from a bootstrap over failures.",
-                    "Marked in one answer: " + ", ".join(f"{row.name} {_percent(row)}%" for row in self.numbers) + ".",
+                    "Marked in one answer: "
+                    + ", ".join(f"{row.name} in {_percent(row)}" for row in self.numbers)
+                    + ".",
                 ],
             )
         ]

@@ -27,7 +27,7 @@ from cxc_eccv.registry import metrics
 from cxc_eccv.report.cards import thumbnails
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import template
-from cxc_eccv.report.wording import count
+from cxc_eccv.report.wording import count, direction_name
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.seen import Concepts
@@ -150,8 +150,10 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class DirectionPage:
-    """One direction: all its failures by kind, and how many of them have no number."""
+    """One direction of one model: all its failures by kind, and how many of them have no number."""
 
+    anchor: str
+    model: str
     direction: str
     queries: int
     failures: int
@@ -200,18 +202,26 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     return shares, order[~np.isnan(shares[order])]
 
 
-def show_failures(explanation: Explanation, library: Library, shown: int = SHOWN) -> list[DirectionPage]:
-    """The failures of every direction as cards, by kind, the most wrong ones first.
+def show_failures(
+    explanations: Sequence[Explanation], library: Library, shown: int = SHOWN
+) -> list[DirectionPage]:
+    """The failures of every model and direction as cards, by kind, the most wrong ones first.
 
     Args:
-        explanation: of a model.
+        explanations: one of each model.
         library: has captions and file names.
         shown: cards of each kind and direction.
     """
-    return [_show_direction(explanation, explained, library, shown) for explained in explanation.directions.values()]
+    return [
+        _show_direction(f"m{number}-{direction}", explanation, explained, library, shown)
+        for number, explanation in enumerate(explanations, start=1)
+        for direction, explained in explanation.directions.items()
+    ]
 
 
-def _show_direction(explanation: Explanation, explained: Explained, library: Library, shown: int) -> DirectionPage:
+def _show_direction(
+    anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int
+) -> DirectionPage:
     failures = explained.failures
     shares, order = judge_failures(explained)
     agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
@@ -227,7 +237,7 @@ def _show_direction(explanation: Explanation, explained: Explained, library: Lib
         for kind, (title, meaning) in KINDS.items()
     )
     without = len(failures) - order.size
-    return DirectionPage(failures.direction, failures.n_queries, len(failures), without, tuple(groups))
+    return DirectionPage(anchor, explanation.model, failures.direction, failures.n_queries, len(failures), without, tuple(groups))
 
 
 def _make_cards(
@@ -417,12 +427,13 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
 
 
 def render_explained(
-    explanation: Explanation, library: Library, *, images: str | Path | None = None, shown: int = SHOWN
+    explanations: Sequence[Explanation], library: Library, *, images: str | Path | None = None, shown: int = SHOWN
 ) -> str:
-    """The page of a model's failures: one self-contained HTML file, in which everything out of data is escaped.
+    """The page of failures: one self-contained HTML file, in which everything out of data is escaped.
 
     Args:
-        explanation: of :func:`cxc_eccv.explain.explanation.explain_run`.
+        explanations: of :func:`cxc_eccv.explain.explanation.explain_run`, one of each model, all of one split and of
+            concepts from one source.
         library: has captions and file names.
         images: folder with the image files, at any depth; None for concepts alone.
         shown: failures of each kind and direction, at most.
@@ -431,7 +442,7 @@ def render_explained(
         InvalidOption: no such folder of images.
         MalformedSource: an image is damaged.
     """
-    pages = show_failures(explanation, library, shown)
+    pages = show_failures(explanations, library, shown)
     cards = [card for page in pages for group in page.groups for card in group.cards]
     files = sorted({image.file for card in cards for image in (card.truth, card.retrieved)})
     uris = None if images is None else thumbnails(images, files, SIDE)
@@ -447,15 +458,20 @@ def render_explained(
         for name in ("report", "explained")
     )
     return template("explained.html.jinja", keep_trailing_newline=True).render(
-        explanation=explanation,
+        first=explanations[0],
+        models=[explanation.model for explanation in explanations],
+        skipped={
+            f"{explanation.model}, {direction_name(direction)}": why
+            for explanation in explanations
+            for direction, why in explanation.skipped.items()
+        },
         pages=pages,
         kinds=KINDS,
         css=Markup(css),  # noqa: S704 - our own files
         images=uris,
         absent=absent,
-        shown=shown,
         colours=COLOURS,
-        facts=_list_facts(explanation.provenance),
+        origins=[(explanation.model, _list_facts(explanation.provenance)) for explanation in explanations],
     )
 
 
