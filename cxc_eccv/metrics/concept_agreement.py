@@ -12,9 +12,10 @@ __all__ = ["SPEC", "concept_agreement"]
 
 
 def concept_agreement(pairs: ConceptPairs) -> FloatArray:
-    r"""Share of the ground truth's concepts that the retrieved image shows as well.
+    """Share of the ground truth's concepts that the retrieved image shows as well.
 
-    .. math:: CA_f = \frac{|V(I_g) \cap V(I_r)|}{|V(I_g)|}
+    Per failure |V(g) ∩ V(r)| / |V(g)|, V(g) being the concepts of the query's own image and V(r) those of the image at
+    the top. However often and how large an image shows a concept does not matter.
 
     Args:
         pairs: what both images of F failures show.

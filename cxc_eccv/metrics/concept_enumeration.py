@@ -12,9 +12,9 @@ __all__ = ["SPEC", "concept_enumeration"]
 
 
 def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
-    r"""By how many instances the two images differ, over the concepts that both show.
+    """By how many instances the two images differ, over the concepts that both show.
 
-    .. math:: CE_f = \sum_{v \in V(I_g) \cap V(I_r)} \big| |v|_g - |v|_r \big|
+    Per failure the sum, over the concepts v of both images, of | n_g(v) - n_r(v) |, n being the number of instances.
 
     Args:
         pairs: what both images of F failures show, with every instance; areas may be NaN.

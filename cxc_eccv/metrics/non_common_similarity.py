@@ -14,23 +14,23 @@ __all__ = ["SPEC", "non_common_similarity"]
 
 
 def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatArray:
-    r"""How close the concepts that only one of the two images shows are to each other.
+    """How close the concepts that only one of the two images shows are to each other.
 
-    The concepts of the ground truth alone, :math:`D_g = V(I_g) \setminus V(I_r)`, are matched one to one with those of
-    the retrieved image alone, :math:`D_r = V(I_r) \setminus V(I_g)`, so that the similarities of the pairs have the
-    largest sum; the value is their mean over the :math:`\min(|D_g|, |D_r|)` pairs. (The paper prints
-    :math:`V_{(g,r)} - V(I_r)` and :math:`V_{(g,r)} - V(I_g)`, which are empty; its worked example has the sets above.)
+    The concepts of the ground truth alone, D_g = V(g) minus V(r), are matched one to one with those of the retrieved
+    image alone, D_r = V(r) minus V(g), so that the similarities of the pairs have the largest sum; the value is their
+    mean over the min(|D_g|, |D_r|) pairs. The paper prints the common concepts minus V(r), and minus V(g), which are
+    both empty; its worked example has the sets above.
 
     Args:
         pairs: what both images of F failures show.
-        similarity: from N concepts to their (N, N) similarities in [0, 1]: WordNet's path similarity in the paper. It
-            is asked once, for all concepts that need matching, in alphabetical order.
+        similarity: from N concepts to their (N, N) similarities in [0, 1], NaN where unknown: WordNet's path similarity
+            in the paper. It is asked once, for all concepts that need matching, in alphabetical order.
 
     Returns:
         (F,) values in [0, 1]; NaN where one of the two sets is empty, so that nothing can be matched.
 
     Raises:
-        DataError: the similarities are not (N, N), not symmetric, or not in [0, 1].
+        DataError: the similarities are not (N, N), not symmetric or not in [0, 1], or one that is needed is unknown.
 
     References:
         Lymperaiou et al., COLING 2022, section 4.1.
@@ -55,6 +55,12 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
         if left and right:
             rows, columns = sorted(map(places.__getitem__, left)), sorted(map(places.__getitem__, right))
             table = similarities[np.ix_(rows, columns)]
+            if np.isnan(table).any():
+                lacking = np.argwhere(np.isnan(table))[0]
+                one, other = names[rows[lacking[0]]], names[columns[lacking[1]]]
+                raise DataError(
+                    f"query {pairs.query_ids[row]} needs the similarity of {one} and {other}, which has none"
+                )
             values[row] = table[linear_sum_assignment(table, maximize=True)].mean()
     return values
 
@@ -62,9 +68,9 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
 def _check(similarities: FloatArray, size: int) -> FloatArray:
     if similarities.shape != (size, size):
         raise DataError(f"similarities of {size} concepts have the shape {similarities.shape}, not ({size}, {size})")
-    if not ((similarities >= 0) & (similarities <= 1)).all():  # NaN is neither
+    if ((similarities < 0) | (similarities > 1)).any():
         raise DataError("similarities of concepts are not all in [0, 1]; WordNet's path similarity is")
-    if not np.array_equal(similarities, similarities.T):
+    if not np.array_equal(similarities, similarities.T, equal_nan=True):
         raise DataError("similarities of concepts depend on the order of the two; give symmetric ones")
     return similarities
 

@@ -17,21 +17,20 @@ RELATIVE_TO = ("truth", "smaller", "image")
 
 
 def size_disagreement(pairs: ConceptPairs, relative_to: str = "smaller", threshold: float | None = 1.0) -> FloatArray:
-    r"""How far the instances of common concepts differ in size, at the best matching.
+    """How far the instances of common concepts differ in size, at the best matching.
 
-    The instances of each common concept are matched one to one so that their area differences :math:`D_A` have the
-    smallest sum. With a threshold :math:`T_D` (binary, as in the paper's tables) the value is the share of all matches
-    with :math:`D_A \ge T_D`. Without one it is the paper's sum over common concepts of the mean :math:`D_A`, which has
-    no upper bound.
+    The instances of each common concept are matched one to one so that their area differences D_A have the smallest
+    sum. With a threshold T_D (binary, as in the paper's tables) the value is the share of all matches with D_A >= T_D.
+    Without one it is the paper's sum over common concepts of the mean D_A, which has no upper bound.
 
-    The paper defines :math:`D_A = |A_g - A_r|`, but its example has differences of 2.30 against a threshold of 100%, so
-    that areas are compared relative to something it does not name. ``smaller`` divides by the smaller area and is
-    symmetric: 100% is twice as large. ``truth`` divides by the ground truth's, and then an instance that is too small
-    never reaches 100%. ``image`` leaves shares of the image as they are, and never reaches 100%.
+    The paper defines D_A = |A_g - A_r|, but its example has differences of 2.30 against a threshold of 100%, so that
+    areas are compared relative to something it does not name. "smaller" divides by the smaller area and is symmetric:
+    100% is twice as large. "truth" divides by the ground truth's, and then an instance that is too small never reaches
+    100%. "image" leaves shares of the image as they are, which never reach 100%.
 
     Args:
         pairs: what both images of F failures show, with the area of every instance.
-        relative_to: ``smaller``, ``truth`` or ``image``: what a difference of areas is a share of.
+        relative_to: "smaller", "truth" or "image": what a difference of areas is a share of.
         threshold: the smallest difference that counts, above 0; None for the sum of differences.
 
     Returns:

@@ -19,7 +19,7 @@ A source that tells only which concepts there are gives each an empty array.
 """
 
 Similarity = Callable[[Sequence[str]], FloatArray]
-"""From N concepts to their (N, N) similarities, symmetric and in [0, 1]; asked once for all that occur."""
+"""From N concepts to their (N, N) similarities, symmetric and in [0, 1], or NaN; asked once for all that occur."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
