@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cxc_eccv.explain.paired_failures import Paired
     from cxc_eccv.runs import Run
 
-SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
+SOURCES = ("coco", "visual-genome")
 FILES = ("explain.json", "failures.parquet", "explain.md")
 
 
@@ -33,8 +33,13 @@ def explain(
     ] = None,
     concepts: Annotated[str, typer.Option(help="What tells the concepts of an image: coco or visual-genome.")] = "coco",
     instances: Annotated[
-        Path | None, typer.Option(help="COCO instances with boxes (instances_val2014.json), for CE and SD.")
+        Path | None,
+        typer.Option(help="COCO's annotations with boxes (instances_val2014.json). Default: those of --data-dir."),
     ] = None,
+    objects: Annotated[
+        Path | None, typer.Option(help="Visual Genome's objects.json. Default: that of --data-dir.")
+    ] = None,
+    image_data: Annotated[Path | None, typer.Option(help="The image_data.json that belongs to it.")] = None,
     directions: Annotated[
         list[str] | None, typer.Option(help="Of t2i, i2t and t2t, comma-separated or repeated. Default: all it can.")
     ] = None,
@@ -79,10 +84,11 @@ def explain(
     check_output(output)
     if concepts not in SOURCES:
         raise UnknownName("source of concepts", concepts, SOURCES)
+    source = concepts.replace("-", "_")
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
     runs = _load_runs(files, direction)
     called = _names_of(runs, files, name)
-    shown = load_concepts(library, wanted, SOURCES[concepts], instances=instances)
+    shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     options = {"directions": names(directions), "similarity": similarity}
     explained = [
         explain_run(run, library, shown, wanted, name=own, **options) for run, own in zip(runs, called, strict=True)

@@ -255,9 +255,19 @@ def _show_pair(row: Paired, show: str) -> Cell:
 
 
 def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
-    return {f"{column}/{name}": why for column, own in summaries.items() for name, why in own.not_computed.items()}
+    """Titles of what a column lacks, to the reason; variants of a measure that lacks for the same reason go without."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for column, own in summaries.items():
+        reasons = own.not_computed
+        for section, lines in SECTIONS.items():
+            for title, name, _ in lines:
+                measure = name.removesuffix("_informed").removesuffix("_over_rival")
+                if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
+                    of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
+                    found.setdefault((column, of, reasons[name]), []).append(title)
+    return {f"{column} {', '.join(titles)}{of}": reason for (column, of, reason), titles in found.items()}
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:
     """Each reason once, behind all that it is the reason of."""
-    return [f"not computed: {', '.join(names)}: {reason}" for reason, names in group_by_reason(reasons).items()]
+    return [f"{'; '.join(names)}: {reason}." for reason, names in group_by_reason(reasons).items()]
