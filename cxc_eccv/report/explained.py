@@ -202,9 +202,7 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     return shares, order[~np.isnan(shares[order])]
 
 
-def show_failures(
-    explanations: Sequence[Explanation], library: Library, shown: int = SHOWN
-) -> list[DirectionPage]:
+def show_failures(explanations: Sequence[Explanation], library: Library, shown: int = SHOWN) -> list[DirectionPage]:
     """The failures of every model and direction as cards, by kind, the most wrong ones first.
 
     Args:
@@ -237,7 +235,9 @@ def _show_direction(
         for kind, (title, meaning) in KINDS.items()
     )
     without = len(failures) - order.size
-    return DirectionPage(anchor, explanation.model, failures.direction, failures.n_queries, len(failures), without, tuple(groups))
+    return DirectionPage(
+        anchor, explanation.model, failures.direction, failures.n_queries, len(failures), without, tuple(groups)
+    )
 
 
 def _make_cards(
