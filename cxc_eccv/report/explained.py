@@ -18,7 +18,7 @@ from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
-from cxc_eccv.comparison.labels import list_names, show_value
+from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.explain.concepts import Box, ImageConcepts
 from cxc_eccv.explain.explanation import MEASURES, Explained, Explanation
 from cxc_eccv.explain.mentions import locate_mentions
@@ -45,7 +45,10 @@ COLOURS = 8
 
 KINDS = {
     "far": ("Far off", "nothing of what counts is in the retrieved image"),
-    "partly": ("Partly right", "some of what counts is in the retrieved image"),
+    "partly": (
+        "Partly right",
+        "some of what counts, or all and less than half of all concepts, is in the retrieved image",
+    ),
     "near": ("Near miss", "all that counts, and at least half of all concepts, is in the retrieved image"),
 }
 """What a failure was, the worst first."""
@@ -54,6 +57,9 @@ HALF = 0.5
 """Of all concepts: where the query mentions a person alone, most images would be near misses."""
 
 INFORMED = "_informed"
+
+SHOWN_AS = dict(zip(MEASURES, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}"), strict=True))
+"""As in the table of all failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +334,7 @@ def _join_concepts(
     matched = _match(*alone)
     for one, other, similarity in sorted(matched, key=lambda match: (match[0] not in mentioned, -match[2], match[0])):
         number = len(rows) + 1
-        rows.append(
-            Row("joined", shown(number, one, truth), shown(number, other, retrieved), f"{100 * similarity:.1f}%")
-        )
+        rows.append(Row("joined", shown(number, one, truth), shown(number, other, retrieved), f"{similarity:.3f}"))
     taken = {name for match in matched for name in match[:2]}
     for name in by_weight(set(alone[0]) - taken, truth):
         rows.append(Row("alone", shown(len(rows) + 1, name, truth), None))
@@ -394,8 +398,7 @@ def _number(name: str, values: Mapping[str, Any]) -> tuple[str, str, str]:
     """Title of a measure, its value, and that of what the query mentions."""
 
     def show(value: float | None) -> str:
-        unit = metrics()[name].unit
-        return "" if value is None else f"{value:g}" if unit == "number" else f"{show_value(name, value)}%"
+        return "" if value is None else SHOWN_AS[name].format(value)
 
     return metrics()[name].title, show(values[name]), show(values[f"{name}{INFORMED}"])
 
@@ -422,7 +425,7 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
     if values["concept_enumeration"]:
         told.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
     if values["size_disagreement"]:
-        told.append(f"{show_value('size_disagreement', values['size_disagreement'])}% of them in size")
+        told.append(f"sizes differ in {values['size_disagreement']:.1%} of the matches")
     return f"{KINDS[kind][0]}: {'; '.join(told)}."
 
 
