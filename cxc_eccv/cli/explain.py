@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from cxc_eccv.explain.explanation import Explanation
     from cxc_eccv.explain.paired_failures import Paired
     from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
 
 SOURCES = ("coco", "visual-genome")
-FILES = ("explain.json", "failures.parquet", "explain.md")
+FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
 
 def explain(
@@ -29,7 +30,7 @@ def explain(
         typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model, the first the baseline."),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="Folder for explain.json, failures.parquet and explain.md.")
+        Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
     ] = None,
     concepts: Annotated[str, typer.Option(help="What tells the concepts of an image: coco or visual-genome.")] = "coco",
     instances: Annotated[
@@ -55,6 +56,7 @@ def explain(
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals of several models.")] = 0,
+    images: Thumbnails = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -81,7 +83,7 @@ def explain(
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output)
+    check_output(output, images)
     if concepts not in SOURCES:
         raise UnknownName("source of concepts", concepts, SOURCES)
     source = concepts.replace("-", "_")
@@ -95,7 +97,7 @@ def explain(
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
     try:
-        written = [] if output is None else _write(output, explained, paired)
+        written = [] if output is None else _write(output, explained, paired, library, images)
     finally:
         print_shown(tables_to_console(make_tables(explained, paired)))
     say_written(written)
@@ -124,17 +126,21 @@ def _names_of(runs: Sequence[Run], files: Sequence[Path], given: list[str] | Non
     return told
 
 
-def _write(output: Path, explained: Sequence[Explanation], paired: Sequence[Paired]) -> list[Path]:
-    """Write the numbers, a row per failure and the table, all or nothing; other files of the folder are kept."""
+def _write(
+    output: Path, explained: Sequence[Explanation], paired: Sequence[Paired], library: Library, images: Path | None
+) -> list[Path]:
+    """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
     import pyarrow.parquet as pq
 
     from cxc_eccv.explain.global_table import explanations_to_json, join_tables, make_tables
+    from cxc_eccv.report.explained import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
     with replaced_folder(output, FILES) as folder:
         texts = {
             "explain.json": explanations_to_json(explained, paired, command=COMMAND.get()),
             "explain.md": tables_to_markdown(make_tables(explained, paired)),
+            "explain.html": render_explained(explained, library, images=images),
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")

@@ -59,7 +59,7 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
                 lacking = np.argwhere(np.isnan(table))[0]
                 one, other = names[rows[lacking[0]]], names[columns[lacking[1]]]
                 raise DataError(
-                    f"query {pairs.query_ids[row]} needs the similarity of {one} and {other}, which has none"
+                    f"query {pairs.query_ids[row]} asks how similar {one} and {other} are, which nobody said; give it"
                 )
             values[row] = table[linear_sum_assignment(table, maximize=True)].mean()
     return values
