@@ -77,7 +77,7 @@ def explain(
       cxc-eccv explain minilm.npz --concepts visual-genome
     """
     from cxc_eccv.explain.concepts import load_concepts
-    from cxc_eccv.explain.explanation import explain_run
+    from cxc_eccv.explain.explanation import check_run, explain_run
     from cxc_eccv.explain.global_table import make_tables
     from cxc_eccv.explain.paired_failures import compare_failures
     from cxc_eccv.sources.library import Library
@@ -90,6 +90,8 @@ def explain(
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
     runs = _load_runs(files, direction)
     called = _names_of(runs, files, name)
+    for run in runs:  # before long files of concepts are read
+        check_run(run, library, wanted, names(directions))
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     options = {"directions": names(directions), "similarity": similarity}
     explained = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, UnknownName, raise_all
 from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
-from cxc_eccv.evaluation.select import select
+from cxc_eccv.evaluation.select import Selection, select
 from cxc_eccv.evaluation.settings import check_split
 from cxc_eccv.explain.concepts import ImageConcepts
 from cxc_eccv.explain.failures import NOBODY, TASKS, Failures, directions_of, find_failures
@@ -35,6 +35,7 @@ __all__ = [
     "OF_INSTANCES",
     "Explained",
     "Explanation",
+    "check_run",
     "explain_failures",
     "explain_run",
 ]
@@ -132,17 +133,9 @@ def explain_run(
         RunError: the run lacks items of the split, or has items that the data does not know.
         DataError: a raw file is missing or malformed, or nobody annotated an image.
     """
-    check_split(split)
     scoring, model = choose_similarity(run, similarity=similarity), name_model(run, name)
-    able, skipped = directions_of(run)
-    for direction in directions or ():
-        if direction not in TASKS:
-            raise UnknownName("direction", direction, TASKS)
-    wanted = tuple(dict.fromkeys(directions or able))
-    if not wanted:
-        raise InvalidOption("; ".join(f"{direction} cannot be explained: {why}" for direction, why in skipped.items()))
-    chosen = select(run, [f"{TASKS[direction]}/{direction}" for direction in wanted], library, split, ["recall_at_1"])
-    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+    chosen, skipped = check_run(run, library, split, directions)
+    wanted = [part.name for part in chosen.parts]
     explained = {}
     for direction in wanted:
         failures = find_failures(run, library, split, direction, similarity=scoring["similarity"], progress=progress)
@@ -166,8 +159,32 @@ def explain_run(
         wordnet=WORDNET,
     )
     shown = model.get("model") or (run.path.name if run.path is not None else "run")
-    left_out = {} if directions else skipped
-    return Explanation(shown, split, concepts, explained, left_out, facts)
+    return Explanation(shown, split, concepts, explained, skipped, facts)
+
+
+def check_run(
+    run: Run, library: Library, split: str = "test", directions: Sequence[str] | None = None
+) -> tuple[Selection, dict[str, str]]:
+    """Refuse a run that cannot be explained, before long files are read.
+
+    Returns:
+        What evaluation computes recall@1 from, a part per direction, in their order; and of directions that nobody
+        named, those that the run cannot be ranked in, with the reason.
+
+    Raises:
+        As :func:`explain_run` does of the run, the directions and the split.
+    """
+    check_split(split)
+    able, skipped = directions_of(run)
+    for direction in directions or ():
+        if direction not in TASKS:
+            raise UnknownName("direction", direction, TASKS)
+    wanted = list(dict.fromkeys(directions or able))
+    if not wanted:
+        raise InvalidOption("; ".join(f"{direction} cannot be explained: {why}" for direction, why in skipped.items()))
+    chosen = select(run, [f"{TASKS[direction]}/{direction}" for direction in wanted], library, split, ["recall_at_1"])
+    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+    return chosen, {} if directions else skipped
 
 
 def _query_texts(failures: Failures, library: Library, split: str) -> list[str] | None:

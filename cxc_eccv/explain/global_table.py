@@ -184,11 +184,11 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     ),
     "All concepts": (
         *FOUR,
-        ("SD, no threshold", "size_disagreement_real", NUMBER),
+        ("SD without threshold", "size_disagreement_real", NUMBER),
         *((f"{title}, mode", f"{name}_mode", show) for title, name, show in FOUR),
     ),
-    "What the query mentions": [(title, f"{name}_informed", show) for title, name, show in FOUR],
-    "Over the best other candidate": [(title, f"{name}_over_rival", show) for title, name, show in FOUR],
+    "Mentioned concepts": [(title, f"{name}_informed", show) for title, name, show in FOUR],
+    "Over the best rival": [(title, f"{name}_over_rival", show) for title, name, show in FOUR],
     "Sums": (
         ("object hits", "object_hits", COUNT),
         ("object misses", "object_misses", COUNT),
@@ -197,7 +197,7 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("matched synsets", "matched_synsets", PERCENT),
         ("same multiplicity", "same_multiplicity", COUNT),
         ("different multiplicity", "different_multiplicity", COUNT),
-        ("different, per failure", "differing_per_failure", NUMBER),
+        ("different per failure", "differing_per_failure", NUMBER),
         ("enum. disagreement", "enumeration_disagreement", PERCENT),
     ),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.explain.explanation import NUMBERS, Explained, Explanation
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import FloatArray, IntArray, check_whole
 
 __all__ = ["Paired", "compare_failures"]
 
@@ -64,6 +64,7 @@ def compare_failures(
     Raises:
         InvalidOption: the two were asked other queries, or explained by other concepts.
     """
+    check_whole("seed", seed, 0)
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
         raise InvalidOption(f"{baseline.model} and {model.model} are explained by other splits or concepts")
     draws, found = Draws(seed), []

@@ -4,46 +4,15 @@ from collections import Counter
 from statistics import fmean
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.explain.concepts import ImageConcepts, load_concepts
+from cxc_eccv.explain.concepts import load_concepts
 from cxc_eccv.explain.explanation import COUNTS, MEASURES, NUMBERS, OF_INSTANCES, explain_failures, explain_run
 from cxc_eccv.explain.failures import TASKS, Failures, find_failures
 from cxc_eccv.explain.global_table import summarize
 from cxc_eccv.runs import EmbeddingsRun
-
-
-def alike(names):
-    """Some symmetric similarities, which need no WordNet."""
-    lengths = np.array([len(name) for name in names])
-    return 1 / (1 + np.abs(lengths[:, None] - lengths))
-
-
-def failures_of(*rows, rivals=None):
-    """Failures of captions 100, 101, ... out of (right image, retrieved image)."""
-    truths, tops = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    queries = np.arange(100, 100 + len(rows))
-    others = np.full((len(rows), 1), -1) if rivals is None else np.array(rivals)
-    ranks = pa.array([2] * len(rows), pa.int64())
-    return Failures("t2i", queries, truths, queries, truths, tops, tops, others, ranks)
-
-
-def concepts_of(images, source="COCO instances", counted=True):
-    shown = {
-        image: {name: np.array(areas, dtype=float) for name, areas in own.items()} for image, own in images.items()
-    }
-    return ImageConcepts(source, "test", len(shown), shown, counted, {})
-
-
-IMAGES = {
-    1: {"dog.n.01": [0.2, 0.1], "frisbee.n.01": [0.05], "tree.n.01": [0.5]},
-    2: {"dog.n.01": [0.1], "ball.n.01": [0.05]},
-    3: {},
-    4: {"dog.n.01": [0.4], "frisbee.n.01": [0.01], "tree.n.01": [0.5]},
-    5: {"cat.n.01": [0.3]},
-}
 
 
 def test_worked_by_hand():
