@@ -19,6 +19,7 @@ from cxc_eccv import __version__
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.concepts import concepts
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.entailment import entailment
@@ -54,6 +55,7 @@ app = typer.Typer(
 )
 for command in (build, encode, features, evaluate, explain, report, compare, baseline, sts, mine, demo, push, submit):
     app.command(cls=Command)(command)
+app.command(cls=Command)(concepts)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")
