@@ -115,14 +115,6 @@ class ImageConcepts:
             )
         return [self.images[image_id] for image_id in ids]
 
-    def need_counts(self, what: str) -> None:
-        """Raise DataError where instances are not counted, but ``what`` is to be computed from them."""
-        if not self.counted:
-            raise DataError(
-                f"{what} needs the number and the boxes of instances, and {self.source} only say which there are: name "
-                "a file such as instances_val2014.json, which has the boxes"
-            )
-
 
 NO_AREA = "box without an area inside the image"
 NO_SYNSET = "object without a synset"
