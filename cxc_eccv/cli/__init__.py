@@ -53,9 +53,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, features, evaluate, explain, report, compare, baseline, sts, mine, demo, push, submit):
+COMMANDS = (
+    build,
+    encode,
+    features,
+    evaluate,
+    explain,
+    concepts,
+    report,
+    compare,
+    baseline,
+    sts,
+    mine,
+    demo,
+    push,
+    submit,
+)
+for command in COMMANDS:
     app.command(cls=Command)(command)
-app.command(cls=Command)(concepts)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")

@@ -81,7 +81,8 @@ class TestCoco:
         found = load([image(ids[0]), image(ids[1]), image(999)], [box(ids[0], 18, 5, 5, 9, 9), box(999, 1, 0, 0, 9, 9)])
         assert {number: set(shown) for number, shown in found.images.items()} == {ids[0]: {"dog.n.01"}, ids[1]: set()}
         assert found.of([ids[1], ids[0]]) == [found.images[ids[1]], found.images[ids[0]]]
-        with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*60 images.*2 have some"):
+        known = "2 of the 60 images of test have some"
+        with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*{known}"):
             found.of([ids[0], ids[2], ids[3], ids[2]])
 
     def test_category_sets_count_nothing(self, load, ids):
@@ -89,11 +90,6 @@ class TestCoco:
         found = load([{"id": ids[0]}, {"id": ids[1]}], [record, record | {"category_id": 1}])
         assert (found.source, found.counted, found.boxes) == ("COCO categories", False, {})
         assert listed(found.images[ids[0]]) == {"dog.n.01": [], "person.n.01": []}
-        with pytest.raises(DataError, match=r"CE needs the number and the boxes .*instances_val2014"):
-            found.need_counts("CE")
-
-    def test_full_annotations_may_be_counted(self, load, ids):
-        load([image(ids[0])], [box(ids[0], 18, 0, 0, 9, 9)]).need_counts("CE")
 
     def test_a_slow_loop_agrees_on_the_sample(self, sample_library):
         for split in ("validation", "test"):
