@@ -182,7 +182,7 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     counts is far off.
 
     The most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
-    concepts in the place of those it lacks (none at all is less than any), the most instances more or fewer, and the
+    concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or fewer, and the
     largest share of other sizes: the order of the paper's stages, from more influential concepts to details.
 
     Args:
@@ -201,8 +201,8 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     agreement, similarity, enumeration, size = (columns[name] for name in MEASURES)
     informed = columns[f"{MEASURES[0]}{INFORMED}"]
     shares = np.where(np.isnan(informed), agreement, informed)
-    # Nothing to match: all is there, or nothing stands in the place of what is not.
-    stand_ins = np.where(np.isnan(similarity), (agreement == 1).astype(np.float64), similarity)
+    # Nothing to match: all is there, or nobody annotated anything that could be unlike.
+    stand_ins = np.where(np.isnan(similarity), 1.0, similarity)
     keys = (columns["query_id"], -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
     order = np.lexsort(keys)
     return shares, order[~np.isnan(shares[order])]
@@ -282,8 +282,9 @@ def _make_card(
     retrieved_file: str,
 ) -> FailureCard:
     images = values["truth_id"], values["retrieved_id"]
-    mentioned = {name for _, _, names in places for name in names}
     truth, retrieved = concepts.of(images)
+    places = [place for place in places if place[2] & (truth.keys() | retrieved.keys())]
+    mentioned = {name for _, _, names in places for name in names}
     rows = _join_concepts(truth, retrieved, mentioned, counted=concepts.counted)
 
     def show(title: str, file: str, image: int, own: Sequence[tuple[str, ShownConcept]]) -> ShownImage:
@@ -399,7 +400,9 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
     share = (
         f"{n_common} of {count(len(own), 'concept')} of the right image" if n_common else "nothing of the right image"
     )
-    if not (found or missed):
+    if not any(row.retrieved for row in rows):
+        told = ["the retrieved image shows no annotated concept"]
+    elif not (found or missed):
         told = [f"it shows {share}"]
     elif not found:
         told = [f"it shows nothing that the query mentions ({list_names(missed)})"]

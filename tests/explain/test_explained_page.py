@@ -52,7 +52,7 @@ def test_the_most_wrong_failure_comes_first():
         (None, 0.0, 0.3, 0.0, None),  # the query mentions nothing: all concepts count
         (0.0, 0.2, 0.3, 0.0, 0.0),
         (0.0, 0.0, 0.3, 0.0, None),
-        (0.0, 0.0, None, 0.0, None),  # nothing stands in the place of what it lacks
+        (0.0, 0.0, None, 0.0, None),  # nobody annotated anything that could be unlike
         (0.5, 0.5, 0.3, 2.0, 0.0),
         (0.5, 0.5, 0.3, 3.0, 0.0),
         (0.5, 0.5, 0.3, 3.0, 0.5),
@@ -62,7 +62,7 @@ def test_the_most_wrong_failure_comes_first():
         (0.5, 0.5, 0.3, None, None),  # nobody counted
     ]
     shares, order = judge_failures(numbers_of(rows))
-    assert order.tolist() == [4, 1, 3, 2, 7, 6, 5, 11, 0, 10, 8]
+    assert order.tolist() == [1, 3, 4, 2, 7, 6, 5, 11, 0, 10, 8]
     assert np.isnan(shares[9])
     np.testing.assert_array_equal(np.delete(shares, 9), [1, 0, 0, 0, 0, 0.5, 0.5, 0.5, 1, 1, 0.5])
 
@@ -197,7 +197,8 @@ def verdict_of(explanation, sample_library, monkeypatch, text, truth, retrieved)
             "Far off: it shows nothing that the query mentions (dog); in the place of dog stands cat.",
         ),
         ("a cat", {"dog.n.01": 2}, {"dog.n.01": 1}, "near", None),
-        ("something", {"dog.n.01": 1}, {}, "far", "Far off: it shows nothing of the right image."),
+        ("something", {"dog.n.01": 1}, {"cat.n.01": 1}, "far", None),
+        ("a dog", {"dog.n.01": 1}, {}, "far", "Far off: the retrieved image shows no annotated concept."),
         (
             "something",
             {"dog.n.01": 1, "ball.n.01": 1},
@@ -223,6 +224,14 @@ def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, s
     (page, *_) = show_failures([explanation], sample_library, shown=1)
     card = page.groups[0].cards[0]
     assert card.query == (("one ", False), ("circle", True), (".", False))
+
+
+def test_concepts_of_neither_image_are_not_marked(explanation, sample_library):
+    """The vocabulary is of all images; a reader looks for the marked words among the concepts of these two."""
+    for page in show_failures([explanation], sample_library):
+        for card in (card for group in page.groups for card in group.cards):
+            names = {one.name for row in card.rows for one in (row.truth, row.retrieved) if one is not None}
+            assert {text for text, marked in card.query if marked} <= names
 
 
 def test_the_query_is_marked_where_it_mentions_a_concept(explanation, sample_library):
