@@ -561,9 +561,10 @@ def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
         import pandas as pd
         from mlxtend.frequent_patterns import apriori, association_rules
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("mlxtend", "pandas"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("mlxtend", "pandas"):
             raise
-        message = f"association rules need {error.name}, which is not installed: pip install 'cxc_eccv[explain]'"
+        message = f"association rules need {package}, which is not installed: pip install 'cxc_eccv[explain]'"
         raise InvalidOption(message) from None
     answers = pd.DataFrame(marks, columns=list(CLASSES))
     # Half an answer as the least support: any that occurs has at least a whole one.

@@ -182,8 +182,8 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     counts is far off.
 
     The most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
-    concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or fewer, and the
-    largest share of other sizes: the order of the paper's stages, from more influential concepts to details.
+    concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or
+    fewer, and the largest share of other sizes: the paper's stages, from more influential concepts to details.
 
     Args:
         explained: F failures with their numbers.
