@@ -90,9 +90,9 @@ def explain(
     for run in runs:  # before long files of concepts are read
         check_run(run, library, wanted, names(directions))
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
-    options = {"directions": names(directions), "similarity": similarity}
     explained = [
-        explain_run(run, library, shown, wanted, name=own, **options) for run, own in zip(runs, called, strict=True)
+        explain_run(run, library, shown, wanted, directions=names(directions), similarity=similarity, name=own)
+        for run, own in zip(runs, called, strict=True)
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
     try:

@@ -204,8 +204,8 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 """Section to its rows: title, name of the number, how it is shown."""
 
 SIDE_BY_SIDE = (
-    "beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; 95% "
-    "intervals of a bootstrap over images"
+    "Beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; 95% "
+    "intervals of a bootstrap over images."
 )
 
 
@@ -230,8 +230,10 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
                 pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
         rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
         header = [("",), *((name,) for name in summaries), *((f"{name} minus {first.model}",) for name in pairs)]
-        notes = [] if not pairs else [SIDE_BY_SIDE.format(first=first.model)]
-        title = f"Failures of {len(summaries)} models, {direction}"
+        notes = [SIDE_BY_SIDE.format(first=first.model)] if pairs else []
+        notes += _group({own.model: own.skipped[direction] for own in explanations if direction in own.skipped})
+        shown = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
+        title = f"Failures of {shown}, {direction}"
         tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
     return tables
 

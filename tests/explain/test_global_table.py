@@ -204,3 +204,11 @@ def test_tables(pair):
     assert "|  | one | other | other minus one |" in both
     assert "| of the queries | 62.50% | 75.00% | +12.50% [" in both
     assert "| failed by it alone | \u2014 | \u2014 | 25.00% [" in both
+
+
+def test_a_model_that_has_no_such_direction_is_named(pair):
+    one, other = pair
+    alone = Explanation("other", "test", other.concepts, {}, {"t2i": "the run has no images"}, other.provenance)
+    text = tables_to_markdown(make_tables([one, alone]))
+    assert "### Failures of one, t2i" in text
+    assert "other: the run has no images." in text
