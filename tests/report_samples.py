@@ -9,7 +9,7 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Report
 
-VOID = {"meta", "img", "wbr", "line", "rect", "circle", "polyline"}
+VOID = {"meta", "img", "input", "wbr", "line", "rect", "circle", "polyline"}
 
 
 def near_run(library, noise=1.0, seed=0, width=12):

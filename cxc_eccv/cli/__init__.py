@@ -19,10 +19,13 @@ from cxc_eccv import __version__
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.concepts import concepts
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.entailment import entailment
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.explain import explain
+from cxc_eccv.cli.failures import failures
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
@@ -50,11 +53,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, features, evaluate, report, compare, baseline, sts, mine, demo, push, submit):
+COMMANDS = (
+    build,
+    encode,
+    features,
+    evaluate,
+    explain,
+    concepts,
+    report,
+    compare,
+    baseline,
+    sts,
+    mine,
+    demo,
+    push,
+    submit,
+)
+for command in COMMANDS:
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")
+app.add_typer(failures, name="failures")
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from cxc_eccv.explain.concepts import synsets_of_categories
 from cxc_eccv.explain.wordnet import find_synset, load_wordnet
 
-__all__ = ["PERSONS", "find_mentions"]
+__all__ = ["PERSONS", "find_mentions", "locate_mentions"]
 
 PERSONS = frozenset({"people", "folk", "folks", "crowd", "someone", "somebody", "everyone", "everybody", "he", "him"})
 PERSONS |= {"his", "himself", "she", "her", "hers", "herself"}
@@ -46,6 +46,15 @@ def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set
     Raises:
         DataError: WordNet has no such synset, or is missing; says how to get it.
     """
+    return [{name for _, _, concepts in places for name in concepts} for places in locate_mentions(texts, vocabulary)]
+
+
+def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[list[tuple[int, int, frozenset[str]]]]:
+    """Where each sentence mentions concepts of the vocabulary, by the rules of :func:`find_mentions`.
+
+    Returns:
+        For each of N sentences its mentions from left to right: first character, the one after the last, concepts.
+    """
     reader = _Reader(vocabulary)
     return [reader.read(text) for text in texts]
 
@@ -64,14 +73,17 @@ class _Reader:
         """Of speech."""
         self.look_up = cache(self._look_up)
 
-    def read(self, text: str) -> set[str]:
-        """Concepts that a sentence mentions."""
-        words, found, start = [word.lower() for word in WORD.findall(text)], set[str](), 0
+    def read(self, text: str) -> list[tuple[int, int, frozenset[str]]]:
+        """Where a sentence mentions concepts, and which."""
+        words, found, start = list(WORD.finditer(text)), [], 0
         while start < len(words):
             for length in range(min(LONGEST, len(words) - start), 0, -1):
-                if (concepts := self.look_up(*words[start : start + length])) is not None:
-                    found |= concepts
+                own = words[start : start + length]
+                concepts = self.look_up(*(word[0].lower() for word in own))
+                if concepts is not None:
                     break
+            if concepts:
+                found.append((own[0].start(), own[-1].end(), concepts))
             start += length
         return found
 

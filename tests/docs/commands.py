@@ -34,12 +34,15 @@ NOT_RUN = {
     "cxc-eccv encode --model jinaai/": "runs code of the Hub; tests/encoding/test_model_options.py runs such",
     "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
     "cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-": "test_judge_command.py beside the next runs it",
+    "cxc-eccv concepts --source visual-genome": "needs Visual Genome; tests/explain/test_concepts.py has files like it",
+    "python -m nltk.downloader": "downloads",
     "cxc-eccv mine": "needs a trained classifier; tests/entailment/test_mine_command.py runs it",
     "cxc-eccv entailment score": "likewise",
     "cxc-eccv entailment manual": "needs a person's answers; tests/entailment/test_manual.py gives some",
     "cxc-eccv entailment mean": "averages two reports, of COCO and of Flickr30k; tests/entailment/test_mean.py does",
     "cxc-eccv build --output mined_data": "needs a file that mine wrote; likewise",
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
+    "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/explain/test_explain_command.py runs it",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

@@ -1,0 +1,344 @@
+"""The page of failures: verdicts that follow from the numbers, and nothing out of data that acts."""
+
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from explained_samples import alike, explanation_of, without_wordnet
+from report_samples import Page
+
+from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.explain.concepts import Box
+from cxc_eccv.explain.explanation import MEASURES, Explained, explain_failures
+from cxc_eccv.report.explained import SHOWN, judge_failures, render_explained, show_failures
+
+NASTY = "<script>alert('1')</script> \"quoted\" & {{ 7*7 }}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stand_ins():
+    with pytest.MonkeyPatch.context() as patch:
+        without_wordnet(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def explanation(sample_library):
+    return explanation_of(sample_library)
+
+
+@pytest.fixture(scope="module")
+def page(explanation, sample_library):
+    """With images."""
+    return render_explained([explanation], sample_library, images=sample_images())
+
+
+def numbers_of(rows):
+    """Failures with these numbers; None where one is not defined."""
+    names = ("concept_agreement_informed", *MEASURES)
+    columns = {
+        name: pa.array(values, pa.float64()) for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    return Explained(None, pa.table({"query_id": range(len(rows)), **columns}), {})
+
+
+def test_the_most_wrong_failure_comes_first():
+    """By what the query mentions, then all concepts, then similarity, instances and sizes."""
+    rows = [
+        (1.0, 0.9, 0.5, 0.0, 0.0),
+        (None, 0.0, 0.3, 0.0, None),  # the query mentions nothing: all concepts count
+        (0.0, 0.2, 0.3, 0.0, 0.0),
+        (0.0, 0.0, 0.3, 0.0, None),
+        (0.0, 0.0, None, 0.0, None),  # nothing stands in the place of what it lacks
+        (0.5, 0.5, 0.3, 2.0, 0.0),
+        (0.5, 0.5, 0.3, 3.0, 0.0),
+        (0.5, 0.5, 0.3, 3.0, 0.5),
+        (1.0, 1.0, None, 0.0, 0.0),  # it lacks nothing
+        (None, None, None, None, None),  # the right image shows nothing
+        (1.0, 1.0, 0.9, 0.0, 0.0),
+        (0.5, 0.5, 0.3, None, None),  # nobody counted
+    ]
+    shares, order = judge_failures(numbers_of(rows))
+    assert order.tolist() == [4, 1, 3, 2, 7, 6, 5, 11, 0, 10, 8]
+    assert np.isnan(shares[9])
+    np.testing.assert_array_equal(np.delete(shares, 9), [1, 0, 0, 0, 0, 0.5, 0.5, 0.5, 1, 1, 0.5])
+
+
+def test_kinds_are_those_of_a_plain_loop(explanation, sample_library):
+    concepts = explanation.concepts
+    for page in show_failures([explanation], sample_library):
+        explained, found = explanation.directions[page.direction], {"far": 0, "partly": 0, "near": 0, None: 0}
+        for row in explained.table.to_pylist():
+            truth, shown = (concepts.images[row[name]].keys() for name in ("truth_id", "retrieved_id"))
+            if not truth:
+                found[None] += 1
+                continue
+            informed = row["concept_agreement_informed"]
+            share = len(truth & shown) / len(truth) if informed is None else informed
+            near = share == 1 and 2 * len(truth & shown) >= len(truth)
+            found["near" if near else "partly" if share else "far"] += 1
+        assert {group.kind: group.total for group in page.groups} | {None: page.unexplained} == found
+        assert sum(found.values()) == page.failures == explained.table.num_rows
+        assert all(len(group.cards) == min(SHOWN, group.total) for group in page.groups)
+
+
+def test_concepts_of_a_card_are_those_of_its_numbers(explanation, sample_library):
+    rows = {
+        (direction, row["query_id"]): row
+        for direction, explained in explanation.directions.items()
+        for row in explained.table.to_pylist()
+    }
+    joined_somewhere = False
+    for page in show_failures([explanation], sample_library):
+        for card in (card for group in page.groups for card in group.cards):
+            row = rows[page.direction, card.query_id]
+            common = [one for one in card.rows if one.kind == "common"]
+            joined = [one for one in card.rows if one.kind == "joined"]
+            alone = [one for one in card.rows if one.kind == "alone"]
+            assert len(common) == row["common_concepts"]
+            assert len(joined) + sum(one.truth is not None for one in alone) == row["truth_only_concepts"]
+            assert len(joined) + sum(one.retrieved is not None for one in alone) == row["retrieved_only_concepts"]
+            differences = [abs(one.truth.instances - one.retrieved.instances) for one in common]
+            assert sum(differences) == row["concept_enumeration"]
+            if joined:
+                joined_somewhere = True
+                similarities = [float(one.similarity) for one in joined]
+                assert np.mean(similarities) == pytest.approx(row["non_common_similarity"], abs=1e-3)
+            informed = row["concept_agreement_informed"]
+            asked = [one for one in card.rows if one.truth is not None and one.truth.mentioned]
+            assert bool(asked) == (informed is not None)
+            if asked:
+                assert sum(one.kind == "common" for one in asked) / len(asked) == informed
+    assert joined_somewhere
+
+
+def test_boxes_lie_where_the_annotations_have_them(explanation, sample_library):
+    (page,) = show_failures(
+        [dataclasses.replace(explanation, directions={"t2i": explanation.directions["t2i"]})], sample_library
+    )
+    table = {row["query_id"]: row for row in explanation.directions["t2i"].table.to_pylist()}
+    for card in (card for group in page.groups for card in group.cards):
+        for image, name, shown in ((card.truth, "truth_id", "truth"), (card.retrieved, "retrieved_id", "retrieved")):
+            boxes = explanation.concepts.boxes[table[card.query_id][name]]
+            numbers = {getattr(row, shown).name: getattr(row, shown).number for row in card.rows if getattr(row, shown)}
+            expected = {
+                (
+                    numbers[box.concept.partition(".")[0].replace("_", " ")],
+                    f"left:{100 * box.x:.2f}%",
+                    f"width:{100 * box.width:.2f}%",
+                )
+                for box in boxes
+            }
+            assert {(box.number, *box.style.split(";")[::2]) for box in image.boxes} == expected
+            assert len(image.boxes) == len(boxes)
+            assert sorted(box.number for box in image.boxes if box.numbered) == sorted(numbers.values())
+
+
+COLUMNS = ("query_ids", "truth_ids", "retrieved_ids", "item_ids", "rival_ids", "truth_ranks")
+
+
+def first_of(failures, number):
+    return dataclasses.replace(failures, **{name: getattr(failures, name)[:number] for name in COLUMNS})
+
+
+def verdict_of(explanation, sample_library, monkeypatch, text, truth, retrieved):
+    """The verdict on one failure of a query, right and retrieved image showing so many of these concepts."""
+    monkeypatch.setattr(
+        "cxc_eccv.report.explained.caption_texts", lambda library, split, ids: pa.array([text] * len(ids))
+    )
+    one = first_of(explanation.directions["t2i"].failures, 1)
+    images = {
+        int(ids[0]): {name: np.full(size, area) for name, size in own.items()}
+        for ids, own, area in ((one.truth_ids, truth, 0.1), (one.retrieved_ids, retrieved, 0.2))
+    }
+    concepts = dataclasses.replace(explanation.concepts, images=images, boxes={})
+    explained = explain_failures(one, concepts, [text], similarity=alike)
+    changed = dataclasses.replace(explanation, concepts=concepts, directions={"t2i": explained})
+    (page,) = show_failures([changed], sample_library)
+    (card,) = [card for group in page.groups for card in group.cards]
+    return card.kind, card.verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "truth", "retrieved", "kind", "verdict"),
+    [
+        (
+            "a dog and a ball",
+            {"dog.n.01": 1, "ball.n.01": 1, "tree.n.01": 1},
+            {"dog.n.01": 1, "ball.n.01": 3},
+            "near",
+            "Near miss: it shows all that the query mentions (ball and dog); in all 2 of 3 concepts of the right "
+            "image; common ones differ by 2 instances; sizes differ in 100.0% of the matches.",
+        ),
+        (
+            "a dog",
+            {"dog.n.01": 1, "ball.n.01": 1, "tree.n.01": 1},
+            {"dog.n.01": 1},
+            "partly",
+            "Partly right: it shows all that the query mentions (dog); in all 1 of 3 concepts of the right image; "
+            "sizes differ in 100.0% of the matches.",
+        ),
+        (
+            "a dog and a ball",
+            {"dog.n.01": 1, "ball.n.01": 1},
+            {"dog.n.01": 1, "disc.n.01": 1},
+            "partly",
+            "Partly right: of what the query mentions it shows dog, but not ball; in the place of ball stands disc; "
+            "sizes differ in 100.0% of the matches.",
+        ),
+        (
+            "a dog",
+            {"dog.n.01": 1, "ball.n.01": 1},
+            {"cat.n.01": 1},
+            "far",
+            "Far off: it shows nothing that the query mentions (dog); in the place of dog stands cat.",
+        ),
+        ("a cat", {"dog.n.01": 2}, {"dog.n.01": 1}, "near", None),
+        ("something", {"dog.n.01": 1}, {}, "far", "Far off: it shows nothing of the right image."),
+        (
+            "something",
+            {"dog.n.01": 1, "ball.n.01": 1},
+            {"ball.n.01": 1},
+            "partly",
+            "Partly right: it shows 1 of 2 concepts of the right image; sizes differ in 100.0% of the matches.",
+        ),
+    ],
+)
+def test_one_sentence_says_whether_it_was_a_near_miss(
+    text, truth, retrieved, kind, verdict, explanation, sample_library, monkeypatch
+):
+    found = verdict_of(explanation, sample_library, monkeypatch, text, truth, retrieved)
+    assert found[0] == kind
+    assert verdict is None or found[1] == verdict
+
+
+def test_the_query_is_marked_where_it_mentions_a_concept(explanation, sample_library):
+    (page, *_) = show_failures([explanation], sample_library)
+    content = sample_library.karpathy("test")
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    marked = 0
+    for card in (card for group in page.groups for card in group.cards):
+        assert "".join(text for text, _ in card.query) == texts[card.query_id].strip()
+        marked += sum(own for _, own in card.query)
+    assert marked > 20
+
+
+def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatch):
+    def spoil(library, split, ids):
+        return pa.array([NASTY] * len(ids))
+
+    monkeypatch.setattr("cxc_eccv.report.explained.caption_texts", spoil)
+    monkeypatch.setattr("cxc_eccv.report.explained.file_names", spoil)
+    concepts = explanation.concepts
+    images = {image: {f"{NASTY}.n.01": areas for areas in shown.values()} for image, shown in concepts.images.items()}
+    boxes = {
+        image: tuple(Box(f"{NASTY}.n.01", NASTY, 0.1, 0.1, 0.2, 0.2) for _ in own)
+        for image, own in concepts.boxes.items()
+    }
+    spoilt = dataclasses.replace(
+        explanation,
+        model=NASTY,
+        concepts=dataclasses.replace(concepts, images=images, boxes=boxes, source=NASTY),
+        skipped={"t2t": NASTY},
+        provenance={"command": NASTY, "run": {"file": NASTY}, "data": {"edition": NASTY}},
+    )
+    with pytest.warns(UserWarning, match="images shown are not below"):
+        text = render_explained([spoilt], sample_library, images=sample_images())
+    shown = Page(text)
+    assert not shown.all("script", "iframe")
+    assert "<script" not in text
+    assert "alert('1')" not in text
+    assert shown.all("h1")[0]["text"] == f"Failures of {NASTY}"
+    assert "49" not in shown.all("h1")[0]["text"]
+    assert any(NASTY in one["text"] for one in shown.all("mark", "span"))
+
+
+def test_nothing_is_loaded_from_elsewhere(page):
+    shown = Page(page)
+    assert not shown.all("script", "link", "iframe", "object", "embed")
+    assert not re.search(r"https?://|url\(|@import", page)
+    policy = next(one["attrs"]["content"] for one in shown.all("meta") if "http-equiv" in one["attrs"])
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert all(one["attrs"]["src"].startswith("data:image/jpeg;base64,") for one in shown.all("img"))
+
+
+def test_structure_is_sound(page):
+    shown = Page(page)
+    for tag in ("header", "nav", "main", "footer", "h1"):
+        assert len(shown.all(tag)) == 1
+    levels = [int(one["tag"][1]) for one in shown.all("h1", "h2", "h3", "h4")]
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    ids = [one["attrs"]["id"] for one in shown.elements if "id" in one["attrs"]]
+    assert len(ids) == len(set(ids))
+    for one in shown.elements:
+        wanted = one["attrs"].get("aria-labelledby", "").split()
+        wanted += [one["attrs"]["href"][1:]] if one["tag"] == "a" else []
+        assert set(wanted) <= set(ids)
+    assert len(shown.all("table")) == len(shown.all("caption"))
+    assert all("scope" in one["attrs"] for one in shown.all("th"))
+
+
+def test_images_say_what_they_show(page, explanation):
+    shown = Page(page)
+    texts = [one["attrs"]["alt"] for one in shown.all("img")]
+    assert len(texts) == 2 * len(shown.all("article"))
+    assert all(
+        re.fullmatch(r"(Right|Retrieved) image: (\d+ [\w ]+(, | and )?)+|.*no annotated concept", text)
+        for text in texts
+    )
+
+
+def test_without_images_there_are_concepts_alone(explanation, sample_library):
+    shown = Page(render_explained([explanation], sample_library))
+    assert not shown.all("img", "figure")
+    assert len([one for one in shown.all("table") if one["attrs"].get("class") == "concepts"]) == len(
+        shown.all("article")
+    )
+
+
+def test_an_image_that_is_not_there_is_an_empty_frame(explanation, sample_library, tmp_path):
+    with pytest.warns(UserWarning, match=r"\d+ of \d+ images shown are not below .*stand as empty frames"):
+        text = render_explained([explanation], sample_library, images=tmp_path)
+    assert "is not in the folder" in text
+    assert "images are not in the folder of images and stand as empty frames" in text
+
+
+def test_how_many_are_shown_of_how_many(explanation, sample_library):
+    text = render_explained([explanation], sample_library, shown=2)
+    told = re.findall(r"([\d,]+) of ([\d,]+) failures: [^<]*? The (\d+) most wrong of them follow", text)
+    assert told
+    assert all(shown == "2" and whole in ("300", "60") for _, whole, shown in told)
+    assert len(Page(text).all("article")) <= 2 * 3 * 3
+
+
+def test_several_models_have_sections_of_their_own(explanation, sample_library):
+    other = dataclasses.replace(explanation, model="other")
+    text = render_explained([explanation, other], sample_library, shown=1)
+    headings = [one["text"] for one in Page(text).all("h2")]
+    assert headings[1:-1] == [
+        f"{model}, {way}" for model in ("ridge", "other") for way in ("text to image", "image to text", "text to text")
+    ]
+
+
+def test_categories_alone_have_no_instances_and_no_boxes(explanation, sample_library):
+    concepts = explanation.concepts
+    images = {image: dict.fromkeys(shown, np.empty(0)) for image, shown in concepts.images.items()}
+    sets = dataclasses.replace(concepts, source="COCO categories", images=images, boxes={}, counted=False)
+    text = render_explained(
+        [explanation_of(sample_library, ["t2i"], concepts=sets)], sample_library, images=sample_images()
+    )
+    shown = Page(text)
+    assert not [one for one in shown.all("span") if one["attrs"].get("class", "").startswith("box")]
+    assert "\N{MULTIPLICATION SIGN}" not in shown.all("main")[0]["text"]
+    numbers = [one for one in shown.all("table") if one["attrs"].get("class") == "numbers"]
+    assert all(re.search(r"all concepts.*%.*——\n", one["text"], re.DOTALL) for one in numbers)
+
+
+def test_no_failure_at_all(explanation, sample_library):
+    none = first_of(explanation.directions["t2i"].failures, 0)
+    empty = Explained(none, explanation.directions["t2i"].table.slice(0, 0), {})
+    text = render_explained([dataclasses.replace(explanation, directions={"t2i": empty})], sample_library)
+    assert "Text to image: none of 300 queries failed." in Page(text).all("main")[0]["text"]
