@@ -33,10 +33,10 @@ def concepts(
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Show what images show: WordNet synsets of what people annotated in them, how often and how large.
+    """Show what images show, in WordNet's synsets.
 
-    They are what cxc-eccv explain tells failures in. Numbers and sizes need boxes, which COCO's full annotations and
-    Visual Genome have, and category sets have not.
+    They are of what people annotated in them, with number and size, and cxc-eccv explain tells failures in them. Numbers
+    and sizes need boxes, which COCO's full annotations and Visual Genome have, and category sets have not.
 
     Examples:
       cxc-eccv concepts --data-dir sample

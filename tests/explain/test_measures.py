@@ -119,4 +119,4 @@ def test_on_the_sample_all_four_equal_brute_force(sample_library):
     for name, expected in slow.items():
         known = [np.nan if value is None else value for value in expected]
         np.testing.assert_allclose(values[name], known, atol=1e-9)
-        assert np.unique(known).size >= 3
+        assert np.unique(known).size >= 2

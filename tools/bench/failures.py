@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +70,7 @@ def measure(source: str, images: list[Concepts], random: np.random.Generator) ->
     table = similarity_matrix(names)
     places = {name: place for place, name in enumerate(names)}
 
-    def similarity(asked: list[str]) -> FloatArray:
+    def similarity(asked: Sequence[str]) -> FloatArray:
         rows = [places[name] for name in asked]
         return table[np.ix_(rows, rows)]
 
