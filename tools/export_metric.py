@@ -55,7 +55,7 @@ def export_files(name: str) -> dict[str, str]:
         f"{name}.py": inline(module_script(described, self_contained=True), HEADER),
         "app.py": space_app(described),
         "README.md": metric_card(described, self_contained=True),
-        "requirements.txt": requirements(self_contained=True),
+        "requirements.txt": requirements(described, self_contained=True),
     }
 
 

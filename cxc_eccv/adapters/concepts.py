@@ -49,9 +49,15 @@ class ConceptModule(MetricModule):
     columns: ClassVar[Mapping[str, Column]] = {"predictions": concept_lists, "references": concept_lists}
 
     @classmethod
-    def scores(cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False) -> dict[str, Any]:
+    def scores(
+        cls,
+        inputs: Mapping[str, list[Any]],
+        *,
+        per_query: bool = False,
+        **parameters: Any,  # noqa: ANN401 - the metric's own
+    ) -> dict[str, Any]:
         """Name to value of the one result."""
-        values = cls.spec.function(_pair(inputs["references"], inputs["predictions"]))
+        values = cls.spec.function(_pair(inputs["references"], inputs["predictions"]), **parameters)
         return _results_of(cls.spec, values, per_query=per_query)
 
 
@@ -76,10 +82,12 @@ class SimilarConceptsModule(ConceptModule):
         *,
         similarities: Mapping[str, Mapping[str, float]] | None = None,
         per_query: bool = False,
+        **parameters: Any,  # noqa: ANN401 - the metric's own
     ) -> dict[str, Any]:
         """Name to value, and the number of rows that it is the mean of."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
-        values = cls.spec.function(_pair(inputs["references"], inputs["predictions"]), similarity)
+        pairs = _pair(inputs["references"], inputs["predictions"])
+        values = cls.spec.function(pairs, similarity, **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, concept_source, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
-SOURCES = ("coco", "visual-genome")
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
 
@@ -84,9 +83,7 @@ def explain(
     from cxc_eccv.tables import tables_to_console
 
     check_output(output, images)
-    if concepts not in SOURCES:
-        raise UnknownName("source of concepts", concepts, SOURCES)
-    source = concepts.replace("-", "_")
+    source = concept_source(concepts)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
     runs = _load_runs(files, direction)
     called = _names_of(runs, files, name)

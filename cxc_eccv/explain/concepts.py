@@ -109,19 +109,11 @@ class ImageConcepts:
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
             raise DataError(
-                f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. They "
-                f"cover {len(self.images):,} of the {self.n_images:,} images of {self.split}; what the others show is "
-                "not known. Restrict the evaluation to those, or name fuller annotations."
+                f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. "
+                f"{len(self.images):,} of the {self.n_images:,} images of {self.split} have some; what others show is "
+                "not known. Restrict the evaluation to those, or name a file with annotations of all."
             )
         return [self.images[image_id] for image_id in ids]
-
-    def need_counts(self, what: str) -> None:
-        """Raise DataError where instances are not counted, but ``what`` is to be computed from them."""
-        if not self.counted:
-            raise DataError(
-                f"{what} needs the number and the boxes of instances, and {self.source} only say which there are: name "
-                "a file such as instances_val2014.json, which has the boxes"
-            )
 
 
 NO_AREA = "box without an area inside the image"

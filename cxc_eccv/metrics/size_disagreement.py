@@ -81,7 +81,7 @@ def match_sizes(
     elif relative_to == "smaller":
         differences /= np.minimum(left, right)
     if differences.size == 1:  # most concepts, by far
-        return differences[0]
+        return np.asarray(differences[0])
     reached = 0.0 if threshold is None else TIE * (differences >= threshold)
     return np.asarray(differences[linear_sum_assignment(differences + reached)])
 

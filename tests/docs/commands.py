@@ -34,6 +34,8 @@ NOT_RUN = {
     "cxc-eccv encode --model jinaai/": "runs code of the Hub; tests/encoding/test_model_options.py runs such",
     "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
     "cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-": "test_judge_command.py beside the next runs it",
+    "cxc-eccv concepts --source visual-genome": "needs Visual Genome; tests/explain/test_concepts.py has files like it",
+    "python -m nltk.downloader": "downloads",
     "cxc-eccv mine": "needs a trained classifier; tests/entailment/test_mine_command.py runs it",
     "cxc-eccv entailment score": "likewise",
     "cxc-eccv entailment manual": "needs a person's answers; tests/entailment/test_manual.py gives some",

@@ -6,6 +6,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.explain.mentions import find_mentions
 
 COMMON = ["person.n.01", "dog.n.01", "cat.n.01", "fireplug.n.01", "hotdog.n.02", "mouse.n.04", "bicycle.n.01"]
+COMMON += ["street_sign.n.01", "ball.n.01", "houseplant.n.01", "cellular_telephone.n.01"]
 COMMON += ["motorcycle.n.01", "wineglass.n.01", "baseball_bat.n.01", "apple.n.01", "skateboard.n.01", "toilet.n.02"]
 
 
@@ -26,6 +27,9 @@ COMMON += ["motorcycle.n.01", "wineglass.n.01", "baseball_bat.n.01", "apple.n.01
         ("a mouse", {"mouse.n.04"}),  # the sense that the vocabulary has
         ("wine glasses", {"wineglass.n.01"}),
         ("a white delicious cake, and they have more", set()),  # nouns for persons and apples, but rarely
+        ("stop signs and a potted plant", {"street_sign.n.01", "houseplant.n.01"}),  # as COCO calls them
+        ("a cell phone, sports balls", {"cellular_telephone.n.01", "ball.n.01"}),
+        ("a walk in has been made", set()),  # no nouns, though WordNet has has-beens and walk-ins
         ("the dog's bone", {"dog.n.01"}),
         ("", set()),
         ("12 !?", set()),

@@ -102,6 +102,7 @@ FORMS = {
     "positives": (readers.read_positives, "a.json", '{"3": [4, 5], "1": [2]}', ()),
     "karpathy": (readers.read_karpathy, "a.json", json.dumps(KARPATHY), ()),
     "categories": (readers.read_category_sets, "a.json", json.dumps(INSTANCES), ()),
+    "instances": (readers.read_instances, "a.json", json.dumps(INSTANCES), ()),
     "entailment": (readers.read_entailment, "a.jsonl", "\n".join(map(json.dumps, PAIRS)), ()),
     "flickr8k": (readers.read_flickr8k, "a.txt", "1000268201_693b08cb0e.jpg#0\tA child .\n", ()),
     "semeval": (readers.read_semeval, "a.tsv", SENTENCES, ()),

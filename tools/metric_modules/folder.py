@@ -26,7 +26,7 @@ def metric_files() -> dict[str, bytes]:
         files[f"{name}/{name}.py"] = module_script(described)
         files[f"{name}/app.py"] = space_app(described)
         files[f"{name}/README.md"] = metric_card(described)
-        files[f"{name}/requirements.txt"] = requirements()
+        files[f"{name}/requirements.txt"] = requirements(described)
     return {path: text.encode() for path, text in files.items()}
 
 

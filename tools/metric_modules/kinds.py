@@ -40,6 +40,7 @@ class Kind:
         limits: what a user should know, as a Markdown list.
         example: columns of a small example.
         example_options: options it is called with.
+        packages: what it needs beside ``evaluate`` and ``numpy``.
     """
 
     base: type[MetricModule]
@@ -49,6 +50,7 @@ class Kind:
     limits: str
     example: Mapping[str, list[Any]]
     example_options: Mapping[str, Any]
+    packages: tuple[str, ...] = ()
 
 
 IDS = 'datasets.Sequence(datasets.Value("int64"))'
@@ -222,6 +224,7 @@ KINDS = {
 {IMAGES_LIMITS}""",
         example=SHOWN,
         example_options={"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}},
+        packages=("scipy", "nltk"),
     ),
     "concept_sizes": Kind(
         base=ConceptSizesModule,
@@ -244,6 +247,7 @@ KINDS = {
             "reference_areas": [[0.25, 0.15, 0.01, 0.9], [0.45]],
         },
         example_options={},
+        packages=("scipy",),
     ),
 }
 """What a metric needs (``Spec.needs``) to its kind."""

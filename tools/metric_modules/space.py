@@ -73,12 +73,13 @@ def space_app(described: Description) -> str:
     )
 
 
-def requirements(*, self_contained: bool = False) -> str:
+def requirements(described: Description, *, self_contained: bool = False) -> str:
     """What the Space installs, pinned as this package pins it."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
-    pins = [*project["dependencies"], *project["optional-dependencies"]["metrics"]]
-    wanted = ("datasets", "evaluate", "numpy")
+    extras = project["optional-dependencies"]
+    pins = [*project["dependencies"], *extras["metrics"], *extras["explain"]]
+    wanted = ("datasets", "evaluate", "numpy", *described.kind.packages)
     package = [] if self_contained else [f"cxc_eccv>={cxc_eccv.__version__}"]
     lines = [*package, *(pin for pin in pins if pin.startswith(wanted)), f"gradio=={GRADIO}"]
     return "\n".join(lines) + "\n"
