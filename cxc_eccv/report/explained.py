@@ -6,7 +6,7 @@ Verdicts and their order follow from the numbers of a failure alone, and are tho
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import resources
@@ -250,28 +250,25 @@ def _make_cards(
     explanation: Explanation, explained: Explained, library: Library, rows: IntArray, kinds: Sequence[str]
 ) -> list[FailureCard]:
     """One card for each of these failures."""
-    failures, split, concepts = explained.failures, explanation.split, explanation.concepts
-    truths, retrieved = (ids[rows].tolist() for ids in (failures.truth_ids, failures.retrieved_ids))
-    texts = [""] * rows.size
+    failures, split = explained.failures, explanation.split
+    ids = {name: getattr(failures, name)[rows] for name in ("query_ids", "item_ids", "truth_ids", "retrieved_ids")}
+    texts, chosen = [""] * rows.size, [""] * rows.size
     if failures.direction != "i2t":
-        texts = caption_texts(library, split, failures.query_ids[rows]).to_pylist()
-    chosen = [""] * rows.size
+        texts = [text.strip() for text in caption_texts(library, split, ids["query_ids"]).to_pylist()]
     if failures.direction != "t2i":
-        chosen = caption_texts(library, split, failures.item_ids[rows]).to_pylist()
-    # As where the numbers are made: what all images of the failures show decides what a word of a query means.
-    images = {*failures.truth_ids.tolist(), *failures.retrieved_ids.tolist()} & concepts.images.keys()
-    vocabulary = sorted({name for image in images for name in concepts.images[image]})
-    places = locate_mentions(texts, vocabulary)
-    columns = zip(
-        explained.table.take(rows).to_pylist(),
-        kinds,
-        texts,
-        places,
-        chosen,
-        *(file_names(library, split, np.array(ids)).to_pylist() for ids in (truths, retrieved)),
-        strict=True,
-    )
-    return [_make_card(concepts, *column) for column in columns]
+        chosen = [text.strip() for text in caption_texts(library, split, ids["item_ids"]).to_pylist()]
+    files = (file_names(library, split, ids[name]).to_pylist() for name in ("truth_ids", "retrieved_ids"))
+    places = locate_mentions(texts, _vocabulary_of(explanation, explained))
+    columns = zip(explained.table.take(rows).to_pylist(), kinds, texts, places, chosen, *files, strict=True)
+    return [_make_card(explanation.concepts, *column) for column in columns]
+
+
+def _vocabulary_of(explanation: Explanation, explained: Explained) -> list[str]:
+    """What the images of all failures with numbers show, which decides what a word means here as it did there."""
+    rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
+    failures, images = explained.failures, explanation.concepts.images
+    own = {*failures.truth_ids[rows].tolist(), *failures.retrieved_ids[rows].tolist()}
+    return sorted({name for image in own for name in images[image]})
 
 
 def _make_card(
@@ -285,31 +282,29 @@ def _make_card(
     retrieved_file: str,
 ) -> FailureCard:
     images = values["truth_id"], values["retrieved_id"]
-    truth, retrieved = concepts.of(images)
     mentioned = {name for _, _, names in places for name in names}
+    truth, retrieved = concepts.of(images)
     rows = _join_concepts(truth, retrieved, mentioned, counted=concepts.counted)
-    shown = [
-        ShownImage(file, _describe(title, own), _draw_boxes(concepts.boxes.get(image, ()), own))
-        for title, file, image, own in (
-            ("Right image", truth_file, images[0], [(row.kind, row.truth) for row in rows if row.truth]),
-            (
-                "Retrieved image",
-                retrieved_file,
-                images[1],
-                [(row.kind, row.retrieved) for row in rows if row.retrieved],
-            ),
-        )
-    ]
+
+    def show(title: str, file: str, image: int, own: Sequence[tuple[str, ShownConcept]]) -> ShownImage:
+        return ShownImage(file, _describe(title, own), _draw_boxes(concepts.boxes.get(image, ()), own))
+
     return FailureCard(
-        values["query_id"],
-        kind,
-        _judge_in_words(kind, rows, values),
-        _mark(text.strip(), places),
-        chosen.strip(),
-        values["truth_rank"],
-        *shown,
-        rows,
-        tuple(_number(name, values) for name in MEASURES),
+        query_id=values["query_id"],
+        kind=kind,
+        verdict=_judge_in_words(kind, rows, values),
+        query=_mark(text, places),
+        chosen=chosen,
+        truth_rank=values["truth_rank"],
+        truth=show("Right image", truth_file, images[0], [(row.kind, row.truth) for row in rows if row.truth]),
+        retrieved=show(
+            "Retrieved image",
+            retrieved_file,
+            images[1],
+            [(row.kind, row.retrieved) for row in rows if row.retrieved],
+        ),
+        rows=rows,
+        numbers=tuple(_number(name, values) for name in MEASURES),
     )
 
 
@@ -323,7 +318,8 @@ def _join_concepts(
         return ShownConcept(number, _word(concept), concept, instances, concept in mentioned)
 
     def by_weight(names: Iterable[str], *images: Concepts) -> list[str]:
-        return sorted(names, key=lambda name: (name not in mentioned, -sum(map(_area_of(name), images)), name))
+        areas = {name: sum(float(np.nansum(image[name])) for image in images) for name in names}
+        return sorted(areas, key=lambda name: (name not in mentioned, -areas[name], name))
 
     common = by_weight(truth.keys() & retrieved.keys(), truth, retrieved)
     rows = [
@@ -343,10 +339,6 @@ def _join_concepts(
     return tuple(rows)
 
 
-def _area_of(name: str) -> Callable[[Concepts], float]:
-    return lambda image: float(np.nansum(image[name]))
-
-
 def _match(truth: Sequence[str], retrieved: Sequence[str]) -> list[tuple[str, str, float]]:
     """The matching behind NCS, with its similarities."""
     if not truth or not retrieved:
@@ -356,10 +348,6 @@ def _match(truth: Sequence[str], retrieved: Sequence[str]) -> list[tuple[str, st
     return [
         (truth[row], retrieved[column], float(table[row, column])) for row, column in zip(rows, columns, strict=True)
     ]
-
-
-def _is_joined(row: Row) -> bool:
-    return row.kind == "joined"
 
 
 def _word(concept: str) -> str:
@@ -421,7 +409,11 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
         told = [f"it shows all that the query mentions ({list_names(found)})"]
     if n_common and 0 < len(found) + len(missed) < len(own):
         told.append(f"in all {share}")
-    told += [f"in the place of {row.truth.name} stands {row.retrieved.name}" for row in rows if _is_joined(row)][:1]
+    told += [
+        f"in the place of {row.truth.name} stands {row.retrieved.name}"
+        for row in rows
+        if row.kind == "joined" and row.truth and row.retrieved
+    ][:1]
     if values["concept_enumeration"]:
         told.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
     if values["size_disagreement"]:

@@ -40,6 +40,7 @@ NOT_RUN = {
     "cxc-eccv entailment score": "likewise",
     "cxc-eccv entailment manual": "needs a person's answers; tests/entailment/test_manual.py gives some",
     "cxc-eccv entailment mean": "averages two reports, of COCO and of Flickr30k; tests/entailment/test_mean.py does",
+    "cxc-eccv failures": "needs what explain wrote, and answers; tests/explain/test_failures_command.py runs it",
     "cxc-eccv build --output mined_data": "needs a file that mine wrote; likewise",
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
     "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/explain/test_explain_command.py runs it",

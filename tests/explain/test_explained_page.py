@@ -215,6 +215,16 @@ def test_one_sentence_says_whether_it_was_a_near_miss(
     assert verdict is None or found[1] == verdict
 
 
+def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
+    spaced = pa.array(["  one circle. \n"])
+    monkeypatch.setattr(
+        "cxc_eccv.report.explained.caption_texts", lambda library, split, ids: spaced.take([0] * len(ids))
+    )
+    (page, *_) = show_failures([explanation], sample_library, shown=1)
+    card = page.groups[0].cards[0]
+    assert card.query == (("one ", False), ("circle", True), (".", False))
+
+
 def test_the_query_is_marked_where_it_mentions_a_concept(explanation, sample_library):
     (page, *_) = show_failures([explanation], sample_library)
     content = sample_library.karpathy("test")

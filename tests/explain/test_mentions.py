@@ -3,7 +3,7 @@
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.explain.mentions import find_mentions
+from cxc_eccv.explain.mentions import find_mentions, locate_mentions
 
 COMMON = ["person.n.01", "dog.n.01", "cat.n.01", "fireplug.n.01", "hotdog.n.02", "mouse.n.04", "bicycle.n.01"]
 COMMON += ["street_sign.n.01", "ball.n.01", "houseplant.n.01", "cellular_telephone.n.01"]
@@ -63,3 +63,15 @@ def test_an_unknown_synset_is_refused(wordnet):
 
 def test_an_empty_vocabulary_is_never_mentioned(wordnet):
     assert find_mentions(["a dog", "a cat"], []) == [set(), set()]
+
+
+def test_where_a_sentence_mentions_concepts(wordnet):
+    """Characters of the sentence as it is written, name by name, from left to right."""
+    text = "  A hot dog, two DOGS & (fire-hydrants)."
+    (found,) = locate_mentions([text], COMMON)
+    assert [(text[start:end], set(concepts)) for start, end, concepts in found] == [
+        ("hot dog", {"hotdog.n.02"}),
+        ("DOGS", {"dog.n.01"}),
+        ("fire-hydrants", {"fireplug.n.01"}),
+    ]
+    assert locate_mentions(["", "a rock"], COMMON) == [[], []]

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import sys
 from collections import Counter
 
 import numpy as np
@@ -342,6 +343,13 @@ def test_rules_are_those_counted_one_by_one(seed):
         np.testing.assert_allclose(found[rule], values, rtol=1e-12)
     order = [(-rule.answers, -rule.confidence) for rule in rules]
     assert order == sorted(order)
+
+
+@pytest.mark.parametrize("package", ["mlxtend", "pandas"])
+def test_a_package_that_is_not_installed_is_named_with_its_extra(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InvalidOption, match=r"association rules need .*: pip install 'cxc_eccv\[explain\]'"):
+        find_rules(np.eye(7, dtype=bool))
 
 
 def test_no_rules_where_every_answer_has_one_class():
