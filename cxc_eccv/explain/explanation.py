@@ -193,7 +193,8 @@ def _query_texts(failures: Failures, library: Library, split: str) -> list[str] 
         return None
     captions = library.captions(split)
     places = positions_of(failures.query_ids, np.asarray(captions["caption_id"]))[0]
-    return captions["text"].combine_chunks().take(pa.array(places)).to_pylist()
+    texts: list[str] = captions["text"].combine_chunks().take(pa.array(places)).to_pylist()
+    return texts
 
 
 def explain_failures(
@@ -235,7 +236,7 @@ def explain_failures(
         columns[REAL] = _spread(size_disagreement(pairs, threshold=None), rows, len(failures))
     if texts is not None:
         vocabulary = sorted({name for both in (pairs.truths, pairs.retrieved) for seen in both for name in seen})
-        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows], vocabulary))
+        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
         informed = measure(mentioned)
         columns |= {f"{name}_informed": _spread(values, rows[kept], len(failures)) for name, values in informed.items()}
     over = subtract_best(plain, _measure_rivals(failures, rows, shown, measure))
