@@ -14,7 +14,7 @@ from cxc_eccv.terminal import print_shown, say
 
 __all__ = ["failures"]
 
-failures = typer.Typer(no_args_is_help=True, help="Have people rate failures, and see which number agrees with them.")
+failures = typer.Typer(no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees?")
 
 
 @failures.command("export", cls=Command)
