@@ -103,19 +103,16 @@ def test_models_side_by_side(explain, files, tmp_path):
     assert not any(key.startswith("t2t") for key in (*rows, *scores[0]))
 
 
-def test_a_narrow_terminal_loses_no_number(files, tmp_path):
+def test_a_narrow_terminal_loses_no_number(explain, files):
     """In 80 columns every line fits, and every number of the wide table is there."""
-    line = (
-        f"COLUMNS=80 script -qec {shlex.quote(f'{COMMAND} explain {files[0]} {files[1]} --data-dir sample')} /dev/null"
-    )
-    done = subprocess.run(["bash", "-c", line], capture_output=True, env={**os.environ, "TERM": "dumb"}, check=True)
-    lines = done.stdout.decode().replace("\r", "").splitlines()
-    assert max(map(len, lines)) <= 80
-    wide = subprocess.run(
-        ["bash", "-c", f"{COMMAND} explain {files[0]} {files[1]} --data-dir sample"], capture_output=True, check=True
-    )
-    numbers = re.findall(r"[+-]?\d[\d,.]*%?", wide.stdout.decode())
-    assert sorted(set(numbers)) == sorted(set(re.findall(r"[+-]?\d[\d,.]*%?", done.stdout.decode())))
+    options = [*map(str, files), "--data-dir", "sample", "--directions", "t2i"]
+    line = f"script -qec {shlex.quote(f'{COMMAND} explain {shlex.join(options)}')} /dev/null"
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, env=environment, check=True)
+    narrow, wide = done.stdout.decode().replace("\r", ""), explain(*options)[1]
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    numbers = (sorted(set(re.findall(r"[+-]?\d[\d,.]*%?", shown))) for shown in (narrow, wide))
+    assert next(numbers) == next(numbers)
 
 
 def test_a_folder_that_is_there_keeps_what_is_not_ours(explain, files, tmp_path):
@@ -138,7 +135,8 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(explain, fi
 
 
 def test_a_closed_pipe_costs_no_file(files, tmp_path):
-    line = f"{COMMAND} explain {files[0]} --data-dir sample --output {tmp_path / 'out'} 2>&- | true"
+    options = f"--data-dir sample --directions i2t --output {tmp_path / 'out'}"
+    line = f"{COMMAND} explain {files[0]} {options} 2>&- | true"
     done = subprocess.run(["bash", "-c", f"{line}; echo ${{PIPESTATUS[@]}}"], capture_output=True, check=True)
     assert done.stdout.decode().split() == ["141", "0"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
