@@ -204,8 +204,7 @@ def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
     named = [metric_variants(name) for name in (metrics if metrics is not None else (*own.metrics, *own.whole))]
     if explaining := [spec.name for spec, _ in named if spec.explains]:
         raise InvalidOption(
-            f"no task has {', '.join(explaining)}, which compare what two images show of a query that failed: "
-            "cxc-eccv explain FILE"
+            f"{', '.join(explaining)}: no task has metrics that explain failed queries; cxc-eccv explain FILE has them"
         )
     variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
     whole = [variant for variant in variants if variant.spec.name in own.whole]

@@ -96,4 +96,4 @@ def test_an_exported_module_asks_for_what_it_imports(name):
     named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
     packages = {module.partition(".")[0] for module in named} - sys.stdlib_module_names
     required = {line.partition("=")[0].rstrip("><") for line in files["requirements.txt"].splitlines()}
-    assert packages <= required | {"pyarrow"}  # which datasets brings
+    assert packages <= required | {"filelock", "pyarrow"}  # which datasets brings
