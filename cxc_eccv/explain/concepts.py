@@ -149,9 +149,9 @@ def load_concepts(
         The concepts of those images of the split that the source has annotated.
 
     Raises:
-        UnknownName: no such source, or no such split.
+        UnknownName: no such source, no such split, or a category that is not COCO's.
         InvalidOption: a file of the other source is named; or nltk is missing, which Visual Genome's synsets need.
-        DataError: a file is missing or malformed, or names a category that has no synset; WordNet is missing.
+        DataError: a file is missing or malformed, or has no image of the split; WordNet is missing.
 
     Example:
         >>> concepts = load_concepts(Library("sample"), "test")
@@ -182,6 +182,10 @@ def _collect(
     counted = not found.annotations["x"].null_count
     if source == "COCO":
         source = "COCO instances" if counted else "COCO categories"
+    if not listed.num_rows:
+        raise DataError(
+            f"{source}: no annotations of any of the {image_ids.size:,} images of {split}; name files that have some"
+        )
     boxes = _shares(here, listed) if counted else np.zeros((here.num_rows, 4))
     images: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in listed["image_id"].to_pylist()}
     drawn: dict[int, list[Box]] = {image_id: [] for image_id in images}

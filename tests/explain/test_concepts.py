@@ -85,6 +85,12 @@ class TestCoco:
         with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*{known}"):
             found.of([ids[0], ids[2], ids[3], ids[2]])
 
+    def test_a_file_of_other_images(self, load, genome):
+        with pytest.raises(DataError, match="COCO instances: no annotations of any of the 60 images of test"):
+            load([image(999)], [box(999, 1, 0, 0, 9, 9)])
+        with pytest.raises(DataError, match="Visual Genome: no annotations of any of the 60 images of test"):
+            genome({5: []})
+
     def test_category_sets_count_nothing(self, load, ids):
         record = {"id": 1, "image_id": ids[0], "category_id": 18}
         found = load([{"id": ids[0]}, {"id": ids[1]}], [record, record | {"category_id": 1}])
