@@ -189,14 +189,12 @@ def _collect(
     boxes = _shares(here, listed) if counted else np.zeros((here.num_rows, 4))
     images: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in listed["image_id"].to_pylist()}
     drawn: dict[int, list[Box]] = {image_id: [] for image_id in images}
-    groups, left_out = 0, Counter(found.left_out)
-    rows = zip(
-        *(here[name].to_pylist() for name in ("image_id", "name", "synset", "group")), boxes.tolist(), strict=True
-    )
-    for image_id, name, synset, group, box in rows:
-        concept = find(name, synset)
+    groups, left_out = 0, Counter[str]()
+    columns = (here[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
+    for image_id, name, synset, group, reason, box in zip(*columns, boxes.tolist(), strict=True):
+        concept = None if reason else find(name, synset)
         if concept is None:
-            left_out[NO_SYNSET if synset is None else UNKNOWN_SYNSET] += 1
+            left_out[reason or (NO_SYNSET if synset is None else UNKNOWN_SYNSET)] += 1
         elif counted and min(box[2:]) <= 0:
             left_out[NO_AREA] += 1
         else:
