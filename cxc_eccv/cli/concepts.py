@@ -35,8 +35,8 @@ def concepts(
 ) -> None:
     """Show what images show, in WordNet's synsets.
 
-    They are of what people annotated in them, with number and size, and cxc-eccv explain tells failures in them. Numbers
-    and sizes need boxes, which COCO's full annotations and Visual Genome have, and category sets have not.
+    They are of what people annotated in them, with number and size, and cxc-eccv explain tells failures in them.
+    Numbers and sizes need boxes, which COCO's full annotations and Visual Genome have, and category sets have not.
 
     Examples:
       cxc-eccv concepts --data-dir sample

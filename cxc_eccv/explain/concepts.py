@@ -149,9 +149,9 @@ def load_concepts(
         The concepts of those images of the split that the source has annotated.
 
     Raises:
-        UnknownName: no such source, or no such split.
+        UnknownName: no such source, no such split, or a category that is not COCO's.
         InvalidOption: a file of the other source is named; or nltk is missing, which Visual Genome's synsets need.
-        DataError: a file is missing or malformed, or names a category that has no synset; WordNet is missing.
+        DataError: a file is missing or malformed, or has no image of the split; WordNet is missing.
 
     Example:
         >>> concepts = load_concepts(Library("sample"), "test")
@@ -182,17 +182,19 @@ def _collect(
     counted = not found.annotations["x"].null_count
     if source == "COCO":
         source = "COCO instances" if counted else "COCO categories"
+    if not listed.num_rows:
+        raise DataError(
+            f"{source}: no annotations of any of the {image_ids.size:,} images of {split}; name files that have some"
+        )
     boxes = _shares(here, listed) if counted else np.zeros((here.num_rows, 4))
     images: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in listed["image_id"].to_pylist()}
     drawn: dict[int, list[Box]] = {image_id: [] for image_id in images}
-    groups, left_out = 0, Counter(found.left_out)
-    rows = zip(
-        *(here[name].to_pylist() for name in ("image_id", "name", "synset", "group")), boxes.tolist(), strict=True
-    )
-    for image_id, name, synset, group, box in rows:
-        concept = find(name, synset)
+    groups, left_out = 0, Counter[str]()
+    columns = (here[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
+    for image_id, name, synset, group, reason, box in zip(*columns, boxes.tolist(), strict=True):
+        concept = None if reason else find(name, synset)
         if concept is None:
-            left_out[NO_SYNSET if synset is None else UNKNOWN_SYNSET] += 1
+            left_out[reason or (NO_SYNSET if synset is None else UNKNOWN_SYNSET)] += 1
         elif counted and min(box[2:]) <= 0:
             left_out[NO_AREA] += 1
         else:

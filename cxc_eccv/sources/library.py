@@ -210,7 +210,7 @@ class Library:
         paths = self._coco_files(split) if path is None else [self._own_file("instances", path)]
         parts = [self.once(("instances", file), partial(parse, read_instances, file)) for file in paths]
         images, annotations = ([getattr(part, name) for part in parts] for name in ("images", "annotations"))
-        return Instances(pa.concat_tables(images), pa.concat_tables(annotations), {})
+        return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
 
     def visual_genome(self, objects: Path | None = None, image_data: Path | None = None) -> Instances:
         """Objects in those images of Visual Genome that COCO has too, by COCO's ids; the user's own files go first."""

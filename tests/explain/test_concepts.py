@@ -85,6 +85,12 @@ class TestCoco:
         with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*{known}"):
             found.of([ids[0], ids[2], ids[3], ids[2]])
 
+    def test_a_file_of_other_images(self, load, genome):
+        with pytest.raises(DataError, match="COCO instances: no annotations of any of the 60 images of test"):
+            load([image(999)], [box(999, 1, 0, 0, 9, 9)])
+        with pytest.raises(DataError, match="Visual Genome: no annotations of any of the 60 images of test"):
+            genome({5: []})
+
     def test_category_sets_count_nothing(self, load, ids):
         record = {"id": 1, "image_id": ids[0], "category_id": 18}
         found = load([{"id": ids[0]}, {"id": ids[1]}], [record, record | {"category_id": 1}])
@@ -313,8 +319,11 @@ class TestVisualGenome:
         assert found.left_out == {"box without an area inside the image": 2}
 
     def test_the_first_of_two_images_that_are_one_of_cocos(self, genome, ids):
+        again = {"width": 9, "height": 9}
         images = [*GENOME_IMAGES[:4], GENOME_IMAGES[4] | {"coco_id": "first"}]
-        found = genome({5: [thing(["cat.n.01"], ["cat"])], 3: [thing(["dog.n.01"], ["dog"])] * 2}, images)
+        images += [again | {"image_id": 6, "coco_id": 777}, again | {"image_id": 7, "coco_id": 777}]
+        dog = thing(["dog.n.01"], ["dog"])
+        found = genome({5: [thing(["cat.n.01"], ["cat"])], 3: [dog, dog], 6: [dog], 7: [dog]}, images)
         assert listed(found.images[ids[0]]) == {"cat.n.01": [pytest.approx(0.004)]}
         assert found.left_out == {"object of a second image of Visual Genome that is the same one of COCO's": 2}
 

@@ -87,21 +87,20 @@ class Instances:
     Attributes:
         images: ``image_id``, ``width``, ``height``: the images that were annotated, whether anything was found or not;
             sizes in pixels, null where the file has category sets alone.
-        annotations: ``image_id``, ``name``, ``synset``, ``group`` and the box ``x``, ``y``, ``width``, ``height``: the
-            annotators' word, a synset where the file names one, whether a group of unknown number is meant, and pixels
-            from the top left as the file has them, null where it has category sets alone.
-        left_out: annotations that are not among these, by reason.
+        annotations: ``image_id``, ``name``, ``synset``, ``group``, ``left_out`` and the box ``x``, ``y``, ``width``,
+            ``height``: the annotators' word, a synset where the file names one, whether a group of unknown number is
+            meant, why it takes no part where it takes none, and pixels from the top left as the file has them, null
+            where it has category sets alone.
     """
 
     images: pa.Table
     annotations: pa.Table
-    left_out: Mapping[str, int]
 
 
 IMAGE_SCHEMA = pa.schema(dict.fromkeys(("image_id", "width", "height"), pa.int64()))
 
 ANNOTATION_SCHEMA = pa.schema(
-    {"image_id": pa.int64(), "name": pa.string(), "synset": pa.string(), "group": pa.bool_()}
+    {"image_id": pa.int64(), "name": pa.string(), "synset": pa.string(), "group": pa.bool_(), "left_out": pa.string()}
     | dict.fromkeys(("x", "y", "width", "height"), pa.float64())
 )
 
@@ -126,8 +125,8 @@ def read_instances(path: Path) -> Instances:
         sides: tuple[float | None, ...] = (None,) * 4
         if boxed:
             sides = read_box(path, f"{place}.bbox", require_keys(path, place, record, ("bbox",))["bbox"])
-        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), *sides))
-    return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations), {})
+        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), None, *sides))
+    return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations))
 
 
 def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, int]:

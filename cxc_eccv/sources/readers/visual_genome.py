@@ -37,7 +37,7 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
     objects, image_data = paths
     known = _read_image_data(image_data)
     images: dict[int, tuple[int, int, int]] = {}
-    tables, rows, annotated, second = [], [], set(), 0
+    tables, rows, annotated = [], [], set()
     for number, record in enumerate(read_records(objects)):
         place = f"[{number}]"
         genome_id = _image_id(objects, place, record)
@@ -52,17 +52,15 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
         image = known[genome_id]
         if image is None:
             continue
-        if image[0] in images:
-            second += len(found)
-            continue
-        images[image[0]] = image
-        rows += [_read_object(objects, f"{place}.objects[{n}]", image[0], item) for n, item in enumerate(found)]
+        left_out = SECOND if image[0] in images else None
+        images.setdefault(image[0], image)
+        for position, item in enumerate(found):
+            rows.append(_read_object(objects, f"{place}.objects[{position}]", image[0], item, left_out))
         if len(rows) >= BATCH:
             tables.append(table_of(ANNOTATION_SCHEMA, rows))
             rows = []
     tables.append(table_of(ANNOTATION_SCHEMA, rows))
-    left_out = {SECOND: second} if second else {}
-    return Instances(table_of(IMAGE_SCHEMA, list(images.values())), pa.concat_tables(tables), left_out)
+    return Instances(table_of(IMAGE_SCHEMA, list(images.values())), pa.concat_tables(tables))
 
 
 def _read_image_data(path: Path) -> dict[int, tuple[int, int, int] | None]:
@@ -86,12 +84,12 @@ def _image_id(path: Path, place: str, record: object) -> int:
     return integer(path, f"{place}.{name}", require_keys(path, place, record, (name,))[name])
 
 
-def _read_object(path: Path, place: str, image_id: int, item: object) -> tuple[object, ...]:
+def _read_object(path: Path, place: str, image_id: int, item: object, left_out: str | None) -> tuple[object, ...]:
     """A row of the table of annotations."""
     record = require_keys(path, place, item, ("x", "y", "w", "h"))
     name, synset = (_first_text(path, f"{place}.{key}", record.get(key)) for key in ("names", "synsets"))
     box = read_box(path, place, [record[side] for side in ("x", "y", "w", "h")])
-    return image_id, name or "", synset, False, *box
+    return image_id, name or "", synset, False, left_out, *box
 
 
 def _first_text(path: Path, place: str, values: Any) -> str | None:  # noqa: ANN401 - JSON holds anything
