@@ -235,7 +235,8 @@ def explain_failures(
     if concepts.counted:
         columns[REAL] = _spread(size_disagreement(pairs, threshold=None), rows, len(failures))
     if texts is not None:
-        vocabulary = sorted({name for both in (pairs.truths, pairs.retrieved) for seen in both for name in seen})
+        # Of all images, so that a query mentions the same whichever model failed it.
+        vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
         mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
         informed = measure(mentioned)
         columns |= {f"{name}_informed": _spread(values, rows[kept], len(failures)) for name, values in informed.items()}
