@@ -29,6 +29,7 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
+from cxc_eccv.cli.query_corpus import query_corpus
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
@@ -50,7 +51,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, features, evaluate, report, compare, baseline, sts, mine, demo, push, submit):
+for command in (
+    build,
+    encode,
+    features,
+    evaluate,
+    report,
+    compare,
+    baseline,
+    sts,
+    query_corpus,
+    mine,
+    demo,
+    push,
+    submit,
+):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
