@@ -19,6 +19,7 @@ from cxc_eccv import __version__
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.concepts import concepts
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.entailment import entailment
@@ -58,6 +59,7 @@ for command in (
     evaluate,
     report,
     compare,
+    concepts,
     baseline,
     sts,
     query_corpus,

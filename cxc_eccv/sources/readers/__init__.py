@@ -1,13 +1,14 @@
 """Raw file to typed table, a reader per source."""
 
 from cxc_eccv.sources.readers.aligned import read_aligned
-from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
+from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
 from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
     "KINDS",
@@ -17,6 +18,7 @@ __all__ = [
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
+    "Instances",
     "KarpathySplit",
     "MinedPairs",
     "SentencePairs",
@@ -27,6 +29,7 @@ __all__ = [
     "read_category_sets",
     "read_entailment",
     "read_flickr8k",
+    "read_instances",
     "read_karpathy",
     "read_mined",
     "read_positives",
@@ -34,5 +37,6 @@ __all__ = [
     "read_semeval",
     "read_sick",
     "read_stsb",
+    "read_visual_genome",
     "split_flickr8k",
 ]
