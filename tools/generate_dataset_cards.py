@@ -60,6 +60,7 @@ def expected_files(folder: Path) -> dict[str, str]:
     """File name to the text it should have."""
     text = _read(folder / "statistics.json")
     if os.environ.get("CXC_ECCV_DATA"):
+        os.environ.setdefault("NLTK_DATA", str(Path(os.environ["CXC_ECCV_DATA"]) / "nltk_data"))
         text = json.dumps(compute_statistics(Library(offline=True)), indent=1, ensure_ascii=False) + "\n"
     if not text:
         raise SourceMissing(f"{folder / 'statistics.json'} is absent. Set CXC_ECCV_DATA to compute it.")

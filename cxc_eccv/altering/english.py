@@ -109,11 +109,11 @@ def _ing(verb: str) -> str:
 def _past(verb: str) -> str | None:
     if verb in UNCHANGED_PAST:
         return verb
-    forms = [form for form in _exceptions("verb").get(verb, ()) if not form.endswith("ing")]
-    if len(forms) > 1:  # rode, ridden
-        forms = [form for form in forms if not form.endswith("n")]
-    if forms:
-        return forms[0] if len(forms) == 1 else None
+    irregular = [form for form in _exceptions("verb").get(verb, ()) if not form.endswith("ing")]
+    if irregular:
+        # Of two forms, a participle ends in n: rode, ridden.
+        past = irregular if len(irregular) == 1 else [form for form in irregular if not form.endswith("n")]
+        return past[0] if len(past) == 1 else None
     if verb.endswith("e"):
         return verb + "d"
     return verb[:-1] + "ied" if re.search(r"[^aeiou]y$", verb) else verb + "ed"
