@@ -5,7 +5,7 @@ below the dataset configs, of which ``adversarial`` is made with it, and so belo
 the result.
 """
 
-from cxc_eccv.altering.alter import Altered, alter, alter_tagged, kinds, require_seed
+from cxc_eccv.altering.alter import Altered, all_kinds, alter, alter_tagged, require_seed
 from cxc_eccv.altering.kind import Change, Kind, Places, substitute
 from cxc_eccv.altering.sentences import TAGGER, Sentence, Word, describe_tagger, tag_sentences
 
@@ -17,10 +17,10 @@ __all__ = [
     "Places",
     "Sentence",
     "Word",
+    "all_kinds",
     "alter",
     "alter_tagged",
     "describe_tagger",
-    "kinds",
     "require_seed",
     "substitute",
     "tag_sentences",

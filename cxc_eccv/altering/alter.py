@@ -13,7 +13,7 @@ from cxc_eccv.altering.sentences import TAGGER, Sentence, tag_sentences
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 
-__all__ = ["Altered", "alter", "alter_tagged", "kinds", "require_seed"]
+__all__ = ["Altered", "all_kinds", "alter", "alter_tagged", "require_seed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Altered:
 
 
 @cache
-def kinds() -> Mapping[str, Kind]:
+def all_kinds() -> Mapping[str, Kind]:
     """All declared kinds by name, in alphabetical order."""
     return find_declared(importlib.import_module("cxc_eccv.altering.kinds"), "KIND", Kind)
 
@@ -63,7 +63,7 @@ def alter(
 
     Args:
         sentences: N texts, each one sentence.
-        kind: as :func:`kinds` names them.
+        kind: as :func:`all_kinds` names them.
         ids: N whole numbers, each once; None for 0, 1, 2 and so on.
         seed: a whole number.
         tagger: spaCy pipeline for English, by the name it is installed under.
@@ -110,9 +110,9 @@ def require_seed(seed: object) -> None:
 
 
 def _kind(name: str) -> Kind:
-    if name not in kinds():
-        raise UnknownName("kind of alteration", name, kinds())
-    return kinds()[name]
+    if name not in all_kinds():
+        raise UnknownName("kind of alteration", name, all_kinds())
+    return all_kinds()[name]
 
 
 def _choose(places_of: Callable[[Sentence], Places], sentence: Sentence, key: str) -> Change | None:

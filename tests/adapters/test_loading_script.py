@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sample_configs import sample_configs
 
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.writing.shards import conform
@@ -46,7 +47,6 @@ import sys
 from pathlib import Path
 import datasets
 from cxc_eccv.builders.config import BuildOptions
-from sample_configs import sample_configs
 datasets.disable_progress_bars()
 mirror = Path(sys.argv[2])
 file = mirror / "cxc" / "sts_test.csv"

@@ -5,7 +5,7 @@ import collections
 
 import pytest
 
-from cxc_eccv.altering import Sentence, alter, alter_tagged, describe_tagger, kinds, tag_sentences
+from cxc_eccv.altering import Sentence, all_kinds, alter, alter_tagged, describe_tagger, tag_sentences
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 
 TEXTS = [
@@ -24,7 +24,7 @@ def test_a_subset_gives_the_same_rows(tagger):
 
 def test_the_seed_and_the_kind_decide(tagger):
     sentences = tag_sentences(["A small dog"] * 200, tagger)
-    one, other = (alter_tagged(sentences, range(200), kinds()["size"], seed) for seed in (0, 1))
+    one, other = (alter_tagged(sentences, range(200), all_kinds()["size"], seed) for seed in (0, 1))
     assert [row.altered for row in one] != [row.altered for row in other]
     counts = collections.Counter(row.new_word for row in one)
     assert set(counts) == {"big", "enormous", "huge", "large"}
@@ -100,7 +100,7 @@ def test_without_wordnet(monkeypatch, tmp_path, tagger):
 
 
 def test_the_kinds():
-    assert list(kinds()) == [
+    assert list(all_kinds()) == [
         "antonym",
         "colour_all",
         "colour_in",
@@ -111,7 +111,7 @@ def test_the_kinds():
         "spatial",
         "verb_antonym",
     ]
-    assert [name for name, kind in kinds().items() if kind.same_meaning] == ["rare_synonym"]
+    assert [name for name, kind in all_kinds().items() if kind.same_meaning] == ["rare_synonym"]
 
 
 def test_spacy_and_nltk_are_imported_late(monkeypatch):
@@ -123,7 +123,7 @@ def test_spacy_and_nltk_are_imported_late(monkeypatch):
         return genuine(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", watch)
-    kinds.cache_clear()
-    kinds()
+    all_kinds.cache_clear()
+    all_kinds()
     assert {"spacy", "nltk"}.isdisjoint(taken)
     assert Sentence("", ()).lower == ()

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.altering import alter_tagged, kinds, tag_sentences
+from cxc_eccv.altering import all_kinds, alter_tagged, tag_sentences
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.errors import InvalidOption, SourceMissing
@@ -41,7 +41,7 @@ def test_the_rows_of_the_sample(sample_library, options, wordnet):
         zip(*(sample_library.captions("test")[name].to_pylist() for name in ("caption_id", "text")), strict=True)
     )
     assert all(row["original"] == texts[row["query_id"]] for row in rows)
-    assert {row["kind"] for row in rows} <= set(kinds())
+    assert {row["kind"] for row in rows} <= set(all_kinds())
     order = list(texts)
     assert rows == sorted(rows, key=lambda row: (row["kind"], order.index(row["query_id"])))
 
@@ -109,12 +109,12 @@ def test_what_holds_of_the_real_captions(real_library, tagger, wordnet):
     captions = real_library.captions("test").slice(0, 2000)
     ids, texts = captions["caption_id"].to_pylist(), captions["text"].to_pylist()
     sentences = tag_sentences(texts, tagger)
-    found = [row for kind in kinds().values() for row in alter_tagged(sentences, ids, kind, 0)]
+    found = [row for kind in all_kinds().values() for row in alter_tagged(sentences, ids, kind, 0)]
     require_consistent([asdict(row) | {"id": place} for place, row in enumerate(found)])
     part = tag_sentences(texts[500:600], tagger)
-    for name in sorted(set(kinds()) - {"colour_in"}):  # which chooses among the colours of all
+    for name in sorted(set(all_kinds()) - {"colour_in"}):  # which chooses among the colours of all
         whole = [row for row in found if row.kind == name and row.query_id in ids[500:600]]
-        assert alter_tagged(part, ids[500:600], kinds()[name], 0) == whole
+        assert alter_tagged(part, ids[500:600], all_kinds()[name], 0) == whole
 
 
 def test_the_counts_of_the_paper_and_ours():

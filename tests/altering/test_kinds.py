@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxc_eccv.altering import kinds, substitute, tag_sentences
+from cxc_eccv.altering import all_kinds, substitute, tag_sentences
 from cxc_eccv.altering.colours import LEAST_DISTANCE, all_colours, distance
 from cxc_eccv.altering.english import compare_adjective, inflect_verb
 
@@ -88,7 +88,7 @@ OF_WORDNET = {
 
 def altered_by(name, text, tagger):
     (sentence,) = tag_sentences([text], tagger)
-    places = kinds()[name].prepare([sentence])(sentence)
+    places = all_kinds()[name].prepare([sentence])(sentence)
     assert all(places)
     return {change.of(sentence) for changes in places for change in changes}
 
@@ -121,7 +121,7 @@ def test_colours_are_those_of_css_in_english():
 
 def test_a_new_colour_is_far_from_the_old_one(tagger):
     (sentence,) = tag_sentences(["A dark blue bus beside a yellow car"], tagger)
-    places = kinds()["colour_all"].prepare([sentence])(sentence)
+    places = all_kinds()["colour_all"].prepare([sentence])(sentence)
     assert [changes[0].replaced for changes in places] == ["dark blue", "yellow"]
     names = {words: name for name, words in all_colours().items()}
     for old, changes in zip(("darkblue", "yellow"), places, strict=True):
@@ -133,7 +133,7 @@ def test_a_new_colour_is_far_from_the_old_one(tagger):
 
 def test_colours_of_the_data_alone(tagger):
     sentences = tag_sentences(["A red bus", "A green car", "An orange on a plate"], tagger)
-    find = kinds()["colour_in"].prepare(sentences)
+    find = all_kinds()["colour_in"].prepare(sentences)
     assert [[change.of(sentence) for changes in find(sentence) for change in changes] for sentence in sentences] == [
         ["A green bus"],
         ["A red car"],

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pyarrow as pa
 from datasets import Features, Value
 
-from cxc_eccv.altering import Altered, alter_tagged, describe_tagger, kinds, require_seed, tag_sentences
+from cxc_eccv.altering import Altered, all_kinds, alter_tagged, describe_tagger, require_seed, tag_sentences
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import load_wordnet
@@ -19,7 +19,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     captions = library.captions(split)
     sentences = tag_sentences(captions["text"].to_pylist(), options.tagger)
     ids = captions["caption_id"].to_pylist()
-    found = [altered for kind in kinds().values() for altered in alter_tagged(sentences, ids, kind, options.seed)]
+    found = [altered for kind in all_kinds().values() for altered in alter_tagged(sentences, ids, kind, options.seed)]
     columns = {field.name: [getattr(altered, field.name) for altered in found] for field in fields(Altered)}
     types = {name: feature.pa_type for name, feature in CONFIG.features.items()}
     numbers = pa.array(range(len(found)), types["id"])
@@ -41,7 +41,7 @@ CONFIG = DatasetConfig(
     description="One row per caption and kind of alteration that it has a place for: an attribute gives way to another "
     "one, and the rest of the sentence stays. A sound ranker puts the caption's image lower for the altered query; of "
     "`rare_synonym`, a control, it keeps the rank.\n\n"
-    + "\n".join(f"- `{kind.name}`: {kind.description}" for kind in kinds().values()),
+    + "\n".join(f"- `{kind.name}`: {kind.description}" for kind in all_kinds().values()),
     collection="Made from the captions by rules, after *Towards explainable evaluation of language models on the "
     "semantic similarity of visual concepts* (Lymperaiou et al., 2022), section 5, which has the kinds antonym, "
     "colour and size; the others are ours. Words are tagged by a spaCy pipeline, antonyms and synonyms are WordNet's. "
