@@ -35,7 +35,7 @@ FORMATS = (".npz", ".safetensors")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddingsRun:
-    """What a model says about images, captions, or both.
+    """What a model says about images, captions, or both; or about altered sentences alone.
 
     Attributes:
         images: (N, D) image vectors, or None for a text-only model.
@@ -48,8 +48,8 @@ class EmbeddingsRun:
             that their tasks give them; a task says which belong together and which ids there must be.
 
     Raises:
-        MalformedRun: neither side is given, the two sides differ in D, there is no such similarity, or the name is no
-            line of text.
+        MalformedRun: neither side is given and nothing further, the two sides differ in D, there is no such similarity,
+            or the name is no line of text.
 
     Example:
         >>> import numpy as np
@@ -75,7 +75,7 @@ class EmbeddingsRun:
                 f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, "
                 "or none"
             )
-        if self.images is None and self.captions is None:
+        if self.images is None and self.captions is None and not self.further:
             raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
         if self.images is not None and self.captions is not None:
             widths = self.images.vectors.shape[1], self.captions.vectors.shape[1]
@@ -163,7 +163,8 @@ def embeddings_of_arrays(
     if MODEL in arrays:
         told[MODEL] = one_text(path, arrays[MODEL], MODEL)
     sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
-    if not any(sides.values()):
+    further = check_further(path, arrays)
+    if not any(sides.values()) and not further:
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
     return EmbeddingsRun(
@@ -172,7 +173,7 @@ def embeddings_of_arrays(
         sha256=hash_file(path),
         similarity=told.get(SIMILARITY),
         model=told.get(MODEL),
-        further=check_further(path, arrays),
+        further=further,
     )
 
 
