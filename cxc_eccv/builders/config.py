@@ -30,6 +30,8 @@ class BuildOptions:
         allow_modified: use raw files whose hash is not the catalog's.
         mined: files of weak positives that ``cxc-eccv mine`` wrote: a further source of labels, named ``mined``, of
             ``pairs`` and ``retrieval``, for what nobody judged.
+        tagger: spaCy pipeline that tags the captions of ``adversarial``, by the name it is installed under.
+        seed: of the choices of ``adversarial``.
     """
 
     policy: str = "union"
@@ -39,6 +41,8 @@ class BuildOptions:
     restval_in_train: bool = False
     allow_modified: bool = False
     mined: tuple[str, ...] = ()
+    tagger: str = "en_core_web_sm"
+    seed: int = 0
 
     @property
     def thresholds(self) -> Thresholds:

@@ -1,0 +1,78 @@
+"""WordNet 3.0 as nltk reads it: opened once, or an error that says how to get it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.errors import MalformedSource, SourceMissing
+
+__all__ = ["VERSION", "load_wordnet"]
+
+VERSION = "3.0"
+"""What nltk calls ``wordnet``; later editions have names of their own, and other numbers in the names of synsets."""
+
+
+def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
+    """WordNet 3.0, opened once, from ``NLTK_DATA`` or where nltk looks besides.
+
+    Returns:
+        nltk's ``WordNetCorpusReader``.
+
+    Raises:
+        SourceMissing: nltk is not installed, or no folder holds WordNet; says how to get it.
+        MalformedSource: what is there is damaged, or another edition.
+    """
+    try:
+        import nltk.data  # imported late: whoever asks for no concepts does without
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "nltk":
+            raise
+        raise SourceMissing("WordNet needs nltk, which is not installed: pip install 'cxc_eccv[explain]'") from None
+    named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
+    folders = [Path(folder) for folder in dict.fromkeys([*named, *nltk.data.path])]
+    for folder in folders:
+        for place in (folder / "corpora" / "wordnet.zip", folder / "corpora" / "wordnet"):
+            if place.exists():
+                return _open(place)
+    places = ", ".join(map(str, folders))
+    setting = f"is {os.pathsep.join(named)!r}" if named else "is not set"
+    raise SourceMissing(
+        f"WordNet is not on this machine: none of {places} holds corpora/wordnet.zip or corpora/wordnet. Get it by "
+        f"`python -m nltk.downloader wordnet`, or name the folder that holds it in NLTK_DATA, which {setting}."
+    )
+
+
+@cache
+def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
+    """The corpus of a zip file or a folder, as a whole: nltk opens most of its files when they are asked for."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+    from nltk.data import FileSystemPathPointer, ZipFilePathPointer
+
+    expected = (
+        f"WordNet {VERSION} as nltk packs it; delete it and get it again by `python -m nltk.downloader wordnet`, or "
+        "name another folder in NLTK_DATA"
+    )
+    try:
+        if place.suffix == ".zip":
+            with zipfile.ZipFile(place) as archive:
+                damaged = archive.testzip()
+            if damaged:
+                raise ValueError(f"{damaged} is damaged")
+            root = ZipFilePathPointer(str(place), "wordnet/")
+        else:
+            root = FileSystemPathPointer(str(place))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns that it speaks English alone
+            corpus = WordNetCorpusReader(root, None)
+        version = corpus.get_version()
+        corpus.synset("entity.n.01")
+    except Exception as error:  # noqa: BLE001 - nltk reads a damaged file until anything at all goes wrong
+        raise MalformedSource(place, "", f"{type(error).__name__}: {error}", expected) from None
+    if version != VERSION:
+        raise MalformedSource(place, "", f"WordNet {version}", expected)
+    return corpus
