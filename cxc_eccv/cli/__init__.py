@@ -23,6 +23,7 @@ from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.entailment import entailment
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.explain import explain
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
@@ -51,22 +52,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (
-    build,
-    encode,
-    features,
-    evaluate,
-    report,
-    compare,
-    baseline,
-    sts,
-    query_corpus,
-    mine,
-    demo,
-    push,
-    submit,
-):
+for command in (build, encode, features, evaluate, explain, report, compare, baseline, sts, mine, demo, push, submit):
     app.command(cls=Command)(command)
+app.command(cls=Command)(query_corpus)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")
