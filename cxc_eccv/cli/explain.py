@@ -17,6 +17,7 @@ from cxc_eccv.writing import replaced_folder
 if TYPE_CHECKING:
     from cxc_eccv.explain.explanation import Explanation
     from cxc_eccv.explain.paired_failures import Paired
+    from cxc_eccv.explain.reranking import Reranking
     from cxc_eccv.runs import Run
 
 SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
@@ -49,7 +50,11 @@ def explain(
     similarity: Annotated[
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals of several models.")] = 0,
+    adversarial: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -62,12 +67,15 @@ def explain(
     With several files the models stand side by side, with intervals of their differences over the queries that both
     fail.
 
+    With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
+
     Examples:
       cxc-eccv explain clip.npz --output explained
       cxc-eccv explain clip.npz --instances instances_val2014.json
       --output explained
       cxc-eccv explain clip.npz siglip.npz --directions t2i
       cxc-eccv explain minilm.npz --concepts visual-genome
+      cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """
     from cxc_eccv.explain.concepts import load_concepts
     from cxc_eccv.explain.explanation import explain_run
@@ -77,6 +85,8 @@ def explain(
     from cxc_eccv.tables import tables_to_console
 
     check_output(output)
+    if adversarial is not None and len(files) > 1:
+        raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     if concepts not in SOURCES:
         raise UnknownName("source of concepts", concepts, SOURCES)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
@@ -88,10 +98,17 @@ def explain(
         explain_run(run, library, shown, wanted, name=own, **options) for run, own in zip(runs, called, strict=True)
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    reranked = None
+    if adversarial is not None:
+        from cxc_eccv.explain.reranking import rerank
+        from cxc_eccv.runs import load_embeddings
+
+        altered = load_embeddings(adversarial)
+        reranked = rerank(runs[0], altered, library, wanted, **options, seed=seed)
     try:
-        written = [] if output is None else _write(output, explained, paired)
+        written = [] if output is None else _write(output, explained, paired, reranked)
     finally:
-        print_shown(tables_to_console(make_tables(explained, paired)))
+        print_shown(tables_to_console(make_tables(explained, paired, reranked)))
     say_written(written)
 
 
@@ -118,7 +135,9 @@ def _names_of(runs: Sequence[Run], files: Sequence[Path], given: list[str] | Non
     return told
 
 
-def _write(output: Path, explained: Sequence[Explanation], paired: Sequence[Paired]) -> list[Path]:
+def _write(
+    output: Path, explained: Sequence[Explanation], paired: Sequence[Paired], reranked: Reranking | None
+) -> list[Path]:
     """Write the numbers, a row per failure and the table, all or nothing; other files of the folder are kept."""
     import pyarrow.parquet as pq
 
@@ -127,8 +146,8 @@ def _write(output: Path, explained: Sequence[Explanation], paired: Sequence[Pair
 
     with replaced_folder(output, FILES) as folder:
         texts = {
-            "explain.json": explanations_to_json(explained, paired, command=COMMAND.get()),
-            "explain.md": tables_to_markdown(make_tables(explained, paired)),
+            "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
+            "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
