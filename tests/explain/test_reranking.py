@@ -1,5 +1,6 @@
 """Adversarial re-ranking: against a plain loop, and by the identities of the paper's Tables 4 and 5."""
 
+import json
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownIds, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.explain.reranking import count_moves, read_altered, rerank, reranking_tables
-from cxc_eccv.runs import EmbeddingsRun, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, ScoresRun, save_embeddings
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings
 
@@ -171,7 +172,7 @@ def bad_inputs(run):
         "an id twice": (
             good | {"adversarial_size_ids": ids[[0, 0, 1, 2, 3]]},
             MalformedRun,
-            "id .* stands in rows 0 and 1",
+            "stands in rows 0 and 1",
         ),
         "unknown kind": (alter(own, "sise", np.arange(5)), UnknownName, "did you mean 'size'"),
         "unknown id": (
