@@ -29,17 +29,70 @@ PARTS = re.compile(
 )
 """Words that a name begins with, where it is a compound: ``darkslategray`` is dark slate gray."""
 
-SHADES = frozenset("baby bright dark deep dull hot light lime navy neon olive pale royal sky".split())
+SHADES = frozenset(
+    ["baby", "bright", "dark", "deep", "dull", "hot", "light", "lime", "navy", "neon", "olive", "pale", "royal", "sky"]
+)
 """Words before a colour that are a part of it; its RGB value is then that of the colour alone, or of the compound."""
 
 PEOPLE = frozenset(
-    "baby boy child children female females gentleman girl guy guys kid kids ladies lady male males man men people person "
-    "player teen teenager toddler woman women boys girls".split()
+    [
+        "baby",
+        "boy",
+        "child",
+        "children",
+        "female",
+        "females",
+        "gentleman",
+        "girl",
+        "guy",
+        "guys",
+        "kid",
+        "kids",
+        "ladies",
+        "lady",
+        "male",
+        "males",
+        "man",
+        "men",
+        "people",
+        "person",
+        "player",
+        "teen",
+        "teenager",
+        "toddler",
+        "woman",
+        "women",
+        "boys",
+        "girls",
+    ]
 )
-BLACK_AND_WHITE = frozenset("image images film photo photograph photographs photos picture pictures shot".split())
+BLACK_AND_WHITE = frozenset(
+    ["image", "images", "film", "photo", "photograph", "photographs", "photos", "picture", "pictures", "shot"]
+)
 ORANGE_FRUIT = frozenset(
-    "cake carrot carrots half halves juice marmalade peel peels rind section sections segments slice slices soda tree "
-    "trees wedge wedges zest".split()
+    [
+        "cake",
+        "carrot",
+        "carrots",
+        "half",
+        "halves",
+        "juice",
+        "marmalade",
+        "peel",
+        "peels",
+        "rind",
+        "section",
+        "sections",
+        "segments",
+        "slice",
+        "slices",
+        "soda",
+        "tree",
+        "trees",
+        "wedge",
+        "wedges",
+        "zest",
+    ]
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from cxc_eccv.explain.paired_failures import Paired
     from cxc_eccv.explain.reranking import Reranking
     from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
 
-SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
-FILES = ("explain.json", "failures.parquet", "explain.md")
+SOURCES = ("coco", "visual-genome")
+FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
 
 def explain(
@@ -30,12 +31,17 @@ def explain(
         typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model, the first the baseline."),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="Folder for explain.json, failures.parquet and explain.md.")
+        Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
     ] = None,
     concepts: Annotated[str, typer.Option(help="What tells the concepts of an image: coco or visual-genome.")] = "coco",
     instances: Annotated[
-        Path | None, typer.Option(help="COCO instances with boxes (instances_val2014.json), for CE and SD.")
+        Path | None,
+        typer.Option(help="COCO's annotations with boxes (instances_val2014.json). Default: those of --data-dir."),
     ] = None,
+    objects: Annotated[
+        Path | None, typer.Option(help="Visual Genome's objects.json. Default: that of --data-dir.")
+    ] = None,
+    image_data: Annotated[Path | None, typer.Option(help="The image_data.json that belongs to it.")] = None,
     directions: Annotated[
         list[str] | None, typer.Option(help="Of t2i, i2t and t2t, comma-separated or repeated. Default: all it can.")
     ] = None,
@@ -55,6 +61,7 @@ def explain(
         typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
+    images: Thumbnails = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -84,15 +91,16 @@ def explain(
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output)
+    check_output(output, images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     if concepts not in SOURCES:
         raise UnknownName("source of concepts", concepts, SOURCES)
+    source = concepts.replace("-", "_")
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
     runs = _load_runs(files, direction)
     called = _names_of(runs, files, name)
-    shown = load_concepts(library, wanted, SOURCES[concepts], instances=instances)
+    shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     options = {"directions": names(directions), "similarity": similarity}
     explained = [
         explain_run(run, library, shown, wanted, name=own, **options) for run, own in zip(runs, called, strict=True)
@@ -106,7 +114,7 @@ def explain(
         altered = load_embeddings(adversarial)
         reranked = rerank(runs[0], altered, library, wanted, **options, seed=seed)
     try:
-        written = [] if output is None else _write(output, explained, paired, reranked)
+        written = [] if output is None else _write(output, explained, paired, reranked, library, images)
     finally:
         print_shown(tables_to_console(make_tables(explained, paired, reranked)))
     say_written(written)
@@ -136,18 +144,25 @@ def _names_of(runs: Sequence[Run], files: Sequence[Path], given: list[str] | Non
 
 
 def _write(
-    output: Path, explained: Sequence[Explanation], paired: Sequence[Paired], reranked: Reranking | None
+    output: Path,
+    explained: Sequence[Explanation],
+    paired: Sequence[Paired],
+    reranked: Reranking | None,
+    library: Library,
+    images: Path | None,
 ) -> list[Path]:
-    """Write the numbers, a row per failure and the table, all or nothing; other files of the folder are kept."""
+    """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
     import pyarrow.parquet as pq
 
     from cxc_eccv.explain.global_table import explanations_to_json, join_tables, make_tables
+    from cxc_eccv.report.explained import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
     with replaced_folder(output, FILES) as folder:
         texts = {
             "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
             "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
+            "explain.html": render_explained(explained, library, images=images),
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")

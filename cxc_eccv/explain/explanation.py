@@ -62,8 +62,8 @@ VISUAL_GENOME = "Visual Genome"
 
 NO_WORDS = "the queries are images, which mention nothing"
 NOT_COUNTED = (
-    "says which concepts an image shows, not how many or how large; name annotations with boxes with --instances "
-    "(COCO's instances_val2014.json)"
+    "say which concepts an image shows, not how many or how large; annotations with boxes do, such as "
+    "instances_val2014.json (--instances)"
 )
 
 

@@ -192,11 +192,11 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     ),
     "All concepts": (
         *FOUR,
-        ("SD, no threshold", "size_disagreement_real", NUMBER),
+        ("SD without threshold", "size_disagreement_real", NUMBER),
         *((f"{title}, mode", f"{name}_mode", show) for title, name, show in FOUR),
     ),
-    "What the query mentions": [(title, f"{name}_informed", show) for title, name, show in FOUR],
-    "Over the best other candidate": [(title, f"{name}_over_rival", show) for title, name, show in FOUR],
+    "Mentioned concepts": [(title, f"{name}_informed", show) for title, name, show in FOUR],
+    "Over the best rival": [(title, f"{name}_over_rival", show) for title, name, show in FOUR],
     "Sums": (
         ("object hits", "object_hits", COUNT),
         ("object misses", "object_misses", COUNT),
@@ -205,7 +205,7 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("matched synsets", "matched_synsets", PERCENT),
         ("same multiplicity", "same_multiplicity", COUNT),
         ("different multiplicity", "different_multiplicity", COUNT),
-        ("different, per failure", "differing_per_failure", NUMBER),
+        ("different per failure", "differing_per_failure", NUMBER),
         ("enum. disagreement", "enumeration_disagreement", PERCENT),
     ),
 }
@@ -269,9 +269,19 @@ def _show_pair(row: Paired, show: str) -> Cell:
 
 
 def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
-    return {f"{column}/{name}": why for column, own in summaries.items() for name, why in own.not_computed.items()}
+    """Titles of what a column lacks, to the reason; variants of a measure that lacks for the same reason go without."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for column, own in summaries.items():
+        reasons = own.not_computed
+        for section, lines in SECTIONS.items():
+            for title, name, _ in lines:
+                measure = name.removesuffix("_informed").removesuffix("_over_rival")
+                if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
+                    of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
+                    found.setdefault((column, of, reasons[name]), []).append(title)
+    return {f"{column} {', '.join(titles)}{of}": reason for (column, of, reason), titles in found.items()}
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:
     """Each reason once, behind all that it is the reason of."""
-    return [f"not computed: {', '.join(names)}: {reason}" for reason, names in group_by_reason(reasons).items()]
+    return [f"{'; '.join(names)}: {reason}." for reason, names in group_by_reason(reasons).items()]

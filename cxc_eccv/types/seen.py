@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ A source that tells only which concepts there are gives each an empty array.
 """
 
 Similarity = Callable[[Sequence[str]], FloatArray]
-"""From N concepts to their (N, N) similarities, symmetric and in [0, 1]; asked once for all that occur."""
+"""From N concepts to their (N, N) similarities, symmetric and in [0, 1], or NaN; asked once for all that occur."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,33 +61,40 @@ and at most 1, or NaN where unknown
                     f"the ground truth of query {query_id} shows no concept, so that nothing can agree with it; leave "
                     "the failure out and count it"
                 )
-        checked: set[int] = set()
-        for query_id, *both in zip(self.query_ids, self.truths, self.retrieved, strict=True):
-            for shown in both:
-                if id(shown) not in checked:  # images come again and again
-                    checked.add(id(shown))
-                    _check_areas(int(query_id), shown)
+        for query_id, shown in self._each_image():
+            _check_areas(query_id, shown)
 
     def __len__(self) -> int:
         return len(self.query_ids)
 
-    def refuse_uncounted(self, metric: str) -> None:
-        """Raise where a concept comes without its instances: their number would silently be 0.
+    def refuse_uncounted(self, metric: str, *, sized: bool = False) -> None:
+        """Raise where a concept comes without its instances, whose number would silently be 0.
 
         Args:
             metric: what counts them, for the message.
+            sized: whether it needs the area of each as well.
 
         Raises:
             DataError: names the first such query and concept.
         """
+        for query_id, shown in self._each_image():
+            for concept, areas in shown.items():
+                if not areas.size or (sized and np.isnan(areas).any()):
+                    lack = "an instance of unknown area" if areas.size else "no instances"
+                    raise DataError(
+                        f"query {query_id}: {concept} comes with {lack}, and {metric} needs "
+                        f"{'the size of each' if sized else 'their number'}; take a source that has the box of every "
+                        "instance, such as instances_val2014.json, not categories alone"
+                    )
+
+    def _each_image(self) -> Iterator[tuple[int, Concepts]]:
+        """What each image shows, once, as images come again and again; with the first query that has it."""
+        seen: set[int] = set()
         for query_id, *both in zip(self.query_ids, self.truths, self.retrieved, strict=True):
             for shown in both:
-                if not all(areas.size for areas in shown.values()):
-                    concept = next(name for name, areas in shown.items() if not areas.size)
-                    raise DataError(
-                        f"query {query_id}: {concept} comes without instances, and {metric} counts them; it needs a "
-                        "source that tells every instance, such as instances_val2014.json, not categories alone"
-                    )
+                if id(shown) not in seen:
+                    seen.add(id(shown))
+                    yield int(query_id), shown
 
 
 def _check_areas(query_id: int, shown: Concepts) -> None:

@@ -205,15 +205,12 @@ def test_there_is_no_other_direction(sample_library):
         find_failures(random_vectors(sample_library.karpathy("test")), sample_library, "test", "t2i", 0)
 
 
-@pytest.mark.filterwarnings(f"ignore:.*{TIES}")
-@pytest.mark.parametrize("split", ["validation", "test"])
-def test_on_the_real_data_failures_are_one_minus_recall(real_library, split):
-    content = real_library.karpathy(split)
-    run = embeddings(content, lambda random, size: random.integers(-2, 3, (size, 6)).astype(np.float32), "dot")
+@pytest.mark.slow
+def test_on_the_real_data_failures_are_one_minus_recall(real_library):
+    content = real_library.karpathy("test")
+    run = embeddings(content, lambda random, size: random.integers(-9, 10, (size, 6)).astype(np.float32), "dot")
     for direction in TASKS:
-        failures = find_failures(run, real_library, split, direction)
-        report = evaluate(
-            run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], split=split, data_dir=real_library
-        )
+        failures = find_failures(run, real_library, "test", direction)
+        report = evaluate(run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], data_dir=real_library)
         assert failures.n_queries == report.results[0].n_queries
         assert len(failures) / failures.n_queries == pytest.approx(1 - report.results[0].value, abs=1e-12)

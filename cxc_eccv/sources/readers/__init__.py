@@ -1,7 +1,7 @@
 """Raw file to typed table, a reader per source."""
 
 from cxc_eccv.sources.readers.aligned import read_aligned
-from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
+from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
@@ -9,6 +9,7 @@ from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_
 from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
     "KINDS",
@@ -18,6 +19,7 @@ __all__ = [
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
+    "Instances",
     "KarpathySplit",
     "MinedPairs",
     "SentencePairs",
@@ -28,6 +30,7 @@ __all__ = [
     "read_category_sets",
     "read_entailment",
     "read_flickr8k",
+    "read_instances",
     "read_karpathy",
     "read_mined",
     "read_positives",
@@ -36,5 +39,6 @@ __all__ = [
     "read_semeval",
     "read_sick",
     "read_stsb",
+    "read_visual_genome",
     "split_flickr8k",
 ]
