@@ -29,70 +29,17 @@ PARTS = re.compile(
 )
 """Words that a name begins with, where it is a compound: ``darkslategray`` is dark slate gray."""
 
-SHADES = frozenset(
-    ["baby", "bright", "dark", "deep", "dull", "hot", "light", "lime", "navy", "neon", "olive", "pale", "royal", "sky"]
-)
+SHADES = frozenset("baby bright dark deep dull hot light lime navy neon olive pale royal sky".split())
 """Words before a colour that are a part of it; its RGB value is then that of the colour alone, or of the compound."""
 
 PEOPLE = frozenset(
-    [
-        "baby",
-        "boy",
-        "child",
-        "children",
-        "female",
-        "females",
-        "gentleman",
-        "girl",
-        "guy",
-        "guys",
-        "kid",
-        "kids",
-        "ladies",
-        "lady",
-        "male",
-        "males",
-        "man",
-        "men",
-        "people",
-        "person",
-        "player",
-        "teen",
-        "teenager",
-        "toddler",
-        "woman",
-        "women",
-        "boys",
-        "girls",
-    ]
+    "baby boy child children female females gentleman girl guy guys kid kids ladies lady male males man men people person "
+    "player teen teenager toddler woman women boys girls".split()
 )
-BLACK_AND_WHITE = frozenset(
-    ["image", "images", "film", "photo", "photograph", "photographs", "photos", "picture", "pictures", "shot"]
-)
+BLACK_AND_WHITE = frozenset("image images film photo photograph photographs photos picture pictures shot".split())
 ORANGE_FRUIT = frozenset(
-    [
-        "cake",
-        "carrot",
-        "carrots",
-        "half",
-        "halves",
-        "juice",
-        "marmalade",
-        "peel",
-        "peels",
-        "rind",
-        "section",
-        "sections",
-        "segments",
-        "slice",
-        "slices",
-        "soda",
-        "tree",
-        "trees",
-        "wedge",
-        "wedges",
-        "zest",
-    ]
+    "cake carrot carrots half halves juice marmalade peel peels rind section sections segments slice slices soda tree "
+    "trees wedge wedges zest".split()
 )
 
 

@@ -16,74 +16,16 @@ SOUNDS_LIKE_CONSONANT = re.compile(r"(uni([^dmn]|$)|u[srt][aeiu]|eu|one\b|once\b
 SILENT_H = ("hour", "honest", "honor", "honour", "heir")
 SPOKEN_VOWEL_NUMBERS = re.compile(r"(8|11\b|18\b)")
 
-SAME_PLURAL = frozenset(
-    [
-        "aircraft",
-        "bison",
-        "deer",
-        "fish",
-        "moose",
-        "offspring",
-        "salmon",
-        "series",
-        "sheep",
-        "shrimp",
-        "species",
-        "trout",
-    ]
-)
+SAME_PLURAL = frozenset("aircraft bison deer fish moose offspring salmon series sheep shrimp species trout".split())
 IRREGULAR_PLURALS = {
-    "child": "children",
-    "person": "people",
-    "foot": "feet",
-    "tooth": "teeth",
-    "goose": "geese",
-    "mouse": "mice",
-    "knife": "knives",
-    "wife": "wives",
-    "life": "lives",
-    "leaf": "leaves",
-    "loaf": "loaves",
-    "shelf": "shelves",
-    "calf": "calves",
-    "half": "halves",
-    "wolf": "wolves",
-    "thief": "thieves",
-    "scarf": "scarves",
-    "elf": "elves",
-    "ox": "oxen",
-    "potato": "potatoes",
-    "tomato": "tomatoes",
-    "hero": "heroes",
-    "bookshelf": "bookshelves",
-    "human": "humans",
-    "german": "Germans",
-    "roman": "Romans",
-    "shaman": "shamans",
-    "bus": "buses",
-    "quiz": "quizzes",
+    **{"child": "children", "person": "people", "foot": "feet", "tooth": "teeth", "goose": "geese", "mouse": "mice"},
+    **{"knife": "knives", "wife": "wives", "life": "lives", "leaf": "leaves", "loaf": "loaves", "shelf": "shelves"},
+    **{"calf": "calves", "half": "halves", "wolf": "wolves", "thief": "thieves", "scarf": "scarves", "elf": "elves"},
+    **{"ox": "oxen", "potato": "potatoes", "tomato": "tomatoes", "hero": "heroes", "bookshelf": "bookshelves"},
+    **{"human": "humans", "german": "Germans", "roman": "Romans", "shaman": "shamans", "bus": "buses", "quiz": "quizzes"},
 }
 
-UNCHANGED_PAST = frozenset(
-    [
-        "bet",
-        "burst",
-        "cast",
-        "cost",
-        "cut",
-        "hit",
-        "hurt",
-        "let",
-        "put",
-        "quit",
-        "set",
-        "shed",
-        "shut",
-        "split",
-        "spread",
-        "thrust",
-    ]
-)
+UNCHANGED_PAST = frozenset("bet burst cast cost cut hit hurt let put quit set shed shut split spread thrust".split())
 COMPARED = {("good", "JJR"): "better", ("good", "JJS"): "best", ("bad", "JJR"): "worse", ("bad", "JJS"): "worst"}
 
 

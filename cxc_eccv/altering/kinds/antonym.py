@@ -6,25 +6,7 @@ from cxc_eccv.altering.lexicon import antonyms_of
 from cxc_eccv.altering.sentences import Sentence
 
 LEFT_ALONE = frozenset(
-    [
-        "concrete",
-        "different",
-        "few",
-        "first",
-        "last",
-        "left",
-        "more",
-        "most",
-        "much",
-        "other",
-        "overhead",
-        "own",
-        "past",
-        "present",
-        "right",
-        "same",
-        "such",
-    ]
+    "concrete different few first last left more most much other overhead own past present right same such".split()
 )
 """Sides are the business of ``spatial``; the others point at things or count them, or mean a material or a place in
 captions where WordNet's opposite is of another sense."""

@@ -7,122 +7,22 @@ from cxc_eccv.altering.sentences import Sentence
 MODIFIERS = frozenset({"CC", "HYPH", "JJ", "NN", "VBG", "VBN"})
 
 POINTS_BACK = frozenset(
-    [
-        "another",
-        "both",
-        "each",
-        "either",
-        "her",
-        "herself",
-        "him",
-        "himself",
-        "his",
-        "it",
-        "its",
-        "itself",
-        "one",
-        "ones",
-        "their",
-        "them",
-        "themselves",
-        "they",
-    ]
+    "another both each either her herself him himself his it its itself one ones their them themselves they".split()
 )
 """Words that agree with a noun elsewhere in the sentence, which this kind would have to find."""
 
 NO_PLURAL = frozenset(
-    [
-        "bit",
-        "couple",
-        "deal",
-        "dozen",
-        "half",
-        "hundred",
-        "kind",
-        "lot",
-        "number",
-        "time",
-        "type",
-        "variety",
-        "view",
-        "way",
-        "while",
-    ]
-    + ["bunch", "close", "front", "middle", "pair", "set", "side", "top"]
+    "bit couple deal dozen half hundred kind lot number time type variety view way while".split()
+    + "bunch close front middle pair set side top".split()
 )
 NO_SINGULAR = frozenset(
-    [
-        "arm",
-        "belonging",
-        "binoculars",
-        "boxer",
-        "clothes",
-        "clothing",
-        "earring",
-        "foot",
-        "glass",
-        "glasses",
-        "goggle",
-        "goggles",
-        "good",
-        "grocery",
-        "hand",
-        "headphone",
-        "headphones",
-        "jean",
-        "jeans",
-        "leg",
-        "leggings",
-        "lot",
-        "pajama",
-        "pajamas",
-        "pant",
-        "pants",
-        "people",
-        "plier",
-        "pliers",
-        "remains",
-        "scissor",
-        "scissors",
-        "short",
-        "shorts",
-        "sock",
-        "ski",
-        "stair",
-        "stairs",
-        "sunglass",
-        "sunglasses",
-        "surrounding",
-        "thanks",
-        "thong",
-        "tight",
-        "tights",
-        "tong",
-        "tongs",
-        "trouser",
-        "trousers",
-        "wood",
-    ]
+    "arm belonging binoculars boxer clothes clothing earring foot glass glasses goggle goggles good grocery hand headphone "
+    "headphones jean jeans leg leggings lot pajama pajamas pant pants people plier pliers remains scissor scissors short "
+    "shorts sock ski stair stairs sunglass sunglasses surrounding thanks thong tight tights tong tongs trouser trousers "
+    "wood".split()
 )
 QUANTIFIERS = frozenset(
-    [
-        "all",
-        "assorted",
-        "different",
-        "few",
-        "many",
-        "more",
-        "most",
-        "multiple",
-        "numerous",
-        "other",
-        "several",
-        "some",
-        "such",
-        "these",
-        "those",
-        "various",
-    ]
+    "all assorted different few many more most multiple numerous other several some such these those various".split()
 )
 SINGULAR_OF = {"are": "is", "were": "was", "have": "has", "do": "does"}
 PLURAL_OF = {singular: plural for plural, singular in SINGULAR_OF.items()}
@@ -153,13 +53,7 @@ def _to_plural(sentence: Sentence, place: int, verb: int) -> Change | None:
     first = _start_of(sentence, place)
     if first == 0 or sentence.before(first) not in ("a", "an") or word.lemma in NO_PLURAL:
         return None
-    if word.lemma != sentence.lower[place] or sentence.lower[max(first - 2, 0)] in (
-        "half",
-        "many",
-        "quite",
-        "such",
-        "what",
-    ):
+    if word.lemma != sentence.lower[place] or sentence.lower[max(first - 2, 0)] in ("half", "many", "quite", "such", "what"):
         return None
     return _rewrite(sentence, first - 1, place, verb, "", plural_of(word.lemma))
 
@@ -171,13 +65,9 @@ def _to_singular(sentence: Sentence, place: int, verb: int) -> Change | None:
         return None
     first = _start_of(sentence, place)
     before = sentence.before(first)
-    if sentence.children(place, "nummod", "predet", "quantmod") or not QUANTIFIERS.isdisjoint(
-        sentence.lower[first:place]
-    ):
+    if sentence.children(place, "nummod", "predet", "quantmod") or not QUANTIFIERS.isdisjoint(sentence.lower[first:place]):
         return None
-    if before in ("among", "between", "of", *QUANTIFIERS) or (
-        first and sentence.words[first - 1].tag in ("CD", "RB", ",")
-    ):
+    if before in ("among", "between", "of", *QUANTIFIERS) or (first and sentence.words[first - 1].tag in ("CD", "RB", ",")):
         return None
     if before in ("no", "any", "enough"):
         return None
@@ -211,9 +101,7 @@ def _verb_of(sentence: Sentence, noun: int) -> int | None:
         return None
     if word.role == "attr":
         verb = word.head
-        return (
-            verb if sentence.children(verb, "expl") and verb < noun and sentence.children(noun, "conj") == [] else None
-        )
+        return verb if sentence.children(verb, "expl") and verb < noun and sentence.children(noun, "conj") == [] else None
     if word.role not in ("nsubj", "nsubjpass"):
         return -1 if word.role != "conj" else None
     if sentence.children(noun, "conj"):

@@ -28,15 +28,10 @@ PREPOSITIONS = {
 }
 SIDES = {"left": "right", "right": "left"}
 
-SUPPORTS = frozenset(
-    ["bed", "bench", "chair", "couch", "counter", "countertop", "desk", "shelf", "sofa", "stool", "table"]
-)
+SUPPORTS = frozenset("bed bench chair couch counter countertop desk shelf sofa stool table".split())
 """Only of these is *under* what *on* is not: nobody rides under a bus, or walks under a sunny day."""
 
-NOT_OF_PLACE = {
-    "into": frozenset(["break", "cut", "divide", "make", "slice", "split", "tear", "turn"]),
-    "onto": frozenset({"hold"}),
-}
+NOT_OF_PLACE = {"into": frozenset("break cut divide make slice split tear turn".split()), "onto": frozenset({"hold"})}
 """Verbs after which a preposition tells a result or belongs to the verb: *cut into pieces*, *hold onto a kite*."""
 
 

@@ -8,7 +8,7 @@ from cxc_eccv.altering.sentences import Sentence
 ACTIVE = ("VB", "VBD", "VBG", "VBP", "VBZ")
 """Past participles are left alone: *filled with* has no opposite of the same grammar."""
 
-LEFT_ALONE = frozenset(["appear", "be", "do", "get", "have", "include", "leave", "let"])
+LEFT_ALONE = frozenset("appear be do get have include leave let".split())
 
 
 def find(sentence: Sentence) -> Places:
