@@ -28,7 +28,7 @@ def t5():
 def pegasus():
     sizes = {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
     sizes |= {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 12}
-    ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 3, "max_length": 9}
+    ends = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 3}
     config = transformers.PegasusConfig(vocab_size=len(tiny_models.WORDS), **sizes, **ends)
     return tiny_models.seeded(lambda: transformers.PegasusForConditionalGeneration(config))
 
@@ -51,7 +51,8 @@ def test_a_summary_is_what_the_model_generates(name, saved, tmp_path):
     made = summarize(summarizer, TEXTS, tmp_path / "made.jsonl", batch_size=2, progress=False)
     kind = transformers.AutoModelForSeq2SeqLM.from_pretrained(saved / name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(saved / name)
-    settings = {"max_length": 9, "num_beams": 2} if name == "t5" else {}
+    settings = {"max_length": 9, "num_beams": 2} if name == "t5" else {"max_new_tokens": 11}
+    assert summarizer.settings == settings
     for (_, _, text), summary in zip(TEXTS, made, strict=True):
         tokens = tokenizer(
             summarizer.prefix + text, return_tensors="pt", truncation=True, max_length=12 if name == "pegasus" else 24
@@ -101,7 +102,7 @@ def test_what_cannot_be_summarised_or_kept(saved, tmp_path):
         load_summarizer(str(saved / "t5"), dtype="int8")
     file = tmp_path / "made.jsonl"
     summarize(load_summarizer(str(saved / "t5"), device="cpu"), TEXTS, file, progress=False)
-    with pytest.raises(InvalidOption, match="summaries of other captions, or by another model than .*pegasus"):
+    with pytest.raises(InvalidOption, match=r"summaries of other captions, or by another model than .*pegasus"):
         summarize(load_summarizer(str(saved / "pegasus"), device="cpu"), TEXTS, file, progress=False)
     file.write_text('{"summary": "a dog"}\n')
     with pytest.raises(MalformedRun, match="line 1 is no summary that was kept here"):
