@@ -16,8 +16,8 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation import check_request, evaluate
 from cxc_eccv.evaluation.restriction import first_images
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
 
