@@ -22,10 +22,8 @@ The paper gives no figure. Under this one are shades of a colour: red and crimso
 """
 
 PARTS = re.compile(
-    "alice|antique|blanched|cadet|cornflower|dark|deep|dim|dodger|fire|floral|forest|ghost|hot|indian|lawn"
-    "|lemon|light|lime(?=green)|medium|midnight|mint|misty|navajo|old(?=lace)|olive(?=drab|green)|orange(?=red)|pale|papaya"
-    "|peach|powder|rebecca|rosy|royal|saddle|sandy|sea(?=green)|sky|slate|spring|steel|white(?=smoke)|yellow(?=green)"
-    "|goldenrod(?=yellow)|green(?=yellow)|lavender(?=blush)|blue(?=violet)|violet(?=red)|burly"
+    ""
+    "alice|antique|blanched|cadet|cornflower|dark|deep|dim|dodger|fire|floral|forest|ghost|hot|indian|lawn|lemon|light|lime(?=green)|medium|midnight|mint|misty|navajo|old(?=lace)|olive(?=drab|green)|orange(?=red)|pale|papaya|peach|powder|rebecca|rosy|royal|saddle|sandy|sea(?=green)|sky|slate|spring|steel|white(?=smoke)|yellow(?=green)|goldenrod(?=yellow)|green(?=yellow)|lavender(?=blush)|blue(?=violet)|violet(?=red)|burly"
 )
 """Words that a name begins with, where it is a compound: ``darkslategray`` is dark slate gray."""
 
@@ -33,8 +31,8 @@ SHADES = frozenset("baby bright dark deep dull hot light lime navy neon olive pa
 """Words before a colour that are a part of it; its RGB value is then that of the colour alone, or of the compound."""
 
 PEOPLE = frozenset(
-    "baby boy child children female females gentleman girl guy guys kid kids ladies lady male males man men people person "
-    "player teen teenager toddler woman women boys girls".split()
+    "baby boy child children female females gentleman girl guy guys kid kids ladies lady male males man men people "
+    "person player teen teenager toddler woman women boys girls".split()
 )
 BLACK_AND_WHITE = frozenset("image images film photo photograph photographs photos picture pictures shot".split())
 ORANGE_FRUIT = frozenset(

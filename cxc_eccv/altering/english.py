@@ -17,14 +17,13 @@ SILENT_H = ("hour", "honest", "honor", "honour", "heir")
 SPOKEN_VOWEL_NUMBERS = re.compile(r"(8|11\b|18\b)")
 
 SAME_PLURAL = frozenset("aircraft bison deer fish moose offspring salmon series sheep shrimp species trout".split())
-IRREGULAR_PLURALS = {
-    **{"child": "children", "person": "people", "foot": "feet", "tooth": "teeth", "goose": "geese", "mouse": "mice"},
-    **{"knife": "knives", "wife": "wives", "life": "lives", "leaf": "leaves", "loaf": "loaves", "shelf": "shelves"},
-    **{"calf": "calves", "half": "halves", "wolf": "wolves", "thief": "thieves", "scarf": "scarves", "elf": "elves"},
-    **{"ox": "oxen", "potato": "potatoes", "tomato": "tomatoes", "hero": "heroes", "bookshelf": "bookshelves"},
-    **{"human": "humans", "german": "Germans", "roman": "Romans", "shaman": "shamans", "bus": "buses", "quiz": "quizzes"},
-}
-
+IRREGULAR_PLURALS = dict(
+    pair.split("/")
+    for pair in "bookshelf/bookshelves bus/buses calf/calves child/children elf/elves foot/feet german/Germans "
+    "goose/geese half/halves hero/heroes human/humans knife/knives leaf/leaves life/lives loaf/loaves mouse/mice "
+    "ox/oxen person/people potato/potatoes quiz/quizzes roman/Romans scarf/scarves shaman/shamans shelf/shelves "
+    "thief/thieves tomato/tomatoes tooth/teeth wife/wives wolf/wolves".split()
+)
 UNCHANGED_PAST = frozenset("bet burst cast cost cut hit hurt let put quit set shed shut split spread thrust".split())
 COMPARED = {("good", "JJR"): "better", ("good", "JJS"): "best", ("bad", "JJR"): "worse", ("bad", "JJS"): "worst"}
 
@@ -110,11 +109,11 @@ def _ing(verb: str) -> str:
 def _past(verb: str) -> str | None:
     if verb in UNCHANGED_PAST:
         return verb
-    forms = [form for form in _exceptions("verb").get(verb, ()) if not form.endswith("ing")]
-    if len(forms) > 1:  # rode, ridden
-        forms = [form for form in forms if not form.endswith("n")]
-    if forms:
-        return forms[0] if len(forms) == 1 else None
+    irregular = [form for form in _exceptions("verb").get(verb, ()) if not form.endswith("ing")]
+    if irregular:
+        # Of two forms, a participle ends in n: rode, ridden.
+        past = irregular if len(irregular) == 1 else [form for form in irregular if not form.endswith("n")]
+        return past[0] if len(past) == 1 else None
     if verb.endswith("e"):
         return verb + "d"
     return verb[:-1] + "ied" if re.search(r"[^aeiou]y$", verb) else verb + "ed"

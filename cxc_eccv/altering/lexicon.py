@@ -42,8 +42,8 @@ def antonyms_of(lemma: str, part: str) -> tuple[str, ...]:
 def rarer_synonyms_of(noun: str) -> tuple[str, ...]:
     """Single words that mean the same and are counted less often, though at least once, in alphabetical order.
 
-    The noun must mostly be used in its first sense, by WordNet's counts, and this must be the first sense of the synonym
-    as well: else a *picture* would be an *icon*.
+    The noun must mostly be used in its first sense, by WordNet's counts, and this must be the first sense of the
+    synonym as well: else a *picture* would be an *icon*.
 
     Raises:
         SourceMissing: WordNet is not at hand.

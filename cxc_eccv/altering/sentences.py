@@ -71,7 +71,7 @@ class Sentence:
     def stands_alone(self, first: int, last: int) -> bool:
         """Whether words are no part of a longer one, as in ``red-haired``, ``T-shirt`` or ``black/white``."""
         start, end = self.words[first].start, self.words[last].end
-        return not any(mark in "-/'’" for mark in self.text[max(start - 1, 0) : start] + self.text[end : end + 1])
+        return not any(mark in "-/'\u2019" for mark in self.text[max(start - 1, 0) : start] + self.text[end : end + 1])
 
 
 def tag_sentences(texts: Sequence[str], tagger: str = TAGGER, num_proc: int = 1) -> list[Sentence]:

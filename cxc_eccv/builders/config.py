@@ -104,6 +104,8 @@ class DatasetConfig:
         defects: known defects of the data, one sentence each (Markdown).
         example: Python lines that use it, after ``dataset = load_dataset(...)``.
         sentences: what ``cxc-eccv encode --config`` encodes of it; None for a config without sentences of its own.
+        made_with: options to what else the rows depend on, name to version, as a tagger; raises ``SourceMissing`` where
+            it is not at hand. None for a config of raw files alone.
     """
 
     name: str
@@ -118,6 +120,7 @@ class DatasetConfig:
     defects: tuple[str, ...] = ()
     example: str = "print(dataset[0])"
     sentences: Sentences | None = None
+    made_with: Callable[[BuildOptions], Mapping[str, str]] | None = None
 
 
 DEFAULT_CONFIG = "captions"

@@ -19,6 +19,7 @@ from cxc_eccv import __version__
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.concepts import concepts
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.entailment import entailment
@@ -53,9 +54,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, features, evaluate, explain, report, compare, baseline, sts, mine, demo, push, submit):
+for command in (
+    build,
+    encode,
+    features,
+    evaluate,
+    explain,
+    report,
+    compare,
+    concepts,
+    baseline,
+    sts,
+    query_corpus,
+    mine,
+    demo,
+    push,
+    submit,
+):
     app.command(cls=Command)(command)
-app.command(cls=Command)(query_corpus)
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")

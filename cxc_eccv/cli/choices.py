@@ -24,6 +24,7 @@ __all__ = [
     "SkipBadImages",
     "Thumbnails",
     "TrustRemoteCode",
+    "concept_source",
     "names",
     "split_name",
 ]
@@ -66,6 +67,16 @@ Thumbnails = Annotated[
     Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")
 ]
 SPLITS = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
+
+
+CONCEPT_SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
+
+
+def concept_source(source: str) -> str:
+    """Python's name of a source of concepts."""
+    if source not in CONCEPT_SOURCES:
+        raise UnknownName("source of concepts", source, CONCEPT_SOURCES)
+    return CONCEPT_SOURCES[source]
 
 
 def names(values: list[str] | None) -> list[str] | None:

@@ -109,9 +109,9 @@ class ImageConcepts:
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
             raise DataError(
-                f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. They "
-                f"cover {len(self.images):,} of the {self.n_images:,} images of {self.split}; what the others show is "
-                "not known. Restrict the evaluation to those, or name fuller annotations."
+                f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. Of "
+                f"the {self.n_images:,} images of {self.split}, {len(self.images):,} have some; what others show is not "
+                "known. Restrict the evaluation to those, or name a file with annotations of all."
             )
         return [self.images[image_id] for image_id in ids]
 

@@ -53,6 +53,10 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
     from nltk.data import FileSystemPathPointer, ZipFilePathPointer
 
+    class English(WordNetCorpusReader):  # type: ignore[misc] # nltk is untyped
+        def map_wn(self, version: str = "wordnet") -> None:
+            """No table of other languages' synsets: it takes seconds, and looks for the corpus where nltk does."""
+
     expected = (
         f"WordNet {VERSION} as nltk packs it; delete it and get it again by `python -m nltk.downloader wordnet`, or "
         "name another folder in NLTK_DATA"
@@ -68,10 +72,10 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
             root = FileSystemPathPointer(str(place))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns that it speaks English alone
-            corpus = WordNetCorpusReader(root, None)
+            corpus = English(root, None)
         version = corpus.get_version()
         corpus.synset("entity.n.01")
-    except Exception as error:  # noqa: BLE001 - nltk reads a damaged file until anything at all goes wrong
+    except Exception as error:  # nltk reads a damaged file until something goes wrong, whatever it is
         raise MalformedSource(place, "", f"{type(error).__name__}: {error}", expected) from None
     if version != VERSION:
         raise MalformedSource(place, "", f"WordNet {version}", expected)

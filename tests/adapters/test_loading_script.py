@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.writing.shards import conform
 
 SCRIPT = Path(__file__).parents[2] / "loading_scripts" / "cxc_eccv"
@@ -46,6 +46,7 @@ import sys
 from pathlib import Path
 import datasets
 from cxc_eccv.builders.config import BuildOptions
+from sample_configs import sample_configs
 datasets.disable_progress_bars()
 mirror = Path(sys.argv[2])
 file = mirror / "cxc" / "sts_test.csv"
@@ -69,7 +70,7 @@ REQUIRED = ("pillow", "pooch", "pycocotools", "scipy")
 @pytest.fixture(scope="module")
 def find_declared(sample_library):
     told = {}
-    for name, config in dataset_configs().items():
+    for name, config in sample_configs().items():
         tables = {
             split: conform(config.rows(sample_library, split, BuildOptions()).table, config.features, name)
             for split in config.splits

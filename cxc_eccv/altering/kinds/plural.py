@@ -7,7 +7,8 @@ from cxc_eccv.altering.sentences import Sentence
 MODIFIERS = frozenset({"CC", "HYPH", "JJ", "NN", "VBG", "VBN"})
 
 POINTS_BACK = frozenset(
-    "another both each either her herself him himself his it its itself one ones their them themselves they".split()
+    "another both each either he her herself him himself his it its itself one ones she their them themselves "
+    "they".split()
 )
 """Words that agree with a noun elsewhere in the sentence, which this kind would have to find."""
 
@@ -16,14 +17,20 @@ NO_PLURAL = frozenset(
     + "bunch close front middle pair set side top".split()
 )
 NO_SINGULAR = frozenset(
-    "arm belonging binoculars boxer clothes clothing earring foot glass glasses goggle goggles good grocery hand headphone "
-    "headphones jean jeans leg leggings lot pajama pajamas pant pants people plier pliers remains scissor scissors short "
-    "shorts sock ski stair stairs sunglass sunglasses surrounding thanks thong tight tights tong tongs trouser trousers "
-    "wood".split()
+    "arm belonging binoculars boxer clothes clothing earring foot glass glasses goggle goggles good grocery hand "
+    "headphone headphones jean jeans leg leggings lot pajama pajamas pant pants people plier pliers remains scissor "
+    "scissors short shorts sock ski stair stairs sunglass sunglasses surrounding thanks thong tight tights tong tongs "
+    "trouser trousers wood".split()
 )
 QUANTIFIERS = frozenset(
     "all assorted different few many more most multiple numerous other several some such these those various".split()
 )
+NOT_BEFORE_ONE = frozenset({"among", "any", "between", "enough", "no", "of", *QUANTIFIERS})
+NO_BOUNDARY = ("CD", "RB", ",", "JJ", "NN", "NNP", "NNS")
+"""Tags of words after which the start of a noun phrase is not certain."""
+
+BEFORE_AN_ARTICLE = frozenset({"half", "many", "quite", "such", "what"})
+
 SINGULAR_OF = {"are": "is", "were": "was", "have": "has", "do": "does"}
 PLURAL_OF = {singular: plural for plural, singular in SINGULAR_OF.items()}
 
@@ -53,9 +60,10 @@ def _to_plural(sentence: Sentence, place: int, verb: int) -> Change | None:
     first = _start_of(sentence, place)
     if first == 0 or sentence.before(first) not in ("a", "an") or word.lemma in NO_PLURAL:
         return None
-    if word.lemma != sentence.lower[place] or sentence.lower[max(first - 2, 0)] in ("half", "many", "quite", "such", "what"):
+    plural = plural_of(word.lemma)
+    if word.lemma != sentence.lower[place] or plural == word.lemma or sentence.before(first - 1) in BEFORE_AN_ARTICLE:
         return None
-    return _rewrite(sentence, first - 1, place, verb, "", plural_of(word.lemma))
+    return _rewrite(sentence, first - 1, place, verb, "", plural)
 
 
 def _to_singular(sentence: Sentence, place: int, verb: int) -> Change | None:
@@ -65,14 +73,16 @@ def _to_singular(sentence: Sentence, place: int, verb: int) -> Change | None:
         return None
     first = _start_of(sentence, place)
     before = sentence.before(first)
-    if sentence.children(place, "nummod", "predet", "quantmod") or not QUANTIFIERS.isdisjoint(sentence.lower[first:place]):
+    if sentence.children(place, "nummod", "predet", "quantmod") or not QUANTIFIERS.isdisjoint(
+        sentence.lower[first:place]
+    ):
         return None
-    if before in ("among", "between", "of", *QUANTIFIERS) or (first and sentence.words[first - 1].tag in ("CD", "RB", ",")):
+    tag_before = sentence.words[first - 1].tag if first else ""
+    if before in NOT_BEFORE_ONE or tag_before in NO_BOUNDARY:
         return None
-    if before in ("no", "any", "enough"):
-        return None
-    has_article = bool(first) and sentence.words[first - 1].tag in ("DT", "PRP$", "POS")
-    article = "" if has_article else article_for(" ".join((*sentence.lower[first:place], lemma)))
+    article = (
+        "" if tag_before in ("DT", "PRP$", "POS") else article_for(" ".join((*sentence.lower[first:place], lemma)))
+    )
     return _rewrite(sentence, first, place, verb, article, lemma)
 
 
@@ -101,7 +111,9 @@ def _verb_of(sentence: Sentence, noun: int) -> int | None:
         return None
     if word.role == "attr":
         verb = word.head
-        return verb if sentence.children(verb, "expl") and verb < noun and sentence.children(noun, "conj") == [] else None
+        return (
+            verb if sentence.children(verb, "expl") and verb < noun and sentence.children(noun, "conj") == [] else None
+        )
     if word.role not in ("nsubj", "nsubjpass"):
         return -1 if word.role != "conj" else None
     if sentence.children(noun, "conj"):
@@ -122,7 +134,7 @@ def _finite(sentence: Sentence, verb: int) -> list[int]:
 
 
 def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str, new: str) -> Change | None:
-    """The noun phrase from ``first`` to ``noun`` with another article and noun, and the verb, where one agrees with it."""
+    """The noun phrase from ``first`` to ``noun`` with another article and noun, and with the verb that agrees."""
     old = sentence.words[noun].text
     parts = {place: sentence.words[place].text for place in range(first, noun)}
     parts[noun] = new.upper() if old.isupper() else new
@@ -166,7 +178,7 @@ def _agree(sentence: Sentence, verb: int, *, plural: bool) -> str | None:
 KIND = Kind(
     name="plural",
     title="Singular and plural",
-    description="One thing becomes several, or several become one; the article and the verb go with it: *a dog is running* "
-    "is *dogs are running*.",
+    description="One thing becomes several, or several become one; the article and the verb go with it: *a dog is "
+    "running* is *dogs are running*.",
     prepare=lambda data: find,
 )

@@ -6,8 +6,8 @@ from cxc_eccv.altering.lexicon import rarer_synonyms_of
 from cxc_eccv.altering.sentences import Sentence
 
 LEFT_ALONE = frozenset(
-    "close controller court food letter lid load nothing one plant play process range rest run someone state step talk "
-    "theme vanity variety".split()
+    "close controller court food help leaf letter lid load nothing one pitcher plant play process range rest run "
+    "someone state step talk theme vanity variety".split()
 )
 """Nouns that in captions mostly mean something else than in WordNet's texts: a game controller is no accountant."""
 

@@ -17,7 +17,6 @@ PREPOSITIONS = {
     "near": ("far from",),
     "next to": ("far from",),
     "on top of": ("below", "under"),
-    "onto": ("off",),
     "outside": ("inside",),
     "over": ("under",),
     "toward": ("away from",),
@@ -31,8 +30,8 @@ SIDES = {"left": "right", "right": "left"}
 SUPPORTS = frozenset("bed bench chair couch counter countertop desk shelf sofa stool table".split())
 """Only of these is *under* what *on* is not: nobody rides under a bus, or walks under a sunny day."""
 
-NOT_OF_PLACE = {"into": frozenset("break cut divide make slice split tear turn".split()), "onto": frozenset({"hold"})}
-"""Verbs after which a preposition tells a result or belongs to the verb: *cut into pieces*, *hold onto a kite*."""
+PARTED = frozenset("break cut divide make slice split tear turn".split())
+"""Verbs after which *into* tells a result: *cut into pieces*."""
 
 
 def find(sentence: Sentence) -> Places:
@@ -70,7 +69,7 @@ def _is_of_place(sentence: Sentence, first: int, last: int) -> bool:
     if after in ("", "of", "to") or (after[:1].isdigit()) or (word == "over" and sentence.words[last + 1].tag == "CD"):
         return False
     near = {sentence.words[first - 1].lemma, sentence.words[sentence.words[first].head].lemma}
-    if not near.isdisjoint(NOT_OF_PLACE.get(word, ())):
+    if word == "into" and not near.isdisjoint(PARTED):
         return False
     return before not in ("all", "far", "from", "half", "right", "straight", "up", "upside")
 
@@ -82,8 +81,8 @@ def _stands_on_furniture(sentence: Sentence, place: int) -> bool:
 KIND = Kind(
     name="spatial",
     title="Spatial relation",
-    description="A word of place gives way to its opposite: *left* and *right*, *above* and *below*, *over* and *under*, "
-    "*in front of* and *behind*, *inside* and *outside*, *next to* and *far from*, *up* and *down*, *into* and *out of*, "
-    "*on* a piece of furniture and *under* it.",
+    description="A word of place gives way to its opposite: *left* and *right*, *above* and *below*, *over* and "
+    "*under*, *in front of* and *behind*, *inside* and *outside*, *next to* and *far from*, *up* and *down*, *into* "
+    "and *out of*, *on* a piece of furniture and *under* it.",
     prepare=lambda data: find,
 )

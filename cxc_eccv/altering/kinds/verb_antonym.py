@@ -19,7 +19,11 @@ def find(sentence: Sentence) -> Places:
             continue
         if sentence.children(place, "prt") or not sentence.stands_alone(place, place):
             continue
-        forms = (inflect_verb(antonym, word.tag) for antonym in antonyms_of(word.lemma, "v"))
+        if sentence.before(place) == "blow" or (word.lemma == "hold" and sentence.after(place) in ("on", "onto", "up")):
+            continue
+        has_object = bool(sentence.children(place, "dobj"))
+        antonyms = (antonym for antonym in antonyms_of(word.lemma, "v") if has_object or " " not in antonym)
+        forms = [inflect_verb(antonym, word.tag) for antonym in antonyms]
         changes = [substitute(sentence, place, form) for form in forms if form]
         if changes:
             places.append(changes)

@@ -123,8 +123,10 @@ def read_instances(path: Path) -> Instances:
         group = record.get("iscrowd", 0)
         if group not in (0, 1):
             raise MalformedSource(path, f"{place}.iscrowd", shown(group), "0 or 1")
-        box = read_box(path, place, require_keys(path, place, record, ("bbox",))["bbox"]) if boxed else (None,) * 4
-        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), *box))
+        sides: tuple[float | None, ...] = (None,) * 4
+        if boxed:
+            sides = read_box(path, f"{place}.bbox", require_keys(path, place, record, ("bbox",))["bbox"])
+        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), *sides))
     return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations), {})
 
 
@@ -137,9 +139,9 @@ def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, in
 
 def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
     """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges."""
-    numbers = values if isinstance(values, list) and len(values) == 4 else [None]
-    if not all(type(number) in (int, float) and abs(number) < LARGEST_SIDE for number in numbers):
-        raise MalformedSource(path, place, f"the box {shown(values)}", "four finite numbers: x, y, width and height")
+    numbers: list[Any] = values if isinstance(values, list) else []
+    if len(numbers) != 4 or not all(type(side) in (int, float) and abs(side) < LARGEST_SIDE for side in numbers):
+        raise MalformedSource(path, place, shown(values), "a box of four finite numbers: x, y, width and height")
     return tuple(map(float, numbers))
 
 
