@@ -16,8 +16,8 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation import check_request, evaluate
 from cxc_eccv.evaluation.restriction import first_images
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
 
@@ -198,7 +198,10 @@ def encode_sentences(
         items["images"] = [(number, files.find(name) or files.folder / name) for number, name in dict(pairs).items()]
     run, _ = encode_once(loaded, **items, **options)
     vectors = cast("Embeddings", run.captions).vectors
-    parts, further = np.asarray(rows[sentences.part].to_pylist()), {}
+    feature, told = config.features[sentences.part], rows[sentences.part].to_pylist()
+    # A class label is a number in a built folder, and may be its name where rows are made.
+    parts = np.array([one if isinstance(one, str) else feature.int2str(one) for one in told])
+    further: dict[str, Any] = {}
     for part in dict.fromkeys(parts.tolist()):
         own = np.flatnonzero(parts == part)
         further[f"{config.name}_{part}_{sentences.ids[0]}"] = np.asarray(rows[sentences.ids[1]], dtype=np.int64)[own]

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
-__all__ = ["explained", "locked", "refuse_unwritable", "remedy_of", "replaced_file", "replaced_folder", "write_json"]
+__all__ = [
+    "ROW_FORMATS",
+    "explained",
+    "locked",
+    "refuse_unwritable",
+    "remedy_of",
+    "replaced_file",
+    "replaced_folder",
+    "write_json",
+    "write_rows",
+]
+
+ROW_FORMATS = (".csv", ".jsonl")
+"""Of files of rows that a person fills in."""
 
 PATIENCE = 60.0
 """Seconds to wait for another process that writes the same place, where writing takes a few."""
@@ -126,6 +141,32 @@ def write_json(target: Path, content: Mapping[str, Any]) -> Path:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
         part.write_text(text + "\n", encoding="utf-8", newline="\n")
     return target
+
+
+def write_rows(target: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    r"""Write rows as CSV or as JSON lines, by the file's ending, whole or not at all; a list in a cell is JSON.
+
+    Example:
+        >>> import tempfile
+        >>> rows = [{"id": 1, "label": None}, {"id": 2, "label": "a, b"}]
+        >>> write_rows(Path(tempfile.mkdtemp()) / "a.csv", rows).read_text()
+        'id,label\n1,\n2,"a, b"\n'
+    """
+    with replaced_file(target) as part:
+        if target.suffix == ".jsonl":
+            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        else:
+            table = io.StringIO()
+            writer = csv.DictWriter(table, rows[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+            text = table.getvalue()
+        part.write_text(text, encoding="utf-8", newline="\n")
+    return target
+
+
+def _cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
 @contextmanager

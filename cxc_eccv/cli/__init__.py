@@ -24,6 +24,8 @@ from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.entailment import entailment
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.explain import explain
+from cxc_eccv.cli.failures import failures
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
 from cxc_eccv.cli.list import list_all
@@ -57,6 +59,7 @@ for command in (
     encode,
     features,
     evaluate,
+    explain,
     report,
     compare,
     concepts,
@@ -72,6 +75,7 @@ for command in (
 app.command("list", cls=Command)(list_all)
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")
+app.add_typer(failures, name="failures")
 
 
 def _print_version(wanted: bool) -> None:

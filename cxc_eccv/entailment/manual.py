@@ -5,9 +5,6 @@ Every pair is asked about once, whichever models retrieve it and wherever they r
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,16 +26,15 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.sources.reading import parse_json, read_csv, read_json, read_lines, require_keys, shown
+from cxc_eccv.sources.reading import parse_json, read_json, read_rows, require_keys, shown
 from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, Result, TopK, check_whole, positions_of
-from cxc_eccv.writing import refuse_unwritable, replaced_file, write_json
+from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
 
 __all__ = ["ManualScores", "export_pairs", "score_answers"]
 
 SCHEMA = 1
-FORMATS = (".csv", ".jsonl")
 TASKS = ("entailment", "flickr30k_entailment")
 LABELS_OF = {"entailment": Library.entailment, "flickr30k_entailment": Library.flickr30k_entailment}
 """Task to the user's file of labels of its collection."""
@@ -141,12 +137,12 @@ def export_pairs(
     }
     texts = _Texts(own, content)
     rows = [texts.row(pair) | ({"label": None} if said is None else said.of(pair)) for pair in pairs]
-    return [_write_rows(path, rows), write_json(_beside(path), about)]
+    return [write_rows(path, rows), write_json(_beside(path), about)]
 
 
 def _check_output(path: Path) -> Path:
-    if path.suffix not in FORMATS:
-        raise InvalidOption(f"{path}: pairs are written to {' or '.join(FORMATS)}; name such a file")
+    if path.suffix not in ROW_FORMATS:
+        raise InvalidOption(f"{path}: pairs are written to {' or '.join(ROW_FORMATS)}; name such a file")
     for file in (path, _beside(path)):
         if file.exists():
             raise InvalidOption(f"{file} is there, and may hold answers: name another file, or remove it")
@@ -248,20 +244,6 @@ class _Known:
         return {"label": None, "known": f"derived: {'entailed' if label else 'not entailed'}"}
 
 
-def _write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    with replaced_file(path) as part:
-        if path.suffix == ".jsonl":
-            lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-            part.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        else:
-            table = io.StringIO()
-            writer = csv.DictWriter(table, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({**row, "premise": json.dumps(row["premise"], ensure_ascii=False)} for row in rows)
-            part.write_text(table.getvalue(), encoding="utf-8", newline="\n")
-    return path
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ManualScores:
     """E@M of every model.
@@ -296,7 +278,7 @@ class ManualScores:
 
     def save_labels(self, path: str | Path) -> Path:
         """Write all answers as a file of entailment labels, JSON lines."""
-        return _write_rows(Path(path).with_suffix(".jsonl"), self.labels)
+        return write_rows(Path(path).with_suffix(".jsonl"), self.labels)
 
 
 def score_answers(
@@ -362,8 +344,8 @@ def score_answers(
 
 def _read_export(path: Path) -> dict[str, Any]:
     """What stands beside the answers."""
-    if path.suffix not in FORMATS:
-        raise InvalidOption(f"{path}: answers are read from {' or '.join(FORMATS)}, as they were exported")
+    if path.suffix not in ROW_FORMATS:
+        raise InvalidOption(f"{path}: answers are read from {' or '.join(ROW_FORMATS)}, as they were exported")
     beside = _beside(path)
     for file in (path, beside):
         if not file.is_file():
@@ -442,14 +424,11 @@ def _read_labels(path: Path, asked: Mapping[str, tuple[Pair, Mapping[str, Any]]]
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Place and content of every row."""
-    if path.suffix == ".csv":
-        for number, row in enumerate(read_csv(path, COLUMNS).to_pylist(), start=2):
-            place = f"line {number}"
+    for number, row in read_rows(path, COLUMNS):
+        if path.suffix == ".csv":
             ids = {name: _number(row[name]) for name in ("image_id", "hypothesis_id")}
-            yield place, {**row, **ids, "premise": parse_json(row["premise"], path, number)}
-        return
-    for number, line in enumerate(read_lines(path), start=1):
-        yield f"line {number}", require_keys(path, f"line {number}", parse_json(line, path, number), COLUMNS)
+            row = {**row, **ids, "premise": parse_json(row["premise"], path, number)}
+        yield f"line {number}", row
 
 
 def _number(cell: str) -> int | str:

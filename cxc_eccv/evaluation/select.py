@@ -11,6 +11,7 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.altered import why_no_altered
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, RATED_DIRECTIONS, Collection, NotApplicable, Task
 from cxc_eccv.types import positions_of
@@ -152,6 +153,10 @@ def _select_parts(
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
+    if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
+        if named:
+            raise InvalidOption(f"{own.name} cannot be computed: {reason}")
+        return [], {own.name: reason}
     try:
         plan = plan_of(own, metrics)
     except NotApplicable as error:
@@ -192,6 +197,8 @@ def _find_needs(
 def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
     """The metrics that the user named, or the task's own. NotApplicable where none of them is defined for the task.
 
+    InvalidOption for metrics that explain failures: no task is what they are defined for.
+
     Example:
         >>> plan = plan_of(task("cxc"), ["recall_at_k", "spearman_all_pairs"])
         >>> [variant.label for variant in plan.parts["t2t"]]
@@ -200,6 +207,11 @@ def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
         ['spearman_all_pairs']
     """
     named = [metric_variants(name) for name in (metrics if metrics is not None else (*own.metrics, *own.whole))]
+    if explaining := [spec.name for spec, _ in named if spec.explains]:
+        raise InvalidOption(
+            f"no task has {', '.join(explaining)}, which compare what two images show of a query that failed: "
+            "cxc-eccv explain FILE"
+        )
     variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
     whole = [variant for variant in variants if variant.spec.name in own.whole]
     shown = {variant.label for variant in variants}

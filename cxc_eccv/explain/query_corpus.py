@@ -259,21 +259,23 @@ def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "th
     return found
 
 
-def take_rows(captions: Embeddings, ids: IntArray, where: object = "the run") -> NDArray[np.float32]:
-    """(C, D) vectors of captions in the order of ``ids``; none of them zero.
+def take_rows(
+    embeddings: Embeddings, ids: IntArray, where: object = "the run", side: str = "captions"
+) -> NDArray[np.float32]:
+    """(C, D) vectors of captions or images in the order of ``ids``; none of them zero.
 
     Raises:
         MissingIds: one is not there.
         MalformedRun: one is the zero vector.
     """
-    places, known = positions_of(ids, captions.ids)
+    places, known = positions_of(ids, embeddings.ids)
     if not known.all():
         raise MissingIds(
-            f"{where} lacks {(~known).sum()} of {ids.size} captions, the first: {ids[~known][0]}. Encode all captions "
-            "of the collection, or name the collection and split that it holds."
+            f"{where} lacks {(~known).sum()} of {ids.size} {side}, the first: {ids[~known][0]}. Encode all {side} that "
+            "are asked for, or name the collection and split that it holds."
         )
-    vectors = captions.vectors[places]
-    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, "captions", str(where))
+    vectors = embeddings.vectors[places]
+    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where))
     return vectors
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +29,9 @@ PREFIX = "summarize: "
 """What T5 was trained to be told; models that were trained for summaries alone need nothing."""
 
 PREFIXED = ("t5", "mt5", "umt5", "longt5")
+
+LONGEST = 64
+"""Tokens of a summary by a model whose checkpoint says nothing of it."""
 
 SOURCE_DIGITS = 24
 
@@ -102,7 +104,11 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
     loaded = LoadedModel(model.to(device).eval(), Processors(None, source), source, title=title)
     told = (getattr(config, "task_specific_params", None) or {}).get("summarization", {})
     prefix = told.get("prefix", PREFIX if config.model_type in PREFIXED else "")
-    return Summarizer(loaded, prefix, {name: value for name, value in told.items() if name != "prefix"})
+    settings = {name: value for name, value in told.items() if name != "prefix"}
+    own = model.generation_config
+    if not {"max_length", "max_new_tokens"} & settings.keys() and own.max_new_tokens is None and not own.max_length:
+        settings["max_new_tokens"] = min(LONGEST, (getattr(config, "max_position_embeddings", None) or 10**6) - 1)
+    return Summarizer(loaded, prefix, settings)
 
 
 def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
@@ -181,18 +187,17 @@ def _line(text: tuple[int, int, str], summary: str, source: str) -> str:
 
 def _read_kept(file: Path) -> Iterator[tuple[str, str]]:
     """Source and summary of every whole line; a last one that a kill cut short is taken off the file."""
-    with suppress(FileNotFoundError), explained(file):
-        content = file.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            with file.open("r+b") as cut:
-                cut.truncate(len(whole))
-        for number, line in enumerate(whole.splitlines(), start=1):
-            try:
-                row = json.loads(line)
-                yield str(row["source"]), str(row["summary"])
-            except (ValueError, KeyError, TypeError):
-                raise MalformedRun(
-                    f"{file}: line {number} is no summary that was kept here, with source and summary; name another "
-                    "file, or leave --summarizer out to take what it holds"
-                ) from None
+    content = file.read_bytes() if file.exists() else b""
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        with explained(file), file.open("r+b") as cut:
+            cut.truncate(len(whole))
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            yield str(row["source"]), str(row["summary"])
+        except (ValueError, KeyError, TypeError):
+            raise MalformedRun(
+                f"{file}: line {number} is no summary that was kept here, with source and summary; name another file, "
+                "or leave --summarizer out to take what it holds"
+            ) from None

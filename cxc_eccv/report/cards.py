@@ -199,24 +199,24 @@ def _badges(row: Mapping[str, Any]) -> list[Badge]:
 LONGEST_SIDE, QUALITY = 192, 72
 
 
-def thumbnails(folder: str | Path, file_names: Collection[str]) -> dict[str, str]:
-    """File name to data URI of a JPEG of at most 192 pixels; names that the folder lacks are not in it.
+def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: int = LONGEST_SIDE) -> dict[str, str]:
+    """File name to data URI of a JPEG of at most so many pixels; names that the folder lacks are not in it.
 
     The images may stand at any depth of the folder.
     """
     images = ImageFolder(folder)
     return {
-        name: thumbnail(content["bytes"])
+        name: thumbnail(content["bytes"], longest_side)
         for name in sorted(set(file_names))
         if (content := images.read(name)) is not None
     }
 
 
-def thumbnail(content: bytes) -> str:
+def thumbnail(content: bytes, longest_side: int = LONGEST_SIDE) -> str:
     """Data URI of a small JPEG of a complete image, without the metadata of the original."""
     with Image.open(BytesIO(content)) as image:
         small = ImageOps.exif_transpose(image).convert("RGB")
-    small.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    small.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
     out = BytesIO()
     small.save(out, "JPEG", quality=QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

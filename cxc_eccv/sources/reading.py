@@ -39,6 +39,7 @@ __all__ = [
     "read_json",
     "read_lines",
     "read_records",
+    "read_rows",
     "read_text",
     "require_keys",
     "sha256_of",
@@ -360,6 +361,15 @@ def read_csv(path: Path, columns: Sequence[str] = ()) -> pa.Table:
             expected = f"rows of {len(header)} cells"
             raise MalformedSource(path, f"line {number}", f"{len(row)} cells", expected)
     return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names=header)
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and content of every row of a CSV file, whose cells are texts, or else of a file of JSON lines."""
+    if path.suffix == ".csv":
+        yield from enumerate(read_csv(path, columns).to_pylist(), start=2)
+        return
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, require_keys(path, f"line {number}", parse_json(line, path, number), columns)
 
 
 def _cells(path: Path, number: int, line: str) -> list[str]:

@@ -31,7 +31,7 @@ def commands(group, *prefix):
 
 
 COMMANDS = [(), *commands(typer.main.get_command(app))]
-GROUPS = {("train",), ("entailment",)}
+GROUPS = {("train",), ("entailment",), ("failures",)}
 
 
 @pytest.fixture

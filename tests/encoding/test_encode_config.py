@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasets import Features, Value
+from datasets import ClassLabel, Features, Value
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
@@ -42,7 +42,7 @@ def pairs(library, split, options):
 
 
 def declare(name, rows, sentences, **columns):
-    features = Features({column: Value(kind) for column, kind in columns.items()})
+    features = Features({column: Value(kind) if isinstance(kind, str) else kind for column, kind in columns.items()})
     words = {"title": name, "description": name, "collection": name, "fields": dict.fromkeys(columns, "it")}
     return DatasetConfig(
         name=name, features=features, splits=("test",), rows=rows, sources=("karpathy",), sentences=sentences, **words
@@ -53,7 +53,7 @@ ALTERED = declare(
     "adversarial",
     altered,
     Sentences("kind", ("ids", "query_id"), {"embeddings": "altered"}),
-    kind="string",
+    kind=ClassLabel(names=["colour", "size"]),
     query_id="int64",
     altered="string",
 )

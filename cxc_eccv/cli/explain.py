@@ -1,0 +1,171 @@
+"""``cxc-eccv explain``: what a model's failed queries retrieved instead, in concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names, split_name
+from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.terminal import print_shown
+from cxc_eccv.writing import replaced_folder
+
+if TYPE_CHECKING:
+    from cxc_eccv.explain.explanation import Explanation
+    from cxc_eccv.explain.paired_failures import Paired
+    from cxc_eccv.explain.reranking import Reranking
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
+
+SOURCES = ("coco", "visual-genome")
+FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
+
+
+def explain(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model, the first the baseline."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
+    ] = None,
+    concepts: Annotated[str, typer.Option(help="What tells the concepts of an image: coco or visual-genome.")] = "coco",
+    instances: Annotated[
+        Path | None,
+        typer.Option(help="COCO's annotations with boxes (instances_val2014.json). Default: those of --data-dir."),
+    ] = None,
+    objects: Annotated[
+        Path | None, typer.Option(help="Visual Genome's objects.json. Default: that of --data-dir.")
+    ] = None,
+    image_data: Annotated[Path | None, typer.Option(help="The image_data.json that belongs to it.")] = None,
+    directions: Annotated[
+        list[str] | None, typer.Option(help="Of t2i, i2t and t2t, comma-separated or repeated. Default: all it can.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i or t2t.")
+    ] = None,
+    similarity: Annotated[
+        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
+    ] = None,
+    adversarial: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
+    images: Thumbnails = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say what failed queries retrieved instead: which concepts of the right image, how many, how large.
+
+    A query fails where the item at its top is of another image than its own. CA is the share of the right image's
+    concepts that the retrieved one shows, NCS how close the others are in WordNet, CE by how many instances the common
+    ones differ, SD how many of these differ in size by 100% or more. CE and SD need boxes.
+
+    With several files the models stand side by side, with intervals of their differences over the queries that both
+    fail.
+
+    With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
+
+    Examples:
+      cxc-eccv explain clip.npz --output explained
+      cxc-eccv explain clip.npz --instances instances_val2014.json
+      --output explained
+      cxc-eccv explain clip.npz siglip.npz --directions t2i
+      cxc-eccv explain minilm.npz --concepts visual-genome
+      cxc-eccv explain clip.npz --adversarial altered.npz --output explained
+    """
+    from cxc_eccv.explain.concepts import load_concepts
+    from cxc_eccv.explain.explanation import explain_run
+    from cxc_eccv.explain.global_table import make_tables
+    from cxc_eccv.explain.paired_failures import compare_failures
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.tables import tables_to_console
+
+    check_output(output, images)
+    if adversarial is not None and len(files) > 1:
+        raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
+    if concepts not in SOURCES:
+        raise UnknownName("source of concepts", concepts, SOURCES)
+    source = concepts.replace("-", "_")
+    library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
+    runs = _load_runs(files, direction)
+    called = _names_of(runs, files, name)
+    shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
+    options = {"directions": names(directions), "similarity": similarity}
+    explained = [
+        explain_run(run, library, shown, wanted, name=own, **options) for run, own in zip(runs, called, strict=True)
+    ]
+    paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    reranked = None
+    if adversarial is not None:
+        from cxc_eccv.explain.reranking import rerank
+        from cxc_eccv.runs import load_embeddings
+
+        altered = load_embeddings(adversarial)
+        reranked = rerank(runs[0], altered, library, wanted, **options, seed=seed)
+    try:
+        written = [] if output is None else _write(output, explained, paired, reranked, library, images)
+    finally:
+        print_shown(tables_to_console(make_tables(explained, paired, reranked)))
+    say_written(written)
+
+
+def _load_runs(files: Sequence[Path], direction: str | None) -> list[Run]:
+    """A run per file; rankings that share no direction are those of one model, as evaluate takes them."""
+    from cxc_eccv.runs import RankingsRun, load_run
+
+    runs: list[Run] = [load_run(file, direction=direction) for file in files]
+    given = [one for run in runs if isinstance(run, RankingsRun) for one in run.lists]
+    if len(files) > 1 and all(isinstance(run, RankingsRun) for run in runs) and len(set(given)) == len(given):
+        return [load_run(*files, direction=direction)]
+    return runs
+
+
+def _names_of(runs: Sequence[Run], files: Sequence[Path], given: list[str] | None) -> list[str]:
+    """A name for each model, no two alike: those given, else what the files say, else the files' own."""
+    told = given or [run.model or file.stem for run, file in zip(runs, files, strict=False)]
+    if not given and len(set(told)) < len(told):
+        told = [str(file) for file in files]
+    if len(told) != len(runs) or len(set(told)) != len(told):
+        raise InvalidOption(
+            f"{len(runs)} models need as many different names, not {', '.join(told)}; give --name once for each"
+        )
+    return told
+
+
+def _write(
+    output: Path,
+    explained: Sequence[Explanation],
+    paired: Sequence[Paired],
+    reranked: Reranking | None,
+    library: Library,
+    images: Path | None,
+) -> list[Path]:
+    """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
+    import pyarrow.parquet as pq
+
+    from cxc_eccv.explain.global_table import explanations_to_json, join_tables, make_tables
+    from cxc_eccv.report.explained import render_explained
+    from cxc_eccv.tables import tables_to_markdown
+
+    with replaced_folder(output, FILES) as folder:
+        texts = {
+            "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
+            "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
+            "explain.html": render_explained(explained, library, images=images),
+        }
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8", newline="\n")
+        rows = join_tables(explained)
+        pq.write_table(rows, folder / "failures.parquet", compression="zstd", write_page_checksum=True)
+    return [output / file for file in FILES]

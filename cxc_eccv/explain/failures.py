@@ -1,0 +1,182 @@
+"""Failed queries of a run: which, what stands at the top of their rankings, and which other images come next."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import UnknownName, raise_all
+from cxc_eccv.evaluation.measure import find_faults
+from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.score import images_behind
+from cxc_eccv.evaluation.select import select
+from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
+from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.ranking.scan import one_blas_thread
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, check_whole
+
+__all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures"]
+
+TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
+"""Direction to the task whose recall@1 counts the failures."""
+
+DEPTH = 11
+"""Items of a ranking among which rivals are looked for: an image has five captions, so the eleventh is of a third."""
+
+NOBODY = -1
+"""In rivals, where there is no further image."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failures:
+    """The queries of one direction whose top item is not of their own image.
+
+    A failure is a query whose recall@1 is 0 under the task's positives, an item that ties with a positive counting as
+    ranked above it. Every item stands for an image: itself, or the one a caption was written for.
+
+    Attributes:
+        direction: ``t2i``, ``i2t`` or ``t2t``.
+        asked_ids: (Q,) all queries, failed or not.
+        asked_images: (Q,) the image of each: itself, or the caption's own; of all queries, as a bootstrap over images
+            needs it.
+        query_ids: (F,) the failed ones, in the order of ``asked_ids``.
+        truth_ids: (F,) image of the query.
+        retrieved_ids: (F,) image of the item at the top.
+        item_ids: (F,) the item at the top: an image of ``t2i``, else a caption.
+        rival_ids: (F, K) the images that come next, neither of the two above, each once, the best first; -1 where there
+            are no more among the items that were looked at.
+        truth_ranks: (F,) int64 rank of the best right item; null where a ranking ends above it.
+    """
+
+    direction: str
+    asked_ids: IntArray
+    asked_images: IntArray
+    query_ids: IntArray
+    truth_ids: IntArray
+    retrieved_ids: IntArray
+    item_ids: IntArray
+    rival_ids: IntArray
+    truth_ranks: pa.Array
+
+    def __len__(self) -> int:
+        return int(self.query_ids.size)
+
+    @property
+    def n_queries(self) -> int:
+        """Queries that were asked."""
+        return int(self.asked_ids.size)
+
+
+def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The directions that a run can fail in, and of the others why it cannot.
+
+    Example:
+        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.types import Embeddings
+        >>> directions_of(EmbeddingsRun(None, Embeddings([7], [[1.0]])))[0]
+        ('t2t',)
+    """
+    reasons = {direction: run.why_not(direction) for direction in TASKS}
+    return tuple(name for name, why in reasons.items() if why is None), {
+        name: why for name, why in reasons.items() if why
+    }
+
+
+def find_failures(
+    run: Run,
+    library: Library,
+    split: str,
+    direction: str,
+    depth: int = DEPTH,
+    *,
+    similarity: str | None = None,
+    progress: bool = False,
+) -> Failures:
+    """The failed queries of a run in one direction, exact: failures / queries is 1 - recall@1 of its evaluation.
+
+    Failures of ``t2i`` and ``i2t`` are those of ``coco_5k``, of ``t2t`` those of ``co_captions``. The run is checked as
+    :func:`cxc_eccv.evaluation.calls.evaluate` checks it.
+
+    Args:
+        run: embeddings, scores or rankings.
+        library: the raw sources.
+        split: ``validation`` or ``test``.
+        direction: ``t2i``, ``i2t`` or ``t2t``.
+        depth: items of every ranking among which rivals are looked for; of rankings cut short, as many as all have.
+        similarity: ``cosine`` or ``dot``, of embeddings; None for what the run is meant for.
+        progress: show a bar when standard error is a terminal.
+
+    Raises:
+        UnknownName: no such direction.
+        InvalidOption: the run cannot be ranked in this direction.
+        RunError: the run lacks items of the split, has items that the data does not know, or an empty ranking.
+        DataError: a raw file is missing or malformed.
+
+    Example:
+        >>> from cxc_eccv.runs import ScoresRun
+        >>> library = Library("sample")
+        >>> content = library.karpathy("test")
+        >>> own = content.image_ids[:, None] == content.caption_image_ids
+        >>> run = ScoresRun(content.image_ids, content.caption_ids, own.astype(np.float32))
+        >>> failures = find_failures(run, library, "test", "t2i")
+        >>> len(failures), failures.n_queries == content.caption_ids.size
+        (0, True)
+    """
+    if direction not in TASKS:
+        raise UnknownName("direction", direction, TASKS)
+    check_whole("depth", depth)
+    with one_blas_thread():
+        need = _check(run, library, split, direction)
+        judged = need.judged
+        if isinstance(run, RankingsRun):
+            given = ranks_from_rankings(run, direction, judged)
+            need.settle(given)
+            raise_all(need.errors.values())  # a ranking without an item of the gallery
+            depth = min(depth, int(given.depths.min()))
+        reader = TopRows(judged, depth)
+        request, readers = {direction: (direction, judged)}, {direction: [reader]}
+        options = {} if similarity is None else {"similarity": similarity}
+        ranks = ranks_of_run(run, request, readers=readers, progress=progress, **options)[direction]
+    need.settle(ranks)
+    if need.caution:
+        warnings.warn(f"{direction}: {need.caution}", stacklevel=2)
+    top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)
+    images = images_behind(top.ids, library, split, direction[::-1])
+    failed = np.flatnonzero(images[:, 0] != truths)
+    known = ranks.ranks if isinstance(ranks, GivenRanks) else ranks
+    return Failures(
+        direction=direction,
+        asked_ids=judged.query_ids,
+        asked_images=truths,
+        query_ids=judged.query_ids[failed],
+        truth_ids=truths[failed],
+        retrieved_ids=images[failed, 0],
+        item_ids=top.ids[failed, 0],
+        rival_ids=_find_rivals(images[failed], truths[failed]),
+        truth_ranks=pa.array(known.best[failed], mask=np.diff(known.indptr)[failed] == 0),
+    )
+
+
+def _check(run: Run, library: Library, split: str, direction: str) -> Ranks:
+    """What the recall@1 that counts the failures is computed from, after all that evaluation refuses a run for."""
+    chosen = select(run, f"{TASKS[direction]}/{direction}", library, split, ["recall_at_1"])
+    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+    (need,) = (need for part in chosen.parts for need in part.needs if isinstance(need, Ranks))
+    return need
+
+
+def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:
+    """(F, K) of the images of (F, depth) items those that are new below the top and not the truth, -1 behind them."""
+    new = images != truths[:, None]
+    for place in range(images.shape[1]):
+        new[:, place] &= (images[:, :place] != images[:, place, None]).all(axis=1)
+    new[:, :1] = False
+    order = np.argsort(~new, axis=1, kind="stable")
+    rivals = np.take_along_axis(np.where(new, images, NOBODY), order, axis=1)
+    return rivals[:, : max(1, int(new.sum(axis=1).max(initial=0)))]

@@ -1,0 +1,493 @@
+"""The page of failures: what each query asked for and got instead, side by side, and whether it was a near miss.
+
+Verdicts and their order follow from the numbers of a failure alone, and are those of concepts that somebody annotated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from scipy.optimize import linear_sum_assignment
+
+from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.comparison.labels import list_names
+from cxc_eccv.explain.concepts import Box, ImageConcepts
+from cxc_eccv.explain.explanation import MEASURES, Explained, Explanation
+from cxc_eccv.explain.mentions import locate_mentions
+from cxc_eccv.explain.wordnet import similarity_matrix
+from cxc_eccv.registry import metrics
+from cxc_eccv.report.cards import thumbnails
+from cxc_eccv.report.charts import Segment, segments
+from cxc_eccv.report.pages import template
+from cxc_eccv.report.wording import count, direction_name
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.seen import Concepts
+
+__all__ = ["SHOWN", "FailureCard", "FailureGroup", "judge_failures", "render_explained", "show_failures"]
+
+SHOWN = 12
+"""Failures of each kind and direction on the page."""
+
+SIDE = 384
+"""Pixels of an image's longer side."""
+
+COLOURS = 8
+"""Of boxes; a card with more concepts takes them again, and the numbers tell those apart."""
+
+KINDS = {
+    "far": ("Far off", "nothing of what counts is in the retrieved image"),
+    "partly": (
+        "Partly right",
+        "some of what counts, or all and less than half of all concepts, is in the retrieved image",
+    ),
+    "near": ("Near miss", "all that counts, and at least half of all concepts, is in the retrieved image"),
+}
+"""What a failure was, the worst first."""
+
+HALF = 0.5
+"""Of all concepts: where the query mentions a person alone, most images would be near misses."""
+
+INFORMED = "_informed"
+
+SHOWN_AS = dict(zip(MEASURES, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}"), strict=True))
+"""As in the table of all failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownConcept:
+    """A concept as one image shows it.
+
+    Attributes:
+        number: on its boxes; concepts that belong together have the same in both images.
+        name: in words.
+        synset: in WordNet.
+        instances: how many, or None where nobody counted.
+        mentioned: whether the query mentions it.
+    """
+
+    number: int
+    name: str
+    synset: str
+    instances: int | None
+    mentioned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table of concepts: one of the right image, one of the retrieved image, and what joins them.
+
+    The kind is ``common``, ``joined`` (matched for NCS, with their path similarity) or ``alone``.
+    """
+
+    kind: str
+    truth: ShownConcept | None
+    retrieved: ShownConcept | None
+    similarity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBox:
+    """A box in percent of the image; the number stands on the largest one of its concept."""
+
+    number: int
+    name: str
+    style: str
+    numbered: bool
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownImage:
+    """One of the two images of a failure."""
+
+    file: str
+    alt: str
+    boxes: tuple[DrawnBox, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCard:
+    """One failure.
+
+    Attributes:
+        query_id: an image or a caption.
+        kind: of ``KINDS``.
+        verdict: a sentence.
+        query: the words of a caption that is the query, each part with whether it mentions a concept; empty for an
+            image.
+        chosen: the caption at the top, or an empty text where the top item is an image.
+        truth_rank: where the right item stands, or None where no ranking holds it.
+        truth, retrieved: the images.
+        rows: concepts of both.
+        numbers: title of each measure, its value, and that of what the query mentions.
+    """
+
+    query_id: int
+    kind: str
+    verdict: str
+    query: tuple[tuple[str, bool], ...]
+    chosen: str
+    truth_rank: int | None
+    truth: ShownImage
+    retrieved: ShownImage
+    rows: tuple[Row, ...]
+    numbers: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """The failures of one kind: how many there are, and the first of them, the most wrong one first."""
+
+    kind: str
+    title: str
+    meaning: str
+    total: int
+    cards: tuple[FailureCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionPage:
+    """One direction of one model: all its failures by kind, and how many of them have no number."""
+
+    anchor: str
+    model: str
+    direction: str
+    queries: int
+    failures: int
+    unexplained: int
+    groups: tuple[FailureGroup, ...]
+
+    @property
+    def bar(self) -> list[Segment]:
+        """Shares of the kinds."""
+        counts = [group.total for group in self.groups] + [self.unexplained]
+        titles = [*(group.title.lower() for group in self.groups), "without a verdict"]
+        return segments(counts, [*(group.kind for group in self.groups), "wrong"], titles)
+
+
+def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
+    """What each failure was, and the most wrong one first.
+
+    What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. A
+    near miss is a retrieved image that shows them all, and at least half of all concepts; one that shows none of what
+    counts is far off.
+
+    The most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
+    concepts in the place of those it lacks (none at all is less than any), the most instances more or fewer, and the
+    largest share of other sizes: the order of the paper's stages, from more influential concepts to details.
+
+    Args:
+        explained: F failures with their numbers.
+
+    Returns:
+        (F,) shares of what counts, NaN where the failure has no number; and (E,) rows of those that have one.
+
+    References:
+        Lymperaiou et al., 2022, section 4.1.
+    """
+    columns = {
+        name: explained.table[name].to_numpy().astype(np.float64)
+        for name in (*MEASURES, f"{MEASURES[0]}{INFORMED}", "query_id")
+    }
+    agreement, similarity, enumeration, size = (columns[name] for name in MEASURES)
+    informed = columns[f"{MEASURES[0]}{INFORMED}"]
+    shares = np.where(np.isnan(informed), agreement, informed)
+    # Nothing to match: all is there, or nothing stands in the place of what is not.
+    stand_ins = np.where(np.isnan(similarity), (agreement == 1).astype(np.float64), similarity)
+    keys = (columns["query_id"], -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
+    order = np.lexsort(keys)
+    return shares, order[~np.isnan(shares[order])]
+
+
+def show_failures(explanations: Sequence[Explanation], library: Library, shown: int = SHOWN) -> list[DirectionPage]:
+    """The failures of every model and direction as cards, by kind, the most wrong ones first.
+
+    Args:
+        explanations: one of each model.
+        library: has captions and file names.
+        shown: cards of each kind and direction.
+    """
+    return [
+        _show_direction(f"m{number}-{direction}", explanation, explained, library, shown)
+        for number, explanation in enumerate(explanations, start=1)
+        for direction, explained in explanation.directions.items()
+    ]
+
+
+def _show_direction(
+    anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int
+) -> DirectionPage:
+    failures = explained.failures
+    shares, order = judge_failures(explained)
+    agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
+    near = (shares == 1) & (agreement >= HALF)
+    kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
+    of_kind = {kind: order[kinds[order] == kind] for kind in KINDS}
+    rows = np.concatenate([own[:shown] for own in of_kind.values()])
+    cards = dict(zip(rows.tolist(), _make_cards(explanation, explained, library, rows, kinds[rows]), strict=True))
+    groups = (
+        FailureGroup(
+            kind, title, meaning, of_kind[kind].size, tuple(cards[row] for row in of_kind[kind][:shown].tolist())
+        )
+        for kind, (title, meaning) in KINDS.items()
+    )
+    without = len(failures) - order.size
+    return DirectionPage(
+        anchor, explanation.model, failures.direction, failures.n_queries, len(failures), without, tuple(groups)
+    )
+
+
+def _make_cards(
+    explanation: Explanation, explained: Explained, library: Library, rows: IntArray, kinds: Sequence[str]
+) -> list[FailureCard]:
+    """One card for each of these failures."""
+    failures, split, concepts = explained.failures, explanation.split, explanation.concepts
+    truths, retrieved = (ids[rows].tolist() for ids in (failures.truth_ids, failures.retrieved_ids))
+    texts = [""] * rows.size
+    if failures.direction != "i2t":
+        texts = caption_texts(library, split, failures.query_ids[rows]).to_pylist()
+    chosen = [""] * rows.size
+    if failures.direction != "t2i":
+        chosen = caption_texts(library, split, failures.item_ids[rows]).to_pylist()
+    # As where the numbers are made: what all images of the failures show decides what a word of a query means.
+    images = {*failures.truth_ids.tolist(), *failures.retrieved_ids.tolist()} & concepts.images.keys()
+    vocabulary = sorted({name for image in images for name in concepts.images[image]})
+    places = locate_mentions(texts, vocabulary)
+    columns = zip(
+        explained.table.take(rows).to_pylist(),
+        kinds,
+        texts,
+        places,
+        chosen,
+        *(file_names(library, split, np.array(ids)).to_pylist() for ids in (truths, retrieved)),
+        strict=True,
+    )
+    return [_make_card(concepts, *column) for column in columns]
+
+
+def _make_card(
+    concepts: ImageConcepts,
+    values: Mapping[str, Any],
+    kind: str,
+    text: str,
+    places: Sequence[tuple[int, int, AbstractSet[str]]],
+    chosen: str,
+    truth_file: str,
+    retrieved_file: str,
+) -> FailureCard:
+    images = values["truth_id"], values["retrieved_id"]
+    truth, retrieved = concepts.of(images)
+    mentioned = {name for _, _, names in places for name in names}
+    rows = _join_concepts(truth, retrieved, mentioned, counted=concepts.counted)
+    shown = [
+        ShownImage(file, _describe(title, own), _draw_boxes(concepts.boxes.get(image, ()), own))
+        for title, file, image, own in (
+            ("Right image", truth_file, images[0], [(row.kind, row.truth) for row in rows if row.truth]),
+            (
+                "Retrieved image",
+                retrieved_file,
+                images[1],
+                [(row.kind, row.retrieved) for row in rows if row.retrieved],
+            ),
+        )
+    ]
+    return FailureCard(
+        values["query_id"],
+        kind,
+        _judge_in_words(kind, rows, values),
+        _mark(text.strip(), places),
+        chosen.strip(),
+        values["truth_rank"],
+        *shown,
+        rows,
+        tuple(_number(name, values) for name in MEASURES),
+    )
+
+
+def _join_concepts(
+    truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[str], *, counted: bool
+) -> tuple[Row, ...]:
+    """Concepts that both images show, those that NCS matches, and the others; what the query mentions first."""
+
+    def shown(number: int, concept: str, image: Concepts) -> ShownConcept:
+        instances = image[concept].size if counted else None
+        return ShownConcept(number, _word(concept), concept, instances, concept in mentioned)
+
+    def by_weight(names: Iterable[str], *images: Concepts) -> list[str]:
+        return sorted(names, key=lambda name: (name not in mentioned, -sum(map(_area_of(name), images)), name))
+
+    common = by_weight(truth.keys() & retrieved.keys(), truth, retrieved)
+    rows = [
+        Row("common", shown(number, name, truth), shown(number, name, retrieved))
+        for number, name in enumerate(common, start=1)
+    ]
+    alone = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
+    matched = _match(*alone)
+    for one, other, similarity in sorted(matched, key=lambda match: (match[0] not in mentioned, -match[2], match[0])):
+        number = len(rows) + 1
+        rows.append(Row("joined", shown(number, one, truth), shown(number, other, retrieved), f"{similarity:.3f}"))
+    taken = {name for match in matched for name in match[:2]}
+    for name in by_weight(set(alone[0]) - taken, truth):
+        rows.append(Row("alone", shown(len(rows) + 1, name, truth), None))
+    for name in by_weight(set(alone[1]) - taken, retrieved):
+        rows.append(Row("alone", None, shown(len(rows) + 1, name, retrieved)))
+    return tuple(rows)
+
+
+def _area_of(name: str) -> Callable[[Concepts], float]:
+    return lambda image: float(np.nansum(image[name]))
+
+
+def _match(truth: Sequence[str], retrieved: Sequence[str]) -> list[tuple[str, str, float]]:
+    """The matching behind NCS, with its similarities."""
+    if not truth or not retrieved:
+        return []
+    table = similarity_matrix([*truth, *retrieved])[: len(truth), len(truth) :]
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return [
+        (truth[row], retrieved[column], float(table[row, column])) for row, column in zip(rows, columns, strict=True)
+    ]
+
+
+def _is_joined(row: Row) -> bool:
+    return row.kind == "joined"
+
+
+def _word(concept: str) -> str:
+    return concept.partition(".")[0].replace("_", " ")
+
+
+def _describe(title: str, concepts: Sequence[tuple[str, ShownConcept]]) -> str:
+    """The alternative text of an image."""
+    words = [f"{one.instances} {one.name}" if one.instances else one.name for _, one in concepts]
+    return f"{title}: {list_names(words)}" if words else f"{title}: no annotated concept"
+
+
+def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> tuple[DrawnBox, ...]:
+    """Boxes with the numbers of their concepts, large ones below small ones."""
+    kinds = {one.synset: (kind, one) for kind, one in concepts}
+    drawn, numbered = [], set[str]()
+    for box in sorted(boxes, key=lambda box: -box.width * box.height):
+        kind, one = kinds[box.concept]
+        place = zip(("left", "top", "width", "height"), (box.x, box.y, box.width, box.height), strict=True)
+        style = ";".join(f"{name}:{100 * share:.2f}%" for name, share in place)
+        drawn.append(DrawnBox(one.number, one.name, style, box.concept not in numbered, kind))
+        numbered.add(box.concept)
+    return tuple(drawn)
+
+
+def _mark(text: str, places: Sequence[tuple[int, int, AbstractSet[str]]]) -> tuple[tuple[str, bool], ...]:
+    """The text in parts, and whether each mentions a concept."""
+    parts, done = [], 0
+    for start, end, _ in places:
+        parts += [(text[done:start], False), (text[start:end], True)]
+        done = end
+    return tuple((part, marked) for part, marked in [*parts, (text[done:], False)] if part)
+
+
+def _number(name: str, values: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Title of a measure, its value, and that of what the query mentions."""
+
+    def show(value: float | None) -> str:
+        return "" if value is None else SHOWN_AS[name].format(value)
+
+    return metrics()[name].title, show(values[name]), show(values[f"{name}{INFORMED}"])
+
+
+def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -> str:
+    """One sentence that says whether it was a near miss, and why."""
+    own = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
+    found, missed = ([one.name for one, both in own if one.mentioned and both is there] for there in (True, False))
+    n_common = sum(both for _, both in own)
+    share = (
+        f"{n_common} of {count(len(own), 'concept')} of the right image" if n_common else "nothing of the right image"
+    )
+    if not (found or missed):
+        told = [f"it shows {share}"]
+    elif not found:
+        told = [f"it shows nothing that the query mentions ({list_names(missed)})"]
+    elif missed:
+        told = [f"of what the query mentions it shows {list_names(found)}, but not {list_names(missed)}"]
+    else:
+        told = [f"it shows all that the query mentions ({list_names(found)})"]
+    if n_common and 0 < len(found) + len(missed) < len(own):
+        told.append(f"in all {share}")
+    told += [f"in the place of {row.truth.name} stands {row.retrieved.name}" for row in rows if _is_joined(row)][:1]
+    if values["concept_enumeration"]:
+        told.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
+    if values["size_disagreement"]:
+        told.append(f"sizes differ in {values['size_disagreement']:.1%} of the matches")
+    return f"{KINDS[kind][0]}: {'; '.join(told)}."
+
+
+def render_explained(
+    explanations: Sequence[Explanation], library: Library, *, images: str | Path | None = None, shown: int = SHOWN
+) -> str:
+    """The page of failures: one self-contained HTML file, in which everything out of data is escaped.
+
+    Args:
+        explanations: of :func:`cxc_eccv.explain.explanation.explain_run`, one of each model, all of one split and of
+            concepts from one source.
+        library: has captions and file names.
+        images: folder with the image files, at any depth; None for concepts alone.
+        shown: failures of each kind and direction, at most.
+
+    Raises:
+        InvalidOption: no such folder of images.
+        MalformedSource: an image is damaged.
+    """
+    pages = show_failures(explanations, library, shown)
+    cards = [card for page in pages for group in page.groups for card in group.cards]
+    files = sorted({image.file for card in cards for image in (card.truth, card.retrieved)})
+    uris = None if images is None else thumbnails(images, files, SIDE)
+    absent = [] if uris is None else [file for file in files if file not in uris]
+    if absent:
+        warnings.warn(
+            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they stand as "
+            "empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
+            stacklevel=2,
+        )
+    css = "".join(
+        resources.files("cxc_eccv.report").joinpath(f"templates/{name}.css").read_text(encoding="utf-8")
+        for name in ("report", "explained")
+    )
+    return template("explained.html.jinja", keep_trailing_newline=True).render(
+        first=explanations[0],
+        models=[explanation.model for explanation in explanations],
+        skipped={
+            f"{explanation.model}, {direction_name(direction)}": why
+            for explanation in explanations
+            for direction, why in explanation.skipped.items()
+        },
+        pages=pages,
+        kinds=KINDS,
+        css=Markup(css),  # noqa: S704 - our own files
+        images=uris,
+        absent=absent,
+        colours=COLOURS,
+        origins=[(explanation.model, _list_facts(explanation.provenance)) for explanation in explanations],
+    )
+
+
+def _list_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a page says of its origin."""
+    data, run = provenance.get("data") or {}, provenance.get("run") or {}
+    facts = {
+        "Command": provenance.get("command"),
+        "Run file": run.get("file"),
+        "Run file, sha256": run.get("sha256"),
+        "Similarity": provenance.get("similarity"),
+        "WordNet": provenance.get("wordnet"),
+        "Data edition": data.get("edition"),
+        "Package version": (provenance.get("package") or {}).get("version"),
+    }
+    return [(title, str(value)) for title, value in facts.items() if value]

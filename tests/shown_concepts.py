@@ -1,0 +1,38 @@
+"""Failures and what their images show, small enough to check by hand; no WordNet is needed."""
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.explain.concepts import ImageConcepts
+from cxc_eccv.explain.failures import Failures
+
+
+def alike(names):
+    """Some symmetric similarities, which need no WordNet."""
+    lengths = np.array([len(name) for name in names])
+    return 1 / (1 + np.abs(lengths[:, None] - lengths))
+
+
+def failures_of(*rows, rivals=None):
+    """Failures of captions 100, 101, ... out of (right image, retrieved image)."""
+    truths, tops = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    queries = np.arange(100, 100 + len(rows))
+    others = np.full((len(rows), 1), -1) if rivals is None else np.array(rivals)
+    ranks = pa.array([2] * len(rows), pa.int64())
+    return Failures("t2i", queries, truths, queries, truths, tops, tops, others, ranks)
+
+
+def concepts_of(images, source="COCO instances", counted=True):
+    shown = {
+        image: {name: np.array(areas, dtype=float) for name, areas in own.items()} for image, own in images.items()
+    }
+    return ImageConcepts(source, "test", len(shown), shown, counted, {})
+
+
+IMAGES = {
+    1: {"dog.n.01": [0.2, 0.1], "frisbee.n.01": [0.05], "tree.n.01": [0.5]},
+    2: {"dog.n.01": [0.1], "ball.n.01": [0.05]},
+    3: {},
+    4: {"dog.n.01": [0.4], "frisbee.n.01": [0.01], "tree.n.01": [0.5]},
+    5: {"cat.n.01": [0.3]},
+}
