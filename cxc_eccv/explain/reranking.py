@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.altering import kinds
+from cxc_eccv.altering import all_kinds
 from cxc_eccv.comparison.resampling import enough_samples, holm, two_sided_p_value
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
@@ -162,8 +162,8 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
     own = [name for name in altered.further if name.startswith(PREFIX)]
     found = {}
     for kind in dict.fromkeys(name.removeprefix(PREFIX).removesuffix(ENDS[0]).removesuffix(ENDS[1]) for name in own):
-        if kind not in kinds():
-            raise UnknownName(f"kind of altered queries ({where})", kind, kinds())
+        if kind not in all_kinds():
+            raise UnknownName(f"kind of altered queries ({where})", kind, all_kinds())
         side = side_of_arrays(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
         assert side is not None  # noqa: S101 - one of its two arrays is there
         unknown = side.ids[~positions_of(side.ids, content_ids)[1]]
@@ -467,7 +467,7 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
 
 
 def _title(row: KindMoves) -> str:
-    declared = kinds()[row.kind]
+    declared = all_kinds()[row.kind]
     return f"{row.kind.replace('_', ' ')}{' (control)' if declared.same_meaning else ''}"
 
 
