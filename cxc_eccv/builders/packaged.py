@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
@@ -211,7 +211,7 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
     return "+".join(parts)
 
 
-CODE = ("sources", "judgments", "builders")
+CODE = ("sources", "judgments", "altering", "builders")
 """Subpackages that decide what the rows are."""
 
 
@@ -219,12 +219,14 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     """Hex sha256 that changes whenever the rows may change.
 
     It covers the content of every raw file at hand among the sources of the config, which of them are absent, that of
-    weak positives, the edition and version of the data, the options, and the code of this package that makes the rows.
+    weak positives, the edition and version of the data, the options, what else the rows are made with, and the code of
+    this package that makes them.
     """
     catalog = catalog_of(data_dir)
     chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined]}
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(chosen.items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
+    facts += [f"{name} {version}" for name, version in _made_with(config, options).items()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
@@ -234,6 +236,15 @@ def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, st
     # A file that is not the catalog's is for its reader to refuse, and its content counts all the same.
     paths = {entry.name: locate(entry.name, data_dir, allow_modified=True) for entry in entries}
     return {name: None if path is None else sha256_of(path) for name, path in paths.items()}
+
+
+def _made_with(config: DatasetConfig, options: BuildOptions) -> Mapping[str, str]:
+    if config.made_with is None:
+        return {}
+    try:
+        return config.made_with(options)
+    except SourceMissing:
+        return {"made with": "absent"}
 
 
 @cache

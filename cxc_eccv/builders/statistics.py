@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.builders.markdown import table
-from cxc_eccv.shown import markdown_text
+from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.types import FloatArray
 
-__all__ = ["fields_table", "left_out_table", "split_statistics", "statistics_tables"]
+__all__ = ["fields_table", "left_out_table", "made_with_line", "split_statistics", "statistics_tables"]
 
 GROUP_COLUMNS = ("direction", "sampling_method")
 """Columns whose values are told apart: averaging over them would mix unlike things."""
@@ -25,14 +25,17 @@ MOST_VALUES = 12
 MOST_BINS = 10
 
 
-def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -> dict[str, Any]:
+def split_statistics(
+    table: pa.Table, split: str, left_out: Mapping[str, int], made_with: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Rows per group, and per column what its type allows to say.
 
     A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
     and a histogram with bins one unit wide; a flag how often it is true; a class label or a short string how often
     each value occurs. A flag inside a list of records counts too, as ``positives.conflict``. Ids and free text are
     left out, and so is a column that only repeats the split. The group is the value of ``direction`` or
-    ``sampling_method``, or empty where the table has neither. ``left_out`` (rule to rows) is passed on.
+    ``sampling_method``, or empty where the table has neither. ``left_out`` (rule to rows) is passed on, and
+    so is ``made_with`` (name to version) where there is something.
 
     Example:
         >>> table = pa.table({"direction": ["i2t", "i2t", "t2i"], "positives": [[1], [1, 2, 3], [4]]})
@@ -45,7 +48,8 @@ def split_statistics(table: pa.Table, split: str, left_out: Mapping[str, int]) -
         group: {"rows": n_rows, "columns": dict(_columns(rows, table.schema))}
         for group, n_rows, rows in _groups(light, table.num_rows)
     }
-    return {"rows": table.num_rows, "num_bytes": num_bytes, "left_out": dict(left_out), "groups": groups}
+    tools = {"made_with": dict(made_with)} if made_with else {}
+    return {"rows": table.num_rows, "num_bytes": num_bytes, "left_out": dict(left_out), **tools, "groups": groups}
 
 
 def _name_labels(table: pa.Table) -> pa.Table:
@@ -169,6 +173,13 @@ def left_out_table(splits: SplitStatistics) -> str:
         (split, rule, number) for split, statistics in splits.items() for rule, number in statistics["left_out"].items()
     ]
     return table(["split", "left out", "number"], rows) if rows else ""
+
+
+def made_with_line(splits: SplitStatistics) -> str:
+    """What the rows were made with besides raw files; empty where there is nothing."""
+    told = {tuple(statistics.get("made_with", {}).items()) for statistics in splits.values()}
+    shown = (", ".join(f"{name} {code_span(version)}" for name, version in tools) for tools in sorted(told) if tools)
+    return "".join(f"Made with {tools}." for tools in shown)
 
 
 Groups = list[tuple[list[str], Mapping[str, Any]]]

@@ -32,6 +32,7 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
+from cxc_eccv.cli.query_corpus import query_corpus
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
@@ -64,6 +65,7 @@ COMMANDS = (
     compare,
     baseline,
     sts,
+    query_corpus,
     mine,
     demo,
     push,

@@ -31,6 +31,10 @@ def build(
             help="File of weak positives from mine, a further source of pairs and retrieval. Repeat for a split each."
         ),
     ] = None,
+    tagger: Annotated[
+        str, typer.Option(help="spaCy pipeline that tags the captions of adversarial.")
+    ] = "en_core_web_sm",
+    seed: Annotated[int, typer.Option(help="Of the choices of adversarial.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that no build made.")] = False,
     restval_in_train: Annotated[bool, typer.Option(help="Fold restval into train.")] = False,
     data_dir: DataDir = None,
@@ -52,7 +56,9 @@ def build(
         data_dir=data_dir,
         images=images,
         num_proc=num_proc,
-        options=BuildOptions(policy, sts, sis, sits, restval_in_train, allow_modified, tuple(map(str, mined or ()))),
+        options=BuildOptions(
+            policy, sts, sis, sits, restval_in_train, allow_modified, tuple(map(str, mined or ())), tagger, seed
+        ),
         overwrite=overwrite,
     )
     say(str(summary))

@@ -31,6 +31,7 @@ from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.sources.library import Library
 
 __all__ = ["encode", "say_once"]
 
@@ -54,6 +55,17 @@ def encode(
     captions: Annotated[
         Path | None,
         typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="In place of a split, the sentences of a dataset config: adversarial, rococo, sugarcrepe."),
+    ] = None,
+    built: Annotated[
+        Path | None, typer.Option(help="Folder of cxc-eccv build, to take the rows of --config from it.")
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings by the same model, to write those of --config beside them into one file."),
     ] = None,
     processor: Processor = None,
     revision: Revision = None,
@@ -80,6 +92,7 @@ def encode(
 ) -> None:
     """Encode a split's images and captions; a model that scores pairs gives scores, or ranks the top items anew.
 
+    Or encode the sentences of a dataset config, such as altered captions, for a file of their own or beside a split's.
     Killed, the same command goes on where it was. Under torchrun the processes share the work.
 
     Examples:
@@ -93,6 +106,10 @@ def encode(
       --caption-prompt "a photo of {}" --output clip.npz
       cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014
       --score itm+itc --rerank clip.npz --output blip.parquet
+      cxc-eccv encode --model openai/clip-vit-base-patch32 --config rococo
+      --beside clip.npz --output clip_rococo.npz
+      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
+      --config adversarial --output altered.npz
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
@@ -101,6 +118,10 @@ def encode(
     from cxc_eccv.sources.library import Library
 
     refuse_unwritable(output, file=True)
+    if config is not None:
+        _refuse_of_split(only=only, captions=captions, rerank=rerank)
+    elif built is not None or beside is not None:
+        raise InvalidOption(f"--{'built' if beside is None else 'beside'} is for --config; name the config")
     with needs_train_extra():
         from cxc_eccv.encoding import encode as encode_run
         from cxc_eccv.encoding import load_model
@@ -118,6 +139,12 @@ def encode(
         image_prompt=image_prompt,
         name=name,
     )
+    if config is not None:
+        how = {"pooling": pooling, "batch_size": batch_size, "central_crop": central_crop}
+        how |= {"skip_bad_images": skip_bad_images, "built": built, "images": images}
+        library = Library(data_dir, allow_modified=allow_modified)
+        _encode_config(loaded, config, library, split_name(split), beside, output, how)
+        return
     sides = _choose_sides(loaded, only, images)
     of_split = tuple(side for side in sides if side != "captions" or captions is None)
     items = split_items(of_split, Library(data_dir, allow_modified=allow_modified), split_name(split), images)
@@ -137,6 +164,34 @@ def encode(
         by_side = {"images": run.images, "captions": run.captions}
         wrote = " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
     say_once(f"wrote {output}: {wrote}")
+
+
+def _refuse_of_split(**options: object) -> None:
+    """Refuse what says how a split is encoded, beside a config."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidOption(f"--{name} is for a split's own items; leave it out, or --config")
+
+
+def _encode_config(
+    loaded: LoadedModel,
+    config: str,
+    library: Library,
+    split: str,
+    beside: Path | None,
+    output: Path,
+    how: dict[str, Any],
+) -> None:
+    from cxc_eccv.from_model import encode_sentences, put_beside
+    from cxc_eccv.runs import load_embeddings, save_embeddings
+
+    first = None if beside is None else load_embeddings(beside)
+    run = encode_sentences(loaded, config, library, split, **how)
+    if os.environ.get("RANK", "0") == "0":
+        save_embeddings(output, run if first is None else put_beside(first, run))
+    sizes = [f"{len(ids)} {name}" for name, ids in run.further.items() if name.endswith("ids")]
+    sizes += [] if run.images is None else [f"{len(run.images.ids)} images"]
+    say_once(f"wrote {output}: {', '.join(sizes)}")
 
 
 def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> str:

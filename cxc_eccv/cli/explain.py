@@ -17,6 +17,7 @@ from cxc_eccv.writing import replaced_folder
 if TYPE_CHECKING:
     from cxc_eccv.explain.explanation import Explanation
     from cxc_eccv.explain.paired_failures import Paired
+    from cxc_eccv.explain.reranking import Reranking
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
@@ -54,7 +55,11 @@ def explain(
     similarity: Annotated[
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals of several models.")] = 0,
+    adversarial: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
     images: Thumbnails = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
@@ -68,12 +73,15 @@ def explain(
     With several files the models stand side by side, with intervals of their differences over the queries that both
     fail.
 
+    With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
+
     Examples:
       cxc-eccv explain clip.npz --output explained
       cxc-eccv explain clip.npz --instances instances_val2014.json
       --output explained
       cxc-eccv explain clip.npz siglip.npz --directions t2i
       cxc-eccv explain minilm.npz --concepts visual-genome
+      cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """
     from cxc_eccv.explain.concepts import load_concepts
     from cxc_eccv.explain.explanation import check_run, explain_run
@@ -83,6 +91,8 @@ def explain(
     from cxc_eccv.tables import tables_to_console
 
     check_output(output, images)
+    if adversarial is not None and len(files) > 1:
+        raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     source = concept_source(concepts)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
     runs = _load_runs(files, direction)
@@ -95,10 +105,19 @@ def explain(
         for run, own in zip(runs, called, strict=True)
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    reranked = None
+    if adversarial is not None:
+        from cxc_eccv.explain.reranking import rerank
+        from cxc_eccv.runs import load_embeddings
+
+        altered = load_embeddings(adversarial)
+        reranked = rerank(
+            runs[0], altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
+        )
     try:
-        written = [] if output is None else _write(output, explained, paired, library, images)
+        written = [] if output is None else _write(output, explained, paired, reranked, library, images)
     finally:
-        print_shown(tables_to_console(make_tables(explained, paired)))
+        print_shown(tables_to_console(make_tables(explained, paired, reranked)))
     say_written(written)
 
 
@@ -126,23 +145,27 @@ def _names_of(runs: Sequence[Run], files: Sequence[Path], given: list[str] | Non
 
 
 def _write(
-    output: Path, explained: Sequence[Explanation], paired: Sequence[Paired], library: Library, images: Path | None
+    output: Path,
+    explained: Sequence[Explanation],
+    paired: Sequence[Paired],
+    reranked: Reranking | None,
+    library: Library,
+    images: Path | None,
 ) -> list[Path]:
     """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
-    import pyarrow.parquet as pq
-
     from cxc_eccv.explain.global_table import explanations_to_json, join_tables, make_tables
+    from cxc_eccv.parquet import write_parquet
     from cxc_eccv.report.explained import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
     with replaced_folder(output, FILES) as folder:
         texts = {
-            "explain.json": explanations_to_json(explained, paired, command=COMMAND.get()),
-            "explain.md": tables_to_markdown(make_tables(explained, paired)),
+            "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
+            "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
             "explain.html": render_explained(explained, library, images=images),
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
         rows = join_tables(explained)
-        pq.write_table(rows, folder / "failures.parquet", compression="zstd", write_page_checksum=True)
+        write_parquet(rows, folder / "failures.parquet")
     return [output / file for file in FILES]

@@ -14,7 +14,7 @@ from cxc_eccv.evaluation.settings import Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, shown
 
-__all__ = ["policy", "read_captions", "read_probabilities"]
+__all__ = ["policy", "read_captions", "read_probabilities", "read_summaries"]
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
@@ -66,6 +66,17 @@ def read_probabilities(path: Path) -> pa.Table:
     table = _read_table(path, "probabilities", forms)
     if "probability" not in table.column_names:
         raise DataError(f"{path}: no column probability among {', '.join(table.column_names)}")
+    return table
+
+
+def read_summaries(path: Path) -> pa.Table:
+    """The summaries in a file, with image_id and summary, and query_position where it holds several of an image."""
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: summaries are read from {', '.join(SUFFIXES)}, with image_id and summary")
+    table = _read_table(path, "summaries", {"image_id": NUMBER, "query_position": NUMBER})
+    lacking = [name for name in ("image_id", "summary") if name not in table.column_names]
+    if lacking:
+        raise DataError(f"{path}: no column {lacking[0]} among {', '.join(table.column_names)}")
     return table
 
 

@@ -25,6 +25,7 @@ from cxc_eccv.evaluation.bounds import (
     bounds_of_ranks,
     bounds_of_sums,
     bounds_of_top,
+    bounds_of_tops,
 )
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
@@ -48,6 +49,7 @@ from cxc_eccv.types import (
     TopK,
     look_up_gains,
 )
+from cxc_eccv.types.altered import AlteredRanks, is_altered, without_altered
 
 __all__ = ["NEEDS", "AnyRanks", "Need", "OtherScores", "QueryValues", "Ranks", "Scored", "TopItems", "Variant"]
 
@@ -167,6 +169,11 @@ class Need(Generic[Judged]):
     def key(self) -> str:
         """``task/part``, or the task alone."""
         return f"{self.task.name}/{self.part}" if self.part else self.task.name
+
+    @property
+    def requests(self) -> Mapping[str, Judgments]:
+        """Name to the judgments whose positives must be ranked for it; their ranks have that name."""
+        return {} if self.judgments is None else {self.key: self.judgments}
 
     @property
     def caution(self) -> str:
@@ -587,6 +594,55 @@ class PairSimilarities(Need[RatedPairs]):
         return [Scored(variant, row, samples=values), Scored(variant, spread)]
 
 
+class Alterations(Need[Judgments]):
+    """What altered captions in the galleries do to the ranks of the positives, and how often they stand first.
+
+    Example:
+        >>> from cxc_eccv.metrics.false_rate import SPEC
+        >>> from cxc_eccv.registry import task
+        >>> from cxc_eccv.types.altered import beside_altered
+        >>> variant, judged = Variant(SPEC, {}), beside_altered(Judgments.from_pairs([5], [7], [5], [7]), "danger")
+        >>> need = Alterations(task("rococo_danger"), "i2t", judged, [variant])
+        >>> {name: wanted.gallery_ids.tolist() for name, wanted in need.requests.items()}
+        {'rococo_danger/i2t altered': [7, -32], 'rococo_danger/i2t plain': [7]}
+    """
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids, self._plain = judged.query_ids, judged.gallery_ids, without_altered(judged)
+        self._tops = TopRows(judged, 1), TopRows(self._plain, 1)
+        self._ranks: AlteredRanks
+
+    @property
+    def requests(self) -> Mapping[str, Judgments]:
+        """The positives among all items, and among the originals alone."""
+        return {f"{self.key} altered": self.judged, f"{self.key} plain": self._plain}
+
+    @property
+    def readers(self) -> Sequence[RowReader]:
+        """Of the first item, with altered captions and without."""
+        return self._tops
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """An altered caption is first where the first item of all is one, which of equal ones stand before originals."""
+        altered, plain = (ranks[name] for name in self.requests)
+        if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
+            raise MalformedRun("rankings have no altered captions")
+        first, best = (reader.result for reader in self._tops)
+        top_altered = is_altered(first.ids[:, 0])
+        ties = top_altered & (np.asarray(first.scores) == np.asarray(best.scores))[:, 0]
+        self._ranks = AlteredRanks(plain, altered, top_altered, ties)
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        ranks = self._ranks
+        queries = QueryValues(self.query_ids, variant.spec.function(ranks, **variant.parameters))
+        if variant.parameters:  # a depth, within which positives stand or do not
+            return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.altered.ties)))
+        bounds = bounds_of_tops(variant.spec, ranks) if settings.bounds else None
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.top_ties)), bounds=bounds)
+
+
 class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
     """Scores of all directions of one task, for example for RSUM; their samples were drawn together."""
 
@@ -640,6 +696,7 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "top_k": TopItems,
         "plausible_hits": MatchCounts,
         "rated_pairs": PairSimilarities,
+        "altered_ranks": Alterations,
         "scores": OtherScores,
     }
 )

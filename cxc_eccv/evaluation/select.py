@@ -11,6 +11,7 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.altered import why_no_altered
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, RATED_DIRECTIONS, Collection, NotApplicable, Task
 from cxc_eccv.types import positions_of
@@ -152,6 +153,10 @@ def _select_parts(
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
+    if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
+        if named:
+            raise InvalidOption(f"{own.name} cannot be computed: {reason}")
+        return [], {own.name: reason}
     try:
         plan = plan_of(own, metrics)
     except NotApplicable as error:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cxc_eccv.explain.explanation import COUNTS, MEASURES, NUMBERS, Explained, Explanation
 from cxc_eccv.explain.paired_failures import Paired
+from cxc_eccv.explain.reranking import Reranking, reranking_tables
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason
@@ -113,13 +114,18 @@ def find_mode(values: FloatArray) -> float:
 
 
 def explanations_to_json(
-    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), *, command: str | None = None
+    explanations: Sequence[Explanation],
+    paired: Sequence[Paired] = (),
+    reranked: Reranking | None = None,
+    *,
+    command: str | None = None,
 ) -> str:
     """The text of ``explain.json``.
 
     It has the numbers of the first model, by ``direction/name``, the number of failures behind each mean, the reason
     for each number or direction that is lacking, and the provenance; the same of further models under ``others``, and
-    how these differ from the first under ``paired``.
+    how these differ from the first under ``paired``. What became of altered queries is among the numbers of the first,
+    and with its intervals under ``adversarial``.
     """
     first, *others = (
         {
@@ -130,6 +136,8 @@ def explanations_to_json(
         for one in explanations
     )
     content: dict[str, Any] = {"schema": SCHEMA, **first}
+    if reranked is not None:
+        content |= {"scores": {**content["scores"], **reranked.scores}, "adversarial": reranked.to_dict()}
     if others:
         content |= {"others": others, "paired": [asdict(row) for row in paired]}
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
@@ -209,16 +217,22 @@ SIDE_BY_SIDE = (
 )
 
 
-def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
-    """The global table: of one model a column per direction; of several a table per direction, side by side."""
+def make_tables(
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), reranked: Reranking | None = None
+) -> list[Table]:
+    """The global table: of one model a column per direction; of several a table per direction, side by side.
+
+    Those of altered queries stand below.
+    """
     first, *others = explanations
+    altered = [] if reranked is None else reranking_tables(reranked)
     subtitle = f"{first.split} split, {first.concepts.source}"
     if not others:
         summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
         rows = _rows([summary.scores for summary in summaries.values()])
         header = [("",), *((direction,) for direction in summaries)]
         notes = _group({**first.skipped, **_reasons(summaries)})
-        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes)]
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes), *altered]
     tables = []
     for direction in dict.fromkeys(name for own in explanations for name in own.directions):
         summaries = {
@@ -235,7 +249,7 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
         shown = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
         title = f"Failures of {shown}, {direction}"
         tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
-    return tables
+    return [*tables, *altered]
 
 
 def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:

@@ -35,6 +35,7 @@ from cxc_eccv.sources.readers import (
     read_mined,
     read_positives,
     read_ratings,
+    read_rococo,
     read_visual_genome,
     split_flickr8k,
 )
@@ -199,6 +200,14 @@ class Library:
     def categories(self, split: str) -> CategorySets:
         """Category presence of a split's images, in Karpathy order."""
         return self.once(("categories", split), lambda: self._read_categories(split))
+
+    def rococo(self, kind: str) -> pa.Table:
+        """RoCOCO's altered captions of one kind: ``caption_id``, ``image_id``, ``original``, ``altered``.
+
+        Args:
+            kind: ``same_concept``, ``diff_concept``, ``rand_voca`` or ``danger``.
+        """
+        return self.once(("rococo", kind), lambda: read_rococo(self._path(f"rococo_{kind}"), self.karpathy("test")))
 
     def instances(self, split: str, path: Path | None = None) -> Instances:
         """Annotations of COCO's images, with boxes where the full files are at hand, as category sets where only those.

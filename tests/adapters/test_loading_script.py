@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from sample_configs import sample_configs
 
-from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.writing.shards import conform
 
 SCRIPT = Path(__file__).parents[2] / "loading_scripts" / "cxc_eccv"
@@ -19,7 +20,7 @@ script = importlib.util.module_from_spec(specification)
 sys.modules["script"] = script
 specification.loader.exec_module(script)
 told = {}
-for name in script.CxcEccv.builder_configs:
+for name in set(script.CxcEccv.builder_configs) & set(sys.argv[2:]):
     builder = script.CxcEccv(config_name=name, data_dir="sample")
     builder.download_and_prepare()
     told[name] = {split: list(rows) for split, rows in builder.as_dataset().items()}
@@ -32,7 +33,7 @@ import datasets
 datasets.disable_progress_bars()
 arguments = {"trust_remote_code": True, "data_dir": "sample"}
 told = {}
-for name in datasets.get_dataset_config_names(sys.argv[1], trust_remote_code=True):
+for name in set(datasets.get_dataset_config_names(sys.argv[1], trust_remote_code=True)) & set(sys.argv[2:]):
     loaded = datasets.load_dataset(sys.argv[1], name, **arguments)
     told[name] = {split: list(rows) for split, rows in loaded.items()}
     streamed = datasets.load_dataset(sys.argv[1], name, split="test", streaming=True, **arguments)
@@ -69,7 +70,7 @@ REQUIRED = ("pillow", "pooch", "pycocotools", "scipy")
 @pytest.fixture(scope="module")
 def find_declared(sample_library):
     told = {}
-    for name, config in dataset_configs().items():
+    for name, config in sample_configs().items():
         tables = {
             split: conform(config.rows(sample_library, split, BuildOptions()).table, config.features, name)
             for split in config.splits
@@ -80,21 +81,21 @@ def find_declared(sample_library):
 
 
 def test_the_class_is_importable(run_python, find_declared):
-    assert json.loads(run_python(IMPORT, SCRIPT, with_package=True)) == find_declared
+    assert json.loads(run_python(IMPORT, SCRIPT, *find_declared, with_package=True)) == find_declared
 
 
 @pytest.mark.slow
 @pytest.mark.network
 def test_the_class_is_importable_with_datasets_4_0(run_python, environment, find_declared):
     python = environment("datasets==4.0.0", *REQUIRED)
-    assert json.loads(run_python(IMPORT, SCRIPT, python=python, with_package=True)) == find_declared
+    assert json.loads(run_python(IMPORT, SCRIPT, *find_declared, python=python, with_package=True)) == find_declared
 
 
 @pytest.mark.slow
 @pytest.mark.network
 def test_the_script_loads_with_datasets_3_6(run_python, environment, find_declared):
     python = environment("datasets==3.6.0", *REQUIRED)
-    assert json.loads(run_python(LOAD, SCRIPT, python=python, with_package=True)) == find_declared
+    assert json.loads(run_python(LOAD, SCRIPT, *find_declared, python=python, with_package=True)) == find_declared
 
 
 @pytest.mark.slow

@@ -17,12 +17,19 @@ STATIC = {"text", "bibtex", "html"}
 PARSED = {"json": json.loads, "yaml": yaml.safe_load, "toml": tomllib.loads}
 RUN = {"python", "diff", "sh"}
 
+NOT_BUILT = {
+    "docs/datasets/adversarial.md": "needs a tagger and WordNet; tests/altering/test_config.py builds and loads it"
+}
+"""Pages whose example loads what the sample alone does not give."""
+
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_the_blocks_of_a_page_run(path, workplace, request):
     blocks, names, printed = blocks_of(path), {"__name__": "__page__"}, None
     unknown = {block.language for block in blocks} - STATIC - PARSED.keys() - RUN
     assert not unknown, f"{path}: languages {unknown} are neither run nor known to be shown only"
+    if name_of(path) in NOT_BUILT:
+        return
     for block in blocks:
         place = f"{name_of(path)}, line {block.line}"
         if block.language in PARSED:

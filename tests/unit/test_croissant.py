@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Features, Value
+from sample_configs import sample_configs
 
 from cxc_eccv.builders.cards import TEMPLATES
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.builders.croissant import CONTEXT
 from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.sources.catalog import load_catalog
@@ -75,7 +76,7 @@ def mlcroissant_context(read):
     return make_context(read.metadata.ctx)
 
 
-@pytest.mark.parametrize("name", dataset_configs())
+@pytest.mark.parametrize("name", sample_configs())
 def test_its_records_are_the_rows(built, read, name):
     rows = [
         {"split": file.name.partition("-")[0], **row}
@@ -118,7 +119,7 @@ def test_every_file_is_named_with_its_hash_and_size(built):
 def test_it_says_what_the_configs_say(built):
     output, summary = built
     metadata = metadata_of(output)
-    for name, config in dataset_configs().items():
+    for name, config in sample_configs().items():
         assert f"{name}: {config.description}" in metadata["description"]
         assert f"{name}: {config.collection}" in metadata["rai:dataCollection"]
         assert {f"{name}: {defect}" for defect in config.defects} <= set(metadata["rai:dataLimitations"])

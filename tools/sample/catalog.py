@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from sample.alterations import KINDS
+
 __all__ = ["HEADER", "catalog_toml", "entry_names"]
 
 VERSION = "1.0.0"
@@ -34,6 +36,8 @@ def entry_names() -> dict[str, tuple[str, str, str]]:
     for split in ("val", "test"):
         path = f"entailment/entailment_{split}.jsonl"
         names[f"entailment_{split}"] = ("entailment", path, f"entailment labels, {split}")
+    for kind in KINDS:
+        names[f"rococo_{kind}"] = ("rococo", f"rococo/{kind}.json", f"altered captions, {kind}, test")
     return names
 
 

@@ -35,6 +35,9 @@ __all__ = ["SPLITS", "build_folder"]
 
 SPLITS = ("train", "restval", "validation", "test")
 
+FILES_MISSING = "its raw files are not at hand"
+TOOLS_MISSING = "what it is made with is not at hand; ask for it by name to read how to get it"
+
 Outcome = SplitSummary | NotBuilt
 Build = Callable[[str, Library], Iterator[Outcome]]
 Outcomes = tuple[list[Outcome], dict[str, str]]
@@ -196,13 +199,15 @@ def _build_split(
         try:
             rows = config.rows(library, split, options)
         except SourceMissing as error:
-            yield NotBuilt(config.name, split, "its raw files are not at hand", str(error))
+            why = FILES_MISSING if config.made_with is None else TOOLS_MISSING
+            yield NotBuilt(config.name, split, why, str(error))
             continue
         if rows.table.num_rows == 0:
             yield NotBuilt(config.name, split, "no row")
             continue
         table = conform(rows.table, config.features, f"{config.name}/{split}")
-        statistics = split_statistics(table, split, rows.left_out)
+        tools = {} if config.made_with is None else config.made_with(options)
+        statistics = split_statistics(table, split, rows.left_out, tools)
         features, groups, found, missing = config.features, row_groups(table), 0, 0
         if images is not None and config.name == DEFAULT_CONFIG:
             features = datasets.Features({**config.features, "image": datasets.Image()})
@@ -271,11 +276,14 @@ def _sort(
     return tuple(parts), tuple(lost)
 
 
+def _manifest_entry(part: SplitSummary) -> dict[str, Any]:
+    made_with = part.statistics.get("made_with")
+    entry = {"rows": part.shards.num_rows, "files": part.shards.files}
+    return entry | ({"made_with": made_with} if made_with else {})
+
+
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:
-    configs = {
-        name: {part.split: {"rows": part.shards.num_rows, "files": part.shards.files} for part in parts}
-        for name, parts in summary.configs.items()
-    }
+    configs = {name: {part.split: _manifest_entry(part) for part in parts} for name, parts in summary.configs.items()}
     provenance = asdict(summary.provenance)
     if not summary.provenance.modified:
         del provenance["modified"]

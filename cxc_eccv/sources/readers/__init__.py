@@ -7,6 +7,7 @@ from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, r
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
 from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
+from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
@@ -34,6 +35,7 @@ __all__ = [
     "read_mined",
     "read_positives",
     "read_ratings",
+    "read_rococo",
     "read_semeval",
     "read_sick",
     "read_stsb",

@@ -1,0 +1,1 @@
+"""One file per kind of alteration; each defines KIND."""

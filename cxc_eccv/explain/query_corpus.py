@@ -1,0 +1,524 @@
+"""Query and corpus: a caption searches for its image among images that stand for their other captions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking.scores import refuse_zero_vectors
+from cxc_eccv.registry import metric_labelled
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tables import Cell, Table, tables_to_markdown
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+
+__all__ = [
+    "COLLECTIONS",
+    "METRICS",
+    "Corpus",
+    "Pairing",
+    "QueryCorpusReport",
+    "Score",
+    "Scores",
+    "collect_captions",
+    "evaluate_query_corpus",
+    "find_positions",
+    "key_summaries",
+    "mean_corpus",
+    "pair_up",
+    "rank_queries",
+    "score_ranks",
+    "summary_corpus",
+    "take_rows",
+]
+
+COLLECTIONS = ("flickr8k", "flickr30k", "coco")
+
+METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
+"""Labels of the paper's metrics, as in report keys; beside them its fails, which are 1 - R@1."""
+
+ALL = "all"
+
+WITHOUT_IMAGE = 2258277193
+"""Photo number in Flickr8k whose file the distribution names ``.jpg.1`` and lists in no split; 8,091 others remain."""
+
+AT_ONCE = 4096
+"""Images whose captions are averaged at once, which bounds the memory."""
+
+
+def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
+    """``caption_id``, ``image_id``, ``text`` of a collection, an image's captions in the order of their positions.
+
+    Args:
+        library: the raw files.
+        collection: ``flickr8k``, ``flickr30k`` or ``coco``.
+        split: one of its splits; None for the test split of COCO, and for all that is at hand of the others: the 8,091
+            images of Flickr8k that have a file, every split of Flickr30k.
+
+    Raises:
+        UnknownName: no such collection.
+        DataError: its raw files are not at hand, or do not hold the split.
+
+    Example:
+        >>> collect_captions(Library("sample"), "coco").num_rows
+        300
+    """
+    if collection not in COLLECTIONS:
+        raise UnknownName("collection", collection, COLLECTIONS)
+    if collection == "coco":
+        return library.captions(split or "test")
+    if collection == "flickr30k":
+        splits = library.flickr30k_splits if split is None else (split,)
+        return pa.concat_tables([library.flickr30k(name).captions for name in splits])
+    if split is not None:
+        return library.flickr8k_split(split).captions
+    captions = library.flickr8k()
+    return captions.filter(np.asarray(captions["image_id"]) != WITHOUT_IMAGE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairing:
+    """Which caption of every image searches, and which others stand for the image.
+
+    Attributes:
+        position: of the query among the captions of its image, from 0.
+        image_ids: (N,) images that take part.
+        queries: (N,) row of each image's query in the table of captions.
+        others: (M,) rows of the other captions, image by image.
+        starts: (N + 1,) where those of each image begin in ``others``.
+        left_out: images without a caption at this position, or without any other one.
+    """
+
+    position: int
+    image_ids: IntArray
+    queries: IntArray
+    others: IntArray
+    starts: IntArray
+    left_out: int
+
+
+def pair_up(owners: IntArray, position: int) -> Pairing:
+    """Take the caption at one position of every image as its query, and the others for the image.
+
+    An image that has no caption there, or no other one, takes no part, neither as a query nor among those searched.
+
+    Args:
+        owners: (C,) image id of each caption; those of one image in the order of their positions.
+        position: from 0.
+
+    Raises:
+        InvalidOption: no image has a caption there and another one.
+
+    Example:
+        >>> pairing = pair_up(np.array([7, 7, 8, 9, 7, 9]), 1)
+        >>> pairing.image_ids.tolist(), pairing.queries.tolist(), pairing.others.tolist(), pairing.left_out
+        ([7, 9], [1, 5], [0, 4, 3], 1)
+    """
+    images, first = np.unique(owners, return_index=True)
+    images = images[np.argsort(first)]  # in the order of the captions
+    places = positions_of(owners, images)[0]
+    rows = np.argsort(places, kind="stable")
+    sizes = np.bincount(places)
+    begins = np.cumsum(sizes) - sizes
+    taking = sizes > max(position, 1)
+    if not taking.any():
+        raise InvalidOption(
+            f"no image has a caption at position {position} and another one; its positions are 0 to {sizes.max() - 1}"
+        )
+    queries = begins[taking] + position
+    other = np.repeat(taking, sizes)
+    other[queries] = False
+    starts = np.append(0, np.cumsum(sizes[taking] - 1))
+    return Pairing(position, images[taking], rows[queries], rows[other], starts, int((~taking).sum()))
+
+
+Corpus = Callable[[Pairing], Embeddings]
+"""One vector for every image that takes part, of its captions other than the query."""
+
+
+def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
+    """Images as the mean of the vectors of their other captions: u = (1 / l) sum over j of v_j.
+
+    Args:
+        vectors: (C, D) one for each row of the table of captions.
+        normalise: bring every vector to length 1 before they are averaged. The paper averages what the model gives;
+            for a model that gives unit vectors the two are the same.
+
+    References:
+        Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
+        concepts, COLING 2022, section 3.2.
+
+    Example:
+        >>> corpus = mean_corpus(np.array([[0, 9], [1, 0], [0, 3]], dtype=np.float32))
+        >>> corpus(pair_up(np.array([7, 7, 7]), 0)).vectors.tolist()
+        [[0.5, 1.5]]
+    """
+
+    def average(pairing: Pairing) -> Embeddings:
+        means = np.empty((pairing.image_ids.size, vectors.shape[1]), dtype=np.float32)
+        sizes = np.diff(pairing.starts)
+        for size in np.unique(sizes):
+            own = np.flatnonzero(sizes == size)
+            for part in np.array_split(own, -(-own.size // AT_ONCE)):
+                rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
+                told = vectors[rows].astype(np.float64)
+                if normalise:
+                    told /= np.linalg.norm(told, axis=2, keepdims=True)
+                # Sorted, so that images with the same captions in another order get the same vector, to the last bit.
+                means[part] = np.sort(told, axis=1).mean(axis=1)
+        nowhere = pairing.image_ids[~means.any(axis=1)]
+        if nowhere.size:
+            raise MalformedRun(
+                f"the captions of {nowhere.size} images average to the zero vector, which has no direction and so no "
+                f"cosine, the first: {nowhere[0]}. Check the model's output on them."
+            )
+        return Embeddings(pairing.image_ids, means)
+
+    return average
+
+
+def summary_corpus(
+    summaries: Mapping[tuple[int, int], str], encode: Callable[[list[tuple[int, str]]], Embeddings]
+) -> Corpus:
+    """Images as the vector of a summary of their other captions.
+
+    Args:
+        summaries: image id and position of the query to the summary of the image's other captions.
+        encode: (number, text) each to their vectors in this order, as of the queries.
+
+    Returns:
+        A corpus that raises MissingIds where there is no summary of an image.
+
+    References:
+        As of :func:`mean_corpus`.
+
+    Example:
+        >>> def encode(texts):
+        ...     return Embeddings([number for number, _ in texts], [[len(text)] for _, text in texts])
+        >>> corpus = summary_corpus({(7, 0): "A dog."}, encode)
+        >>> corpus(pair_up(np.array([7, 7, 7]), 0)).vectors.tolist()
+        [[6.0]]
+    """
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(summaries.values()))}
+    vectors = encode([(number, text) for text, number in numbers.items()]).vectors
+
+    def look_up(pairing: Pairing) -> Embeddings:
+        keys = [(number, pairing.position) for number in pairing.image_ids.tolist()]
+        lacking = [number for number, position in keys if (number, position) not in summaries]
+        if lacking:
+            raise MissingIds(
+                f"{len(lacking)} of {len(keys)} images have no summary of their captions other than that at position "
+                f"{pairing.position}, the first: {lacking[0]}"
+            )
+        return Embeddings(pairing.image_ids, vectors[[numbers[summaries[key]] for key in keys]])
+
+    return look_up
+
+
+def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "the table") -> dict[tuple[int, int], str]:
+    """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them.
+
+    Args:
+        table: ``image_id``, ``summary``, and ``query_position`` if there are several positions.
+        positions: which are wanted.
+        where: named in messages.
+
+    Raises:
+        DataError: several positions and no column of them; a summary that is no text, or empty; one given twice.
+
+    Example:
+        >>> key_summaries(pa.table({"image_id": [7], "summary": ["A dog."]}), [0])
+        {(7, 0): 'A dog.'}
+    """
+    if "query_position" in table.column_names:
+        of_row = table["query_position"].to_pylist()
+    elif len(positions) == 1:
+        of_row = [positions[0]] * table.num_rows
+    else:
+        raise DataError(f"{where}: has no column query_position, and {len(positions)} positions are asked for")
+    found: dict[tuple[int, int], str] = {}
+    rows = zip(table["image_id"].to_pylist(), of_row, table["summary"].to_pylist(), strict=True)
+    for place, (image_id, position, summary) in enumerate(rows):
+        if not isinstance(summary, str) or not summary.strip():
+            raise DataError(f"{where}, row {place}: the summary of image {image_id} is {summary!r}; give it a text")
+        if (image_id, position) in found:
+            raise DataError(
+                f"{where}, row {place}: a second summary of image {image_id} for the query at position {position}"
+            )
+        found[image_id, position] = summary
+    return found
+
+
+def take_rows(
+    embeddings: Embeddings, ids: IntArray, where: object = "the run", side: str = "captions"
+) -> NDArray[np.float32]:
+    """(C, D) vectors of captions or images in the order of ``ids``; none of them zero.
+
+    Raises:
+        MissingIds: one is not there.
+        MalformedRun: one is the zero vector.
+    """
+    places, known = positions_of(ids, embeddings.ids)
+    if not known.all():
+        raise MissingIds(
+            f"{where} lacks {(~known).sum()} of {ids.size} {side}, the first: {ids[~known][0]}. Encode all {side} that "
+            "are asked for, or name the collection and split that it holds."
+        )
+    vectors = embeddings.vectors[places]
+    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where))
+    return vectors
+
+
+def rank_queries(
+    queries: Embeddings, truth_ids: IntArray, items: Embeddings, similarity: str = "cosine"
+) -> PositiveRanks:
+    """Rank of each query's own item among all of them, an item that ties with it above it.
+
+    Args:
+        queries: Q queries.
+        truth_ids: (Q,) the item of each.
+        items: what is searched.
+        similarity: ``cosine`` or ``dot``.
+
+    Example:
+        >>> items = Embeddings([7, 8, 9], [[1, 0], [0, 1], [0, 2]])
+        >>> rank_queries(Embeddings([70, 80], [[2, 1], [1, 2]]), np.array([7, 8]), items).ranks.tolist()
+        [1, 2]
+    """
+    judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
+    return positive_ranks(EmbeddingsRun(items, queries), judgments, "t2i", similarity=similarity)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number and the bounds of its interval.
+
+    Attributes:
+        value: a fraction in [0, 1], or a plain rank.
+        low, high: the bounds.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def score_ranks(ranks: Sequence[PositiveRanks], images: IntArray, draws: Draws, confidence: float) -> dict[str, Score]:
+    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
+    bootstrap, found = ClusterBootstrap(images, draws), {}
+    for label in METRICS:
+        spec, parameters = metric_labelled(label)
+        values: FloatArray = np.concatenate([spec.function(each, **parameters) for each in ranks])
+        is_median = spec.aggregate == "median"
+        samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
+        value = float(np.median(values) if is_median else values.mean())
+        found[label] = Score(value, *interval(samples, confidence))
+    first = found["recall_at_1"]
+    return {**found, "fails": Score(1 - first.value, 1 - first.high, 1 - first.low)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What came of the queries at one position, or at all of them.
+
+    Attributes:
+        position: ``0``, ``1``, ..., or ``all``, the queries of all positions, each against the images of its own.
+        queries: how many.
+        left_out: images without a caption at this position or without another one; summed for ``all``.
+        same_words: queries whose words are those of another caption of their image.
+        ties: queries in which another image ties with their own.
+        metrics: label to value and interval.
+    """
+
+    position: str
+    queries: int
+    left_out: int
+    same_words: int
+    ties: int
+    metrics: Mapping[str, Score]
+
+
+TITLES = {
+    **{label: metric_labelled(label)[0].title.format(**metric_labelled(label)[1]) for label in METRICS},
+    "fails": "fails",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCorpusReport:
+    """Query-corpus ranking of one model.
+
+    Attributes:
+        collection: ``flickr8k``, ``flickr30k`` or ``coco``.
+        corpus: what stands for an image, in words.
+        rows: what came of each position, and of all of them where several were asked for.
+        provenance: model, data, versions.
+    """
+
+    collection: str
+    corpus: str
+    rows: tuple[Scores, ...]
+    provenance: Mapping[str, Any]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Key, as ``flickr8k/query_0/recall_at_1``, to value."""
+        return {
+            f"{self.collection}/query_{row.position}/{label}": score.value
+            for row in self.rows
+            for label, score in row.metrics.items()
+        }
+
+    def to_json(self) -> str:
+        """The text of ``query_corpus.json``."""
+        content = {"schema": 1, "scores": self.scores, "rows": [asdict(row) for row in self.rows]}
+        return json.dumps({**content, "provenance": dict(self.provenance)}, indent=2, ensure_ascii=False) + "\n"
+
+    def to_markdown(self) -> str:
+        """The text of ``query_corpus.md``."""
+        return tables_to_markdown([self.table()])
+
+    def table(self) -> Table:
+        """Its numbers: a line per metric, a column per position; one column alone has its intervals beside it."""
+        alone = len(self.rows) == 1
+        lines = [(TITLES[label], *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label in TITLES]
+        counts = ("queries", "left_out", "same_words", "ties")
+        lines += [(name.replace("_", " "), *(f"{getattr(row, name):,}" for row in self.rows)) for name in counts]
+        model = self.provenance.get("model") or "a model"
+        return Table(
+            [("",), *((f"query {row.position}",) for row in self.rows)],
+            lines,
+            f"{self.collection}: {model}",
+            f"images as {self.corpus}; percent, and ranks",
+            notes=[*self._notes(alone)],
+        )
+
+    def _notes(self, alone: bool) -> Iterator[str]:
+        if alone:
+            yield f"In brackets {100 * self.provenance['confidence']:g}% intervals, from a bootstrap over images."
+        yield "fails: 1 - R@1."
+        if any(row.left_out for row in self.rows):
+            yield "left out: images without a caption at this position, or without another one."
+        if any(row.same_words for row in self.rows):
+            yield "same words: queries that are word for word another caption of their image."
+        if any(row.ties for row in self.rows):
+            yield "ties: queries in which another image ties with their own, and counts as above it."
+        for name, hashes in (self.provenance["data"].get("modified") or {}).items():
+            yield f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
+
+
+def _cell(label: str, score: Score, with_interval: bool) -> Cell:
+    texts = [f"{value:g}" if label == "median_rank" else f"{100 * value:.1f}" for value in asdict(score).values()]
+    return Cell(texts[0], interval=f"[{texts[1]}, {texts[2]}]" if with_interval else "")
+
+
+def evaluate_query_corpus(
+    captions: pa.Table,
+    vectors: NDArray[np.float32],
+    library: Library,
+    *,
+    collection: str,
+    query_position: int | str = 0,
+    corpus: Corpus | None = None,
+    corpus_name: str | None = None,
+    normalise: bool = False,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **facts: Any,  # noqa: ANN401 - recorded as they are
+) -> QueryCorpusReport:
+    """Rank every image for a caption of each, and score the rank of its own.
+
+    A query is compared by cosine with one vector per image, which stands for the image's captions other than the query.
+
+    Args:
+        captions: of :func:`collect_captions`.
+        vectors: (C, D) of these captions, as of :func:`take_rows`.
+        library: the raw files that were read, for the provenance.
+        collection: the collection's name.
+        query_position: which caption of an image searches, from 0; or ``all`` for one after the other.
+        corpus: what stands for an image; None for the mean of its other captions' vectors.
+        corpus_name: what that is, in words.
+        normalise: of :func:`mean_corpus`.
+        confidence: of the intervals.
+        seed: of their draws.
+        **facts: further entries of the provenance.
+
+    Raises:
+        InvalidOption: no image has a caption at this position; the position is neither a number nor ``all``.
+        MalformedRun, MissingIds: captions that average to the zero vector; a summary that is missing.
+
+    References:
+        Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
+        concepts, COLING 2022, sections 3.2, 3.3 and 6.1.
+
+    Example:
+        >>> library = Library("sample")
+        >>> captions = collect_captions(library, "coco")
+        >>> vectors = np.random.default_rng(0).standard_normal((captions.num_rows, 8)).astype("float32")
+        >>> report = evaluate_query_corpus(captions, vectors, library, collection="coco")
+        >>> report.rows[0].queries, round(report.scores["coco/query_0/median_rank"])
+        (60, 27)
+    """
+    owners = np.asarray(captions["image_id"], dtype=np.int64)
+    ids = np.asarray(captions["caption_id"], dtype=np.int64)
+    words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
+    draws, found = Draws(seed), []
+    if corpus is None:
+        corpus = mean_corpus(vectors, normalise=normalise)
+    for position in find_positions(query_position, owners):
+        pairing = pair_up(owners, position)
+        queries = Embeddings(ids[pairing.queries], vectors[pairing.queries])
+        found.append((pairing, rank_queries(queries, pairing.image_ids, corpus(pairing))))
+    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in found]
+    if query_position == ALL:
+        groups.append((ALL, found))
+    rows = []
+    for name, group in groups:
+        images = np.concatenate([pairing.image_ids for pairing, _ in group])
+        metrics = score_ranks([ranks for _, ranks in group], images, draws, confidence)
+        left_out = sum(pairing.left_out for pairing, _ in group)
+        same = sum(_count_same_words(words, pairing) for pairing, _ in group)
+        ties = sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group)
+        rows.append(Scores(name, images.size, left_out, same, ties, metrics))
+    if corpus_name is None:
+        corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
+    told = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
+    return QueryCorpusReport(
+        collection, corpus_name, tuple(rows), provenance_of(library, **told, confidence=confidence, seed=seed)
+    )
+
+
+def find_positions(query_position: int | str, owners: IntArray) -> range:
+    """The positions of queries that are asked for: a number from 0, or ``all`` that any image has a caption at.
+
+    Example:
+        >>> list(find_positions("all", np.array([7, 7, 8, 7])))
+        [0, 1, 2]
+    """
+    if query_position == ALL:
+        return range(int(np.unique(owners, return_counts=True)[1].max()))
+    if isinstance(query_position, str) and query_position.isdecimal():
+        query_position = int(query_position)
+    if isinstance(query_position, bool) or not isinstance(query_position, int) or query_position < 0:
+        raise InvalidOption(f"query position {query_position!r}: give a number from 0, or all")
+    return range(query_position, query_position + 1)
+
+
+def _count_same_words(words: Sequence[str], pairing: Pairing) -> int:
+    """How many queries are word for word another caption of their image, but for case and blanks."""
+    return sum(
+        words[query] in {words[row] for row in pairing.others[start:stop].tolist()}
+        for query, start, stop in zip(
+            pairing.queries.tolist(), pairing.starts[:-1].tolist(), pairing.starts[1:].tolist(), strict=True
+        )
+    )
