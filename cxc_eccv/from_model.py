@@ -149,6 +149,7 @@ def encode_sentences(
     split: str = "test",
     *,
     built: str | Path | None = None,
+    tagger: str | None = None,
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
@@ -163,6 +164,7 @@ def encode_sentences(
         library: the raw files that its rows are made of.
         split: of the config.
         built: folder that ``cxc-eccv build`` wrote, to take the rows from it as they are there.
+        tagger: spaCy pipeline for rows that are made here, of ``adversarial``; None for the usual one.
         images: folder with the image files, of a config whose sentences are about images beyond the split.
         **options: ``batch_size``, ``pooling``, ``central_crop``, ``skip_bad_images``, ``progress``.
 
@@ -188,7 +190,7 @@ def encode_sentences(
     if images is not None and not (sentences.image_files and "images" in loaded.sides):
         why = f"{loaded.name} encodes texts alone" if sentences.image_files else f"{config.name} has captions alone"
         raise InvalidOption(f"--images: {why}; leave it out")
-    rows = _rows_of(config, library, split, built)
+    rows = _rows_of(config, library, split, built, tagger)
     texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     items: dict[str, Any] = {"captions": [(number, text) for text, number in numbers.items()]}
@@ -251,14 +253,18 @@ def _width_of(run: EmbeddingsRun) -> int | None:
     return vectors[0].shape[1] if vectors else None
 
 
-def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | Path | None) -> pa.Table:
+def _rows_of(
+    config: DatasetConfig, library: Library, split: str, built: str | Path | None, tagger: str | None
+) -> pa.Table:
     """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
     from cxc_eccv.builders.config import BuildOptions
 
     if split not in config.splits:
         raise UnknownName(f"split of {config.name}", split, config.splits)
+    if built is not None and tagger is not None:
+        raise InvalidOption(f"--tagger {tagger}: {built} holds rows that are made already; leave it out, or --built")
     if built is None:
-        table = config.rows(library, split, BuildOptions()).table
+        table = config.rows(library, split, BuildOptions() if tagger is None else BuildOptions(tagger=tagger)).table
     else:
         files = sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
         if not files:

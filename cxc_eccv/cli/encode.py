@@ -63,6 +63,9 @@ def encode(
     built: Annotated[
         Path | None, typer.Option(help="Folder of cxc-eccv build, to take the rows of --config from it.")
     ] = None,
+    tagger: Annotated[
+        str | None, typer.Option(help="spaCy pipeline for --config adversarial. Default: en_core_web_sm.")
+    ] = None,
     beside: Annotated[
         Path | None,
         typer.Option(help="Embeddings by the same model, to write those of --config beside them into one file."),
@@ -120,8 +123,8 @@ def encode(
     refuse_unwritable(output, file=True)
     if config is not None:
         _refuse_of_split(only=only, captions=captions, rerank=rerank)
-    elif built is not None or beside is not None:
-        raise InvalidOption(f"--{'built' if beside is None else 'beside'} is for --config; name the config")
+    else:
+        _refuse_of_config(built=built, beside=beside, tagger=tagger)
     with needs_train_extra():
         from cxc_eccv.encoding import encode as encode_run
         from cxc_eccv.encoding import load_model
@@ -141,7 +144,7 @@ def encode(
     )
     if config is not None:
         how = {"pooling": pooling, "batch_size": batch_size, "central_crop": central_crop}
-        how |= {"skip_bad_images": skip_bad_images, "built": built, "images": images}
+        how |= {"skip_bad_images": skip_bad_images, "built": built, "tagger": tagger, "images": images}
         library = Library(data_dir, allow_modified=allow_modified)
         _encode_config(loaded, config, library, split_name(split), beside, output, how)
         return
@@ -171,6 +174,13 @@ def _refuse_of_split(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise InvalidOption(f"--{name} is for a split's own items; leave it out, or --config")
+
+
+def _refuse_of_config(**options: object) -> None:
+    """Refuse what says how a config is encoded, without one."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidOption(f"--{name} is for --config; name the config")
 
 
 def _encode_config(

@@ -182,6 +182,11 @@ def other_width(folder):
         (("--config", "adversarial", "--built", "."), "holds no test split of the config .* build it with cxc-eccv"),
         (("--built", "."), "--built is for --config"),
         (("--beside", "x.npz"), "--beside is for --config"),
+        (("--tagger", "x"), "--tagger is for --config"),
+        (
+            ("--config", "adversarial", "--tagger", "x", "--built", "."),
+            "--tagger x: . holds rows that are made",
+        ),
         (("--config", "adversarial", "--beside", other_model), "is of the model another, and the sentences' is bert"),
         (("--config", "adversarial", "--beside", other_width), "has vectors of the width 3, and the sentences' is 16"),
     ],
