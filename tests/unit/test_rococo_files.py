@@ -43,7 +43,7 @@ def number(entries):
 
 
 BAD = {
-    "cut": (lambda: FILE.read_text()[:5000], ["valid JSON", "cut off"]),
+    "cut": (lambda: FILE.read_text()[:5000], ["line 1, column", "valid JSON"]),
     "empty": (lambda: "", ["an empty file"]),
     "no list": (lambda: "{}", ["{}", "a list of 60 entries"]),
     "one entry too few": (lambda: changed(lambda entries: entries.pop()), ["59 entries", "a list of 60 entries"]),
