@@ -17,7 +17,7 @@ from cxc_eccv.types import FloatArray
 
 __all__ = ["HIGHEST_GAIN", "Spec"]
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores", "concepts", "altered_ranks")
+NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "concepts")
 HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0}
 """What the gains of judged items are, to the gain of a perfect match."""
 AGGREGATES = ("mean", "median", "sum")
