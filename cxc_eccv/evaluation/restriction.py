@@ -27,8 +27,9 @@ Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | C
 class Restriction:
     """Images and captions that an evaluation leaves out, as if they had never been.
 
-    They are no queries, in no gallery and nobody's positives, nor is what was made of a caption; a query without a positive left is none, of rated pairs
-    those with both sides left are correlated, and folds keep what is left of them.
+    They are no queries, in no gallery and nobody's positives, nor is what was made of a caption; a query without a
+    positive left is none, of rated pairs those with both sides left are correlated, and folds keep what is left of
+    them.
 
     Attributes:
         images, captions: ids of what is left out.
@@ -43,8 +44,8 @@ class Restriction:
         """What is left of the judgments of a direction, possibly no query."""
         if not self.facts:
             return judged
-        altered = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
-        left_out = {"images": self.images, "captions": np.concatenate([self.captions, *altered])}
+        made: list[IntArray] = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
+        left_out = {"images": self.images, "captions": np.concatenate([self.captions, *made])}
         query_side, gallery_side = sides_of(direction)
         return judged.without(left_out[query_side], left_out[gallery_side])
 
