@@ -15,6 +15,7 @@ from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
+from cxc_eccv.registry import tasks
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
@@ -29,8 +30,20 @@ SWAP_SHARE = 0.5
 
 
 def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
-    """Let every need of the parts learn from one pass over a run what its metrics are computed from."""
-    needs = [need for part in parts for need in part.needs]
+    """Let every need of the parts learn from one pass over a run, as its tasks see it, what metrics are computed from."""
+    for seen, own in _group_by_view(run, parts):
+        _pass_over(seen, [need for part in own for need in part.needs], similarity, **options)
+
+
+def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part]]]:
+    """The run as tasks see it, and the parts of all that see it so; for most tasks that is the run itself."""
+    views: dict[Callable[[Run], Run], list[Part]] = {}
+    for part in parts:
+        views.setdefault(part.task.view, []).append(part)
+    return [(view(run), own) for view, own in views.items()]
+
+
+def _pass_over(run: Run, needs: Sequence[Need[Any]], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
     judgments = {need.key: (need.direction, need.judgments) for need in needs if need.judgments is not None}
     readers: dict[str, list[RowReader]] = {}
     for need in needs:
@@ -46,9 +59,14 @@ def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: boo
 
     A task that was named must be computable at all; of metrics that were named (``strict``) each must be.
     """
-    needs = [need for part in parts for need in part.needs]
-    missing = find_missing_ids(run, needs)
-    unknown = find_unknown_ids(run, needs, library, [part.task.collection for part in parts])
+    missing: list[CxcEccvError] = []
+    unknown: list[CxcEccvError] = []
+    further = [own.collection for own in tasks().values() if own.collection.named_by(run)]
+    for seen, own in _group_by_view(run, parts):
+        needs = [need for part in own for need in part.needs]
+        collections = {part.task.collection for part in own} | {one for one in further if one.at_hand(library)}
+        missing += find_missing_ids(seen, needs)
+        unknown += find_unknown_ids(seen, needs, library, collections)
     if missing or not (named or strict) or not isinstance(run, RankingsRun):
         return missing + unknown
     shallow = {

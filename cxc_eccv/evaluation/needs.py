@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.evaluation.bounds import (
     Retrieved,
     TopOfKnown,
@@ -34,11 +34,13 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shallow
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
+from cxc_eccv.tasks.task import NotApplicable, Task, direction_of
 from cxc_eccv.types import (
     Bounds,
+    Comparisons,
+    Embeddings,
     FloatArray,
     IntArray,
     Judgments,
@@ -93,11 +95,15 @@ class QueryValues:
         ids: (Q,) int64.
         values: (Q,) float64.
         best_ranks: (Q,) rank of the best positive, null where none was found; None where no positives are ranked.
+        images: (Q,) image behind each query; None where the ids, or the captions of the split, tell it.
+        among: (I,) images that an interval draws from; None for those behind the queries.
     """
 
     ids: IntArray
     values: FloatArray
     best_ranks: pa.Array | None = None
+    images: IntArray | None = None
+    among: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +150,7 @@ class Need(Generic[Judged]):
 
     def __init__(self, task: Task, part: str, judged: Judged, variants: Sequence[Variant]) -> None:
         self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
-        self.direction = RATED_DIRECTIONS.get(part, part)
+        self.direction = direction_of(part)
         self.errors: dict[str, CxcEccvError] = {}
         self.unbounded: dict[str, str] = {}
 
@@ -587,6 +593,83 @@ class PairSimilarities(Need[RatedPairs]):
         return [Scored(variant, row, samples=values), Scored(variant, spread)]
 
 
+class ComparedScores(Need[Comparisons]):
+    """The scores of an image with its caption and with a hard negative, whose vectors are further arrays of the run."""
+
+    def __init__(self, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids = np.unique(judged.image_ids), np.empty(0, dtype=np.int64)
+        self._scores: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def build(
+        cls, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant], run: Run
+    ) -> list[Need[Comparisons]]:
+        """One, if the run has the arrays of the part, and they are of its items."""
+        _check_compared(run, task, part, judged)
+        return [cls(task, part, judged, variants)]
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Multiply the pairs out: captions and negatives alike, so that equal vectors tie."""
+        images, size = run.images, self.judged.image_ids.size  # type: ignore[attr-defined] # only embeddings have arrays
+        vectors = np.concatenate([_array(run, self.task, self.part, name) for name in COMPARED])
+        both = EmbeddingsRun(images, Embeddings(np.arange(2 * size), vectors), run.path)
+        pairs = RatedPairs(np.tile(self.judged.image_ids, 2), np.arange(2 * size), np.zeros(2 * size))
+        captions, negatives = np.split(similarities_of_run(both, self.direction, pairs, similarity=similarity), 2)
+        self._scores = captions, negatives
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number; an image's items are drawn together."""
+        captions, negatives = self._scores
+        values = variant.spec.function(captions, negatives, **variant.parameters)
+        judged = self.judged
+        queries = QueryValues(judged.item_ids, values, images=judged.image_ids, among=judged.among)
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(captions == negatives)))
+
+
+COMPARED = ("caption_embeddings", "negative_embeddings")
+
+
+def _check_compared(run: Run, task: Task, part: str, judged: Comparisons) -> None:
+    """Refuse arrays that are not of the part's items, row by row, or of no part; NotApplicable where there are none."""
+    further, names = getattr(run, "further", {}), [f"{task.name}_{part}_{name}" for name in ("image_ids", *COMPARED)]
+    where, owned = run.path or "run", [name for name in further if name.startswith(f"{task.name}_")]
+    known = [f"{task.name}_{own}_{name}" for own in task.parts for name in ("image_ids", *COMPARED)]
+    for name in owned:
+        if name not in known:
+            raise UnknownName(f"array of {where}", name, known)
+    lacking = [name for name in names if name not in further]
+    if lacking == names:
+        raise NotApplicable(f"the run has no arrays {task.name}_{part}_...")
+    if lacking:
+        raise MalformedRun(f"{where}: has {' and '.join(sorted({*names} - {*lacking}))} but not {' and '.join(lacking)}")
+    ids = further[names[0]]
+    for name in names[1:]:
+        if len(further[name]) != ids.size:
+            raise MalformedRun(f"{where}: {names[0]} has {ids.size} rows, {name} has {len(further[name])}; they must match")
+    _check_rows(f"{where}, {names[0]}", ids, judged)
+
+
+def _check_rows(where: str, ids: IntArray, judged: Comparisons) -> None:
+    """Row i must be the image of item i of the official file."""
+    shared = min(ids.size, judged.image_ids.size)
+    apart = np.flatnonzero(ids[:shared] != judged.image_ids[:shared])
+    row = int(apart[0]) if apart.size else shared
+    if row == shared == ids.size == judged.image_ids.size:
+        return
+    found = f"image {ids[row]}" if row < ids.size else "no row"
+    wanted = "no item" if row >= judged.image_ids.size else f"image {judged.image_ids[row]} (item {judged.item_ids[row]})"
+    raise MalformedRun(
+        f"{where}: {ids.size} rows for {judged.image_ids.size} items; row {row} has {found}, the official file {wanted}. "
+        "Save a row for every item, in the order of the file."
+    )
+
+
+def _array(run: Run, task: Task, part: str, name: str) -> NDArray[np.float32]:
+    vectors: NDArray[np.float32] = run.further[f"{task.name}_{part}_{name}"]  # type: ignore[attr-defined] # as above
+    return vectors
+
+
 class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
     """Scores of all directions of one task, for example for RSUM; their samples were drawn together."""
 
@@ -641,6 +724,7 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "plausible_hits": MatchCounts,
         "rated_pairs": PairSimilarities,
         "scores": OtherScores,
+        "comparisons": ComparedScores,
     }
 )
 """What ``Spec.needs`` calls them."""

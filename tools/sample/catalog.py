@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from sample.pairs import PARTS
+
 __all__ = ["HEADER", "catalog_toml", "entry_names"]
 
 VERSION = "1.0.0"
@@ -34,6 +36,10 @@ def entry_names() -> dict[str, tuple[str, str, str]]:
     for split in ("val", "test"):
         path = f"entailment/entailment_{split}.jsonl"
         names[f"entailment_{split}"] = ("entailment", path, f"entailment labels, {split}")
+    for part in PARTS:
+        names[f"sugarcrepe_{part}"] = ("sugarcrepe", f"sugarcrepe/{part}.json", f"captions and hard negatives, {part}")
+    names["coco_fg_captions"] = ("coco_fg", "coco/fg/MSCOCO_FG_ann.json", "refined captions, test")
+    names["coco_fg_images"] = ("coco_fg", "coco/fg/MSCOCO_FG_img_filenames.npy", "enlarged image pool, test")
     return names
 
 
