@@ -602,6 +602,11 @@ class ComparedScores(Need[Comparisons]):
         self._scores: tuple[FloatArray, FloatArray]
 
     @classmethod
+    def why_not(cls, run: Run, direction: str) -> str | None:
+        """Its captions come in arrays of their own; the images must be there."""
+        return run.why_not("i2i")
+
+    @classmethod
     def build(
         cls, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant], run: Run
     ) -> list[Need[Comparisons]]:
