@@ -16,7 +16,7 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.sources.library import Library
 
-__all__ = ["DEFAULT_CONFIG", "BuildOptions", "DatasetConfig", "Rows", "dataset_configs", "select_configs"]
+__all__ = ["DEFAULT_CONFIG", "BuildOptions", "DatasetConfig", "Rows", "Sentences", "dataset_configs", "select_configs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,30 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Sentences:
+    """Sentences of a config that a model encodes, and the arrays of an embeddings file that hold them.
+
+    The name of an array is that of the config, the part that its rows are of, and what it holds, joined by ``_``:
+    ``rococo_danger_ids``. Its rows are those of the part, in their order.
+
+    Attributes:
+        part: column that says which part a row is of.
+        ids: what the array of ids is called, and the column that it is of.
+        texts: what arrays of vectors are called, to the columns with their texts.
+        image_files: column with the image file of the id; empty where the ids are of captions.
+
+    Example:
+        >>> Sentences("kind", ("ids", "query_id"), {"embeddings": "altered"}).image_files
+        ''
+    """
+
+    part: str
+    ids: tuple[str, str]
+    texts: Mapping[str, str]
+    image_files: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetConfig:
     """One dataset config. A new one is one file in ``builders/configs`` that defines ``CONFIG``.
 
@@ -75,6 +99,7 @@ class DatasetConfig:
         sources: names of the catalog entries' groups it draws on, for licences and citations.
         defects: known defects of the data, one sentence each (Markdown).
         example: Python lines that use it, after ``dataset = load_dataset(...)``.
+        sentences: what ``cxc-eccv encode --config`` encodes of it; None for a config without sentences of its own.
     """
 
     name: str
@@ -88,6 +113,7 @@ class DatasetConfig:
     sources: tuple[str, ...]
     defects: tuple[str, ...] = ()
     example: str = "print(dataset[0])"
+    sentences: Sentences | None = None
 
 
 DEFAULT_CONFIG = "captions"

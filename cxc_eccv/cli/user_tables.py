@@ -78,7 +78,7 @@ def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:
 
 def _read(path: Path, forms: Forms) -> pa.Table:
     if path.suffix == ".parquet":
-        from cxc_eccv.runs.parquet import read_parquet
+        from cxc_eccv.parquet import read_parquet
 
         return read_parquet(path)
     if path.suffix == ".csv":

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
@@ -41,6 +40,7 @@ from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image
 from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
 from cxc_eccv.encoding.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.checks import MODEL
@@ -242,7 +242,7 @@ def write_rankings(path: Path, run: RankingsRun) -> None:
     if run.model is not None:
         table = table.replace_schema_metadata({MODEL: run.model})
     with replaced_file(path) as part:
-        pq.write_table(table, part, write_page_checksum=True)
+        write_parquet(table, part)
 
 
 def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -25,6 +24,7 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.quality import warn_of_training_data
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.evaluation.settings import Judge
+from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
@@ -263,8 +263,8 @@ class _Answers:
         found = np.full(pairs.size, np.nan)
         for path in sorted(self.folder.glob("*.parquet")):
             try:
-                table = pq.read_table(path, schema=SCHEMA)
-            except (pa.ArrowException, OSError):
+                table = read_parquet(path).cast(SCHEMA)
+            except (pa.ArrowException, ValueError):
                 continue  # damaged: its pairs are asked about again
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
             known = np.asarray(answered.is_valid())
@@ -275,4 +275,4 @@ class _Answers:
         """Keep answers."""
         name = blake2b(pairs.tobytes(), digest_size=16).hexdigest()
         with replaced_file(self.folder / f"{name}.parquet") as part:
-            pq.write_table(pa.table([pairs, probabilities], schema=SCHEMA), part)
+            write_parquet(pa.table([pairs, probabilities], schema=SCHEMA), part)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.training_data import SCHEMA, load_training_data, part_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_entailment
 from cxc_eccv.sources.reading import shown
@@ -172,9 +172,9 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
 
 def _read_table(path: Path) -> pa.Table:
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise MalformedSource(path, "", str(error).partition("\n")[0], "a Parquet table of labelled pairs") from None
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedSource(path, "", str(error), "a Parquet table of labelled pairs") from None
     names = set(table.column_names)
     if not {"hypothesis", "label"} <= names or not {"premise", "image"} & names:
         expected = "hypothesis, label, and premise or image among them"

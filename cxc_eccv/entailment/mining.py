@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import cxc_eccv
@@ -36,6 +35,7 @@ from cxc_eccv.encoding.shards import (
 from cxc_eccv.entailment.labelled import LabelledPairs, Questions, find_images
 from cxc_eccv.entailment.measures import choose_threshold
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k as rank_top
 from cxc_eccv.ranking.scan import one_blas_thread
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
@@ -355,6 +355,6 @@ def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
     processes.wait()
     if path is not None and processes.rank == 0:
         with replaced_file(path) as part:
-            pq.write_table(mined.table, part, write_page_checksum=True)
+            write_parquet(mined.table, part)
         shutil.rmtree(parts_folder(path))
     processes.wait()

@@ -4,7 +4,7 @@
   ``bounds_depth``, 50 unless told otherwise), in the order of the evaluation; of tied items known negatives stand
   first, then unjudged ones, then positives.
 - **Judged** is a pair of which a source of the task's labels says anything: that it is positive, or that it is not, as
-  a rating below the threshold does. COCO and ECCV Caption list positives alone; what ECCV Caption's annotators turned
+  a rating below the threshold does; and every pair with an altered caption, which was made to be wrong. COCO and ECCV Caption list positives alone; what ECCV Caption's annotators turned
   down was not published. All other pairs are unjudged. The usual number counts them as wrong.
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
@@ -37,6 +37,7 @@ from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.lists import FAR
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
+from cxc_eccv.types.altered import AlteredRanks, is_altered
 
 __all__ = [
     "ProbabilitiesOf",
@@ -47,6 +48,7 @@ __all__ = [
     "bounds_of_ranks",
     "bounds_of_sums",
     "bounds_of_top",
+    "bounds_of_tops",
     "expected_median",
 ]
 
@@ -146,7 +148,8 @@ class TopOfKnown:
         for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
             top = _shorten(reader.result, self.depth)
             gains, known = look_up_gains(top, labelled, self.depth, "bounds")
-            ids[rows], unjudged[rows], above[rows] = top.ids, ~known, np.cumsum(gains > 0, axis=1)
+            ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
+            unjudged[rows] = ~known & ~is_altered(top.ids)
             ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
         return Retrieved(ranks, ids, unjudged, above, ends, lowest)
 
@@ -290,6 +293,12 @@ def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
         for look in spec.looks
     ]
     return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
+
+
+def bounds_of_tops(spec: Spec, altered: AlteredRanks) -> Bounds:
+    """Bounds of a metric of the first item alone, of which no label says whether it is altered: the value is both."""
+    value = spec.average(spec.function(altered))
+    return Bounds(value, value, 0, altered.top_altered.size, value)
 
 
 def bounds_of_sums(

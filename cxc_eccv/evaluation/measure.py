@@ -17,10 +17,12 @@ from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
 from cxc_eccv.registry import tasks
 from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs.altered import add_altered, find_altered_faults
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import SIDES, IntArray, other_side, positions_of, sides_of
+from cxc_eccv.types.altered import is_altered
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]
@@ -30,9 +32,9 @@ SWAP_SHARE = 0.5
 
 
 def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
-    """Let every need of the parts learn from one pass over a run, as its tasks see it, what metrics are computed from."""
+    """Let every need learn what its metrics are computed from, in one pass over a run as the tasks see it."""
     for seen, own in _group_by_view(run, parts):
-        _pass_over(seen, [need for part in own for need in part.needs], similarity, **options)
+        _pass_over(seen, own, similarity, **options)
 
 
 def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part]]]:
@@ -43,13 +45,16 @@ def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part
     return [(view(run), own) for view, own in views.items()]
 
 
-def _pass_over(run: Run, needs: Sequence[Need[Any]], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
-    judgments = {need.key: (need.direction, need.judgments) for need in needs if need.judgments is not None}
+def _pass_over(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
+    """Let the needs of parts that see the same run learn from one pass over it."""
+    needs = [need for part in parts for need in part.needs]
+    judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
     readers: dict[str, list[RowReader]] = {}
     for need in needs:
         if need.readers:
             readers.setdefault(need.direction, []).extend(need.readers)
-    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, **options)
+    ranked = add_altered(run, {part.task.altered for part in parts} - {""})
+    ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
     for need in needs:
         need.learn(run, ranks, similarity)
 
@@ -67,6 +72,11 @@ def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: boo
         collections = {part.task.collection for part in own} | {one for one in further if one.at_hand(library)}
         missing += find_missing_ids(seen, needs)
         unknown += find_unknown_ids(seen, needs, library, collections)
+    for kind in sorted({part.task.altered for part in parts} - {""}):
+        own = [part for part in parts if part.task.altered == kind]
+        captions = collect_ids("captions", [need for part in own for need in part.needs])
+        known = _read_known_ids("captions", library, [part.task.collection for part in own])
+        missing += find_altered_faults(run, kind, captions, known)
     if missing or not (named or strict) or not isinstance(run, RankingsRun):
         return missing + unknown
     shallow = {
@@ -133,12 +143,13 @@ def find_unknown_ids(
 
 
 def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
-    """(N,) distinct ids of a side that are queries or gallery items."""
+    """(N,) distinct ids of a side that are queries or gallery items; altered captions are of no side."""
     ids = [np.empty(0, dtype=np.int64)]
     for need in needs:
         query_side, gallery_side = sides_of(need.direction)
         ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
-    return distinct_of(np.concatenate(ids))
+    found = distinct_of(np.concatenate(ids))
+    return found[~is_altered(found)]
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.evaluation.bounds import (
     Retrieved,
     TopOfKnown,
@@ -25,6 +25,7 @@ from cxc_eccv.evaluation.bounds import (
     bounds_of_ranks,
     bounds_of_sums,
     bounds_of_top,
+    bounds_of_tops,
 )
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
@@ -35,6 +36,7 @@ from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, 
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shallow
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
+from cxc_eccv.runs.compared import compared_captions
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task, direction_of
 from cxc_eccv.types import (
@@ -50,6 +52,7 @@ from cxc_eccv.types import (
     TopK,
     look_up_gains,
 )
+from cxc_eccv.types.altered import AlteredRanks, is_altered, without_altered
 
 __all__ = ["NEEDS", "AnyRanks", "Need", "OtherScores", "QueryValues", "Ranks", "Scored", "TopItems", "Variant"]
 
@@ -173,6 +176,11 @@ class Need(Generic[Judged]):
     def key(self) -> str:
         """``task/part``, or the task alone."""
         return f"{self.task.name}/{self.part}" if self.part else self.task.name
+
+    @property
+    def requests(self) -> Mapping[str, Judgments]:
+        """Name to the judgments whose positives must be ranked for it; their ranks have that name."""
+        return {} if self.judgments is None else {self.key: self.judgments}
 
     @property
     def caution(self) -> str:
@@ -593,6 +601,55 @@ class PairSimilarities(Need[RatedPairs]):
         return [Scored(variant, row, samples=values), Scored(variant, spread)]
 
 
+class Alterations(Need[Judgments]):
+    """What altered captions in the galleries do to the ranks of the positives, and how often they stand first.
+
+    Example:
+        >>> from cxc_eccv.metrics.false_rate import SPEC
+        >>> from cxc_eccv.registry import task
+        >>> from cxc_eccv.types.altered import beside_altered
+        >>> variant, judged = Variant(SPEC, {}), beside_altered(Judgments.from_pairs([5], [7], [5], [7]), "danger")
+        >>> need = Alterations(task("rococo_danger"), "i2t", judged, [variant])
+        >>> {name: wanted.gallery_ids.tolist() for name, wanted in need.requests.items()}
+        {'rococo_danger/i2t altered': [7, -32], 'rococo_danger/i2t plain': [7]}
+    """
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids, self._plain = judged.query_ids, judged.gallery_ids, without_altered(judged)
+        self._tops = TopRows(judged, 1), TopRows(self._plain, 1)
+        self._ranks: AlteredRanks
+
+    @property
+    def requests(self) -> Mapping[str, Judgments]:
+        """The positives among all items, and among the originals alone."""
+        return {f"{self.key} altered": self.judged, f"{self.key} plain": self._plain}
+
+    @property
+    def readers(self) -> Sequence[RowReader]:
+        """Of the first item, with altered captions and without."""
+        return self._tops
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """An altered caption is first where the first item of all is one, which of equal ones stand before originals."""
+        altered, plain = (ranks[name] for name in self.requests)
+        if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
+            raise MalformedRun("rankings have no altered captions")
+        first, best = (reader.result for reader in self._tops)
+        top_altered = is_altered(first.ids[:, 0])
+        ties = top_altered & (np.asarray(first.scores) == np.asarray(best.scores))[:, 0]
+        self._ranks = AlteredRanks(plain, altered, top_altered, ties)
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        ranks = self._ranks
+        queries = QueryValues(self.query_ids, variant.spec.function(ranks, **variant.parameters))
+        if variant.parameters:  # a depth, within which positives stand or do not
+            return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.altered.ties)))
+        bounds = bounds_of_tops(variant.spec, ranks) if settings.bounds else None
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.top_ties)), bounds=bounds)
+
+
 class ComparedScores(Need[Comparisons]):
     """The scores of an image with its caption and with a hard negative, whose vectors are further arrays of the run."""
 
@@ -610,17 +667,20 @@ class ComparedScores(Need[Comparisons]):
     def build(
         cls, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant], run: Run
     ) -> list[Need[Comparisons]]:
-        """One, if the run has the arrays of the part, and they are of its items."""
-        _check_compared(run, task, part, judged)
+        """One, if the run has the vectors of the part's items."""
+        if compared_captions(run, task.name, part, task.parts, judged) is None:
+            raise NotApplicable(f"the run has no arrays {task.name}_{part}_...")
         return [cls(task, part, judged, variants)]
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
         """Multiply the pairs out: captions and negatives alike, so that equal vectors tie."""
-        images, size = run.images, self.judged.image_ids.size  # type: ignore[attr-defined] # only embeddings have arrays
-        vectors = np.concatenate([_array(run, self.task, self.part, name) for name in COMPARED])
-        both = EmbeddingsRun(images, Embeddings(np.arange(2 * size), vectors), run.path)
-        pairs = RatedPairs(np.tile(self.judged.image_ids, 2), np.arange(2 * size), np.zeros(2 * size))
-        captions, negatives = np.split(similarities_of_run(both, self.direction, pairs, similarity=similarity), 2)
+        found = compared_captions(run, self.task.name, self.part, self.task.parts, self.judged)
+        if found is None or not isinstance(run, EmbeddingsRun):
+            raise MalformedRun(f"{self.key}: the run has no vectors of its captions")
+        both = np.concatenate(found)
+        seen = replace(run, captions=Embeddings(np.arange(len(both)), both))
+        pairs = RatedPairs(np.tile(self.judged.image_ids, 2), np.arange(len(both)), np.zeros(len(both)))
+        captions, negatives = np.split(similarities_of_run(seen, self.direction, pairs, similarity=similarity), 2)
         self._scores = captions, negatives
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
@@ -630,49 +690,6 @@ class ComparedScores(Need[Comparisons]):
         judged = self.judged
         queries = QueryValues(judged.item_ids, values, images=judged.image_ids, among=judged.among)
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(captions == negatives)))
-
-
-COMPARED = ("caption_embeddings", "negative_embeddings")
-
-
-def _check_compared(run: Run, task: Task, part: str, judged: Comparisons) -> None:
-    """Refuse arrays that are not of the part's items, row by row, or of no part; NotApplicable where there are none."""
-    further, names = getattr(run, "further", {}), [f"{task.name}_{part}_{name}" for name in ("image_ids", *COMPARED)]
-    where, owned = run.path or "run", [name for name in further if name.startswith(f"{task.name}_")]
-    known = [f"{task.name}_{own}_{name}" for own in task.parts for name in ("image_ids", *COMPARED)]
-    for name in owned:
-        if name not in known:
-            raise UnknownName(f"array of {where}", name, known)
-    lacking = [name for name in names if name not in further]
-    if lacking == names:
-        raise NotApplicable(f"the run has no arrays {task.name}_{part}_...")
-    if lacking:
-        raise MalformedRun(f"{where}: has {' and '.join(sorted({*names} - {*lacking}))} but not {' and '.join(lacking)}")
-    ids = further[names[0]]
-    for name in names[1:]:
-        if len(further[name]) != ids.size:
-            raise MalformedRun(f"{where}: {names[0]} has {ids.size} rows, {name} has {len(further[name])}; they must match")
-    _check_rows(f"{where}, {names[0]}", ids, judged)
-
-
-def _check_rows(where: str, ids: IntArray, judged: Comparisons) -> None:
-    """Row i must be the image of item i of the official file."""
-    shared = min(ids.size, judged.image_ids.size)
-    apart = np.flatnonzero(ids[:shared] != judged.image_ids[:shared])
-    row = int(apart[0]) if apart.size else shared
-    if row == shared == ids.size == judged.image_ids.size:
-        return
-    found = f"image {ids[row]}" if row < ids.size else "no row"
-    wanted = "no item" if row >= judged.image_ids.size else f"image {judged.image_ids[row]} (item {judged.item_ids[row]})"
-    raise MalformedRun(
-        f"{where}: {ids.size} rows for {judged.image_ids.size} items; row {row} has {found}, the official file {wanted}. "
-        "Save a row for every item, in the order of the file."
-    )
-
-
-def _array(run: Run, task: Task, part: str, name: str) -> NDArray[np.float32]:
-    vectors: NDArray[np.float32] = run.further[f"{task.name}_{part}_{name}"]  # type: ignore[attr-defined] # as above
-    return vectors
 
 
 class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
@@ -728,6 +745,7 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "top_k": TopItems,
         "plausible_hits": MatchCounts,
         "rated_pairs": PairSimilarities,
+        "altered_ranks": Alterations,
         "scores": OtherScores,
         "comparisons": ComparedScores,
     }

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.needs import QueryValues, Scored
-from cxc_eccv.runs.parquet import read_parquet
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import Bounds, Report, Result
 
 __all__ = [

@@ -16,6 +16,7 @@ from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import IntArray, Judgments, RatedPairs, check_whole, sides_of
+from cxc_eccv.types.altered import ALTERATIONS, altered_ids
 
 __all__ = ["Restriction", "find_restriction", "first_images"]
 
@@ -26,7 +27,7 @@ Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | C
 class Restriction:
     """Images and captions that an evaluation leaves out, as if they had never been.
 
-    They are no queries, in no gallery and nobody's positives; a query without a positive left is none, of rated pairs
+    They are no queries, in no gallery and nobody's positives, nor is what was made of a caption; a query without a positive left is none, of rated pairs
     those with both sides left are correlated, and folds keep what is left of them.
 
     Attributes:
@@ -42,8 +43,10 @@ class Restriction:
         """What is left of the judgments of a direction, possibly no query."""
         if not self.facts:
             return judged
+        altered = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
+        left_out = {"images": self.images, "captions": np.concatenate([self.captions, *altered])}
         query_side, gallery_side = sides_of(direction)
-        return judged.without(getattr(self, query_side), getattr(self, gallery_side))
+        return judged.without(left_out[query_side], left_out[gallery_side])
 
 
 def find_restriction(

@@ -162,8 +162,8 @@ class ClusterBootstrap:
         self._totals = drawn_sums(self._times, self._sizes)
         if not self._totals.all():
             raise DataError(
-                f"{np.unique(clusters).size} of {drawn.size} images have queries: too few for an interval, as a sample of "
-                "the images may hold none of them. Ask for no intervals (--intervals none, intervals='none')."
+                f"{np.unique(clusters).size} of {drawn.size} images have queries: too few for an interval, as a sample "
+                "of the images may hold none of them. Ask for no intervals (--intervals none, intervals='none')."
             )
 
     def means(self, values: FloatArray) -> FloatArray:

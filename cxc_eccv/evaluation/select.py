@@ -11,6 +11,7 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.altered import why_no_altered
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
 from cxc_eccv.types import Comparisons, positions_of
@@ -107,10 +108,9 @@ def select(
     partial = limit is not None or allow_missing or bool(restriction.facts)
     for own, names, named in chosen:
         if own.collection.arrays and partial:
-            reason = f"{own.title} is scored whole, not on a part of the split: no --limit, no --allow-missing, and {_READ}"
+            skipped[own.name] = WHOLE
             if named:
-                refused.append(InvalidOption(f"{own.name} cannot be computed: {reason}"))
-            skipped[own.name] = reason
+                refused.append(InvalidOption(f"{own.name} cannot be computed: {WHOLE}"))
             continue
         try:
             parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction)
@@ -125,7 +125,8 @@ def select(
     return Selection(selected, skipped, refused, restriction)
 
 
-_READ = "every image read when the run was encoded"
+WHOLE = "it is scored whole, not on a part of the split; leave out --limit and --allow-missing, and encode every image"
+"""Why a collection with arrays of its own is left out where a part is scored."""
 
 
 def _choose_tasks(
@@ -162,6 +163,10 @@ def _select_parts(
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
+    if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
+        if named:
+            raise InvalidOption(f"{own.name} cannot be computed: {reason}")
+        return [], {own.name: reason}
     try:
         plan = plan_of(own, metrics)
     except NotApplicable as error:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
-from cxc_eccv.runs.parquet import read_parquet
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import IntArray, check_whole

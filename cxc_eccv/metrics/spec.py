@@ -17,7 +17,7 @@ from cxc_eccv.types import FloatArray
 
 __all__ = ["HIGHEST_GAIN", "Spec"]
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores", "concepts", "comparisons")
+NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores", "concepts", "altered_ranks", "comparisons")
 HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0}
 """What the gains of judged items are, to the gain of a perfect match."""
 AGGREGATES = ("mean", "median", "sum")
@@ -32,8 +32,9 @@ class Spec:
     Attributes:
         function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
         needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK, and Judgments with gains), ``plausible_hits``
-            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``comparisons`` (scores of captions, and of
-            their negatives), or ``scores`` (other metrics' values of a whole task).
+            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks),
+            ``comparisons`` (scores of captions and of their negatives), or ``scores`` (other metrics' values of a
+            whole task).
         citation: where the metric is defined.
         parameters: each parameter's values that a report shows by default.
         bounds: lowest and highest value; None where there is no bound.

@@ -7,12 +7,12 @@ from importlib import resources
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from cxc_eccv.entailment.labelled import LabelledPairs
 from cxc_eccv.entailment.quality import ClassifierReport
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.report.pages import template
 from cxc_eccv.writing import replaced_folder
 
@@ -119,6 +119,6 @@ def write_classifier_folder(
     values = pa.array(probabilities, pa.float64())
     with replaced_folder(folder, CLASSIFIER_FILES) as new:
         (new / JSON).write_text(report.to_json(), encoding="utf-8", newline="\n")
-        pq.write_table(labelled.table.append_column("probability", values), new / PROBABILITIES)
+        write_parquet(labelled.table.append_column("probability", values), new / PROBABILITIES)
         (new / HTML).write_text(render_classifier(report), encoding="utf-8", newline="\n")
     return [folder / name for name in CLASSIFIER_FILES]

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, thumbnails, with_every_source
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
@@ -99,7 +99,7 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
             metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
-            pq.write_table(marked, new / name, compression="zstd", write_page_checksum=True)
+            write_parquet(marked, new / name)
         _write_pages(new, page)
     return [folder / name for name in FILES]
 

@@ -112,14 +112,15 @@ def label_tasks() -> tuple[str, ...]:
     """Tasks that rank the same galleries under different labels, COCO 5K first; a task adds to those before it.
 
     They come in the order of their latest source of labels. Further tasks of the original links alone rank something
-    else: folds of the galleries (COCO 1K), or other pairs (co-captions).
+    else: folds of the galleries (COCO 1K), other pairs (co-captions); and so do those with altered captions.
 
     Example:
         >>> label_tasks()
         ('coco_5k', 'cxc', 'cxc_rated', 'eccv_caption')
     """
     order = list(label_sources())
-    own = [task for task in tasks().values() if task.serves == "ranks" and task.collection is COCO_COLLECTION]
+    coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
+    own = [task for task in coco if task.serves == "ranks" and not task.altered]
     labelled = [task for task in own if set(task.label_sources) - set(tasks()[COCO].label_sources)]
     labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
     return (COCO, *(task.name for task in labelled))

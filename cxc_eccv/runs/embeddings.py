@@ -19,7 +19,14 @@ from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
 from cxc_eccv.types.embedded import faint_rows
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["SIMILARITIES", "EmbeddingsRun", "embeddings_of_arrays", "load_embeddings", "save_embeddings"]
+__all__ = [
+    "SIMILARITIES",
+    "EmbeddingsRun",
+    "embeddings_of_arrays",
+    "load_embeddings",
+    "save_embeddings",
+    "side_of_arrays",
+]
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -35,7 +42,7 @@ FORMATS = (".npz", ".safetensors")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddingsRun:
-    """What a model says about images, captions, or both.
+    """What a model says about images, captions, or both; or about altered sentences alone.
 
     Attributes:
         images: (N, D) image vectors, or None for a text-only model.
@@ -48,8 +55,8 @@ class EmbeddingsRun:
             that their tasks give them; a task says which belong together and which ids there must be.
 
     Raises:
-        MalformedRun: neither side is given, the two sides differ in D, there is no such similarity, or the name is no
-            line of text.
+        MalformedRun: neither side is given and nothing further, the two sides differ in D, there is no such similarity,
+            or the name is no line of text.
 
     Example:
         >>> import numpy as np
@@ -75,7 +82,7 @@ class EmbeddingsRun:
                 f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, "
                 "or none"
             )
-        if self.images is None and self.captions is None:
+        if self.images is None and self.captions is None and not self.further:
             raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
         if self.images is not None and self.captions is not None:
             widths = self.images.vectors.shape[1], self.captions.vectors.shape[1]
@@ -162,8 +169,9 @@ def embeddings_of_arrays(
         told[SIMILARITY] = str(given.item() if given.size == 1 else given.tolist())
     if MODEL in arrays:
         told[MODEL] = one_text(path, arrays[MODEL], MODEL)
-    sides = {side: _side(path, arrays, *names) for side, names in PAIRS.items()}
-    if not any(sides.values()):
+    sides = {side: side_of_arrays(path, arrays, *names) for side, names in PAIRS.items()}
+    further = check_further(path, arrays)
+    if not any(sides.values()) and not further:
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
     return EmbeddingsRun(
@@ -172,7 +180,7 @@ def embeddings_of_arrays(
         sha256=hash_file(path),
         similarity=told.get(SIMILARITY),
         model=told.get(MODEL),
-        further=check_further(path, arrays),
+        further=further,
     )
 
 
@@ -227,7 +235,9 @@ def _suffix(path: Path) -> str:
     return suffix
 
 
-def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors_name: str) -> Embeddings | None:
+def side_of_arrays(
+    path: Path | str, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors_name: str
+) -> Embeddings | None:
     """Ids and float32 vectors of one side, of equal length and finite; None where the file has neither."""
     present = [name for name in (ids_name, vectors_name) if name in arrays]
     if not present:
@@ -244,7 +254,7 @@ def _side(path: Path, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors
     return Embeddings(ids, _check_vectors(path, vectors_name, vectors, ids))
 
 
-def _check_vectors(path: Path, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
+def _check_vectors(path: Path | str, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
     """(N, D) vectors as float32, finite and none too small for it; their ids stand in messages."""
     if vectors.dtype.kind not in "fiu":
         raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")

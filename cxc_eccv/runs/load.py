@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.checks import MODEL, hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
 from cxc_eccv.runs.npz import read_npz
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray

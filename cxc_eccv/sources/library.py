@@ -32,6 +32,7 @@ from cxc_eccv.sources.readers import (
     read_mined,
     read_positives,
     read_ratings,
+    read_rococo,
     split_flickr8k,
 )
 from cxc_eccv.sources.reading import read_ids
@@ -195,6 +196,14 @@ class Library:
     def categories(self, split: str) -> CategorySets:
         """Category presence of a split's images, in Karpathy order."""
         return self.once(("categories", split), lambda: self._read_categories(split))
+
+    def rococo(self, kind: str) -> pa.Table:
+        """RoCOCO's altered captions of one kind: ``caption_id``, ``image_id``, ``original``, ``altered``.
+
+        Args:
+            kind: ``same_concept``, ``diff_concept``, ``rand_voca`` or ``danger``.
+        """
+        return self.once(("rococo", kind), lambda: read_rococo(self._path(f"rococo_{kind}"), self.karpathy("test")))
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""

@@ -1,16 +1,18 @@
 """MSCOCO-FG: refined captions of the test images, and a pool of images with many more that are like them."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import MalformedRun, MalformedSource
+from cxc_eccv.errors import MalformedSource
 from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit, read_image_pool, read_refined_captions
 from cxc_eccv.tasks.task import Collection, NotApplicable, Task
-from cxc_eccv.types import Embeddings, Judgments
+from cxc_eccv.types import Judgments
 
 CAPTIONS, IMAGES = "coco_fg_captions", "coco_fg_images"
 ARRAYS = ("coco_fg_ids", "coco_fg_embeddings")
@@ -50,17 +52,12 @@ def links(library: Library, split: str, direction: str) -> Judgments:
 
 def view(run: Run) -> Run:
     """A run with the refined captions for those of the split."""
-    further = getattr(run, "further", {})
-    present = [name for name in ARRAYS if name in further]
-    if not present or not isinstance(run, EmbeddingsRun):
+    if not isinstance(run, EmbeddingsRun):
         raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
-    where = run.path or "run"
-    if len(present) == 1:
-        raise MalformedRun(f"{where}: has {present[0]} but not {next(iter({*ARRAYS} - {*present}))}; save both")
-    ids, vectors = (further[name] for name in ARRAYS)
-    if ids.size != len(vectors):
-        raise MalformedRun(f"{where}: {ARRAYS[0]} has {ids.size} rows, {ARRAYS[1]} has {len(vectors)}; they must match")
-    return EmbeddingsRun(run.images, Embeddings(ids, vectors), run.path, similarity=run.similarity)
+    captions = side_of_arrays(run.path or "run", run.further, *ARRAYS)
+    if captions is None:
+        raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
+    return replace(run, captions=captions)
 
 
 TASK = Task(

@@ -14,6 +14,7 @@ from cxc_eccv.shown import upper_first
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SUGARCREPE_PARTS, KarpathySplit
 from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
+from cxc_eccv.types.altered import ALTERATIONS
 
 __all__ = ["COCO", "FLICKR8K", "FLICKR30K", "RATED_DIRECTIONS", "Collection", "NotApplicable", "Task", "direction_of"]
 
@@ -107,6 +108,8 @@ class Task:
             report's examples show what these say.
         title: its name on paper, with the capitals it begins a line with; the name in words where none is given.
         facts: what a report's provenance says of the labels, for a library and a split.
+        altered: kind of altered captions that its galleries hold beside the originals, as in
+            :data:`cxc_eccv.types.altered.ALTERATIONS`; empty where there are none. A run must have their vectors.
         view: a run as the task sees it, for one whose captions are not those of the split. It raises NotApplicable
             where the run does not have what it takes.
     """
@@ -130,6 +133,7 @@ class Task:
     label_sources: tuple[str, ...] = ()
     title: str = ""
     facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
+    altered: str = ""
     view: Callable[[Run], Run] = lambda run: run
 
     def __post_init__(self) -> None:
@@ -143,6 +147,8 @@ class Task:
         for source in self.label_sources:
             if source not in label_sources():
                 raise UnknownName("source of labels", source, label_sources())
+        if self.altered and self.altered not in ALTERATIONS:
+            raise UnknownName("kind of altered captions", self.altered, ALTERATIONS)
         object.__setattr__(self, "title", self.title or upper_first(self.name.replace("_", " ")))
 
     @property
@@ -165,7 +171,8 @@ class Task:
             >>> {need: list(parts) for need, parts in TASK.offers.items()}["rated_pairs"]
             ['sts', 'sis', 'sits']
         """
-        return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions}
+        altered = {"altered_ranks": self.directions} if self.altered else {}
+        return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
 
     def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
         """What one part has for metrics with one need.

@@ -128,6 +128,21 @@ def test_what_was_asked_before_is_not_asked_again(sample_library, make_run, tmp_
     assert sorted(anew.asked) == sorted(first.asked)
 
 
+def test_a_flipped_bit_in_the_kept_answers_changes_no_answer(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    answers, pairs = judging._Answers(StandIn("1")), np.array([f"{number:032x}" for number in range(40)])
+    answers.write(pairs, np.linspace(0, 1, 40))
+    (file,) = answers.folder.glob("*.parquet")
+    content, kept = file.read_bytes(), 0
+    for place in range(0, len(content), 7):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
+        found = answers.read(pairs)
+        right = np.linspace(0, 1, 40)
+        assert (np.isnan(found) | (found == right)).all(), place
+        kept += bool((found == right).all())
+    assert kept < len(content) / 7 / 2  # the rest lies in pages, or tells nothing
+
+
 def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch):
     class Killed(StandIn):
         def score(self, *arguments, **options):

@@ -16,9 +16,9 @@ import pytest
 import cxc_eccv as ce
 from cxc_eccv.builders.writing.shards import write_shards
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MalformedSource
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
-from cxc_eccv.runs.parquet import read_parquet
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.runs.safetensors import write_safetensors
 from cxc_eccv.sources.reading import read_ids
@@ -278,7 +278,7 @@ def test_lists_that_lack_values_are_noticed(tmp_path, monkeypatch):
     whole = read_parquet(path)
     assert whole["item_ids"].to_pylist() == rows["item_ids"]
     short = pa.table({**{name: whole[name] for name in whole.column_names}, "item_ids": [[7, 8, 9], [8]]})
-    monkeypatch.setattr("cxc_eccv.runs.parquet.pq.read_table", lambda path, **_: short)
+    monkeypatch.setattr("cxc_eccv.parquet.pq.read_table", lambda path, **_: short)
     with pytest.raises(pa.ArrowInvalid, match=r"column item_ids\.list\.element lacks some of 5 values"):
         read_parquet(path)
 
@@ -295,7 +295,7 @@ def test_lengths_that_contradict_each_other(table, rows, of_group, words, monkey
     footer = pq.read_metadata(table)
     group = SimpleNamespace(num_rows=of_group, num_columns=4, column=footer.row_group(0).column)
     damaged = SimpleNamespace(num_rows=rows, num_row_groups=1, schema=footer.schema, row_group=lambda place: group)
-    monkeypatch.setattr("cxc_eccv.runs.parquet.pq.read_metadata", lambda path: damaged)
+    monkeypatch.setattr("cxc_eccv.parquet.pq.read_metadata", lambda path: damaged)
     with pytest.raises(pa.ArrowInvalid, match=words):
         read_parquet(table)
 

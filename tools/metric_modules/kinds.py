@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cxc_eccv.adapters.altered import AlteredRankingModule
 from cxc_eccv.adapters.graded import GradedRankingModule
 from cxc_eccv.adapters.module import MetricModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
@@ -125,6 +126,21 @@ KINDS = {
         limits=RANKING_LIMITS,
         example={"predictions": [[10, 30, 20, 40], [20, 10, 40, 30]], "references": [[10], [20]]},
         example_options={"categories": {10: [1, 18], 20: [3], 30: [3, 44, 62], 40: [18, 1]}},
+    ),
+    "altered_ranks": Kind(
+        base=AlteredRankingModule,
+        columns={
+            "predictions": RANKINGS["predictions"],
+            "references": Column(IDS, "ids of the positives of each query, which are originals; at least one."),
+        },
+        options={
+            "altered": "ids of all altered items of the gallery; always needed.",
+            "per_query": PER_QUERY,
+        },
+        results={},
+        limits=RANKING_LIMITS,
+        example={"predictions": [[10, 31, 30, 20], [21, 20, 10, 30]], "references": [[30], [20]]},
+        example_options={"altered": [11, 21, 31]},
     ),
     "scores": Kind(
         base=BothDirectionsModule,

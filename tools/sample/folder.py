@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from sample.alterations import KINDS, rococo_json
 from sample.catalog import HEADER, catalog_toml
 from sample.collection import draw_collection
 from sample.drawing import jpeg_bytes, picture
@@ -40,6 +41,7 @@ def sample_files() -> dict[str, bytes]:
     positives = eccv_files(pictures, rate_links(pictures, "test"))
     files |= {f"eccv/{name}": content for name, content in positives.items()}
     files["eccv/coco_test_ids.npy"] = caption_order(pictures)
+    files |= {f"rococo/{kind}.json": rococo_json(pictures, kind) for kind in KINDS}
     files |= {f"sugarcrepe/{part}.json": sugarcrepe_json(pictures, part) for part in PARTS}
     files |= {f"coco/fg/{name}": content for name, content in refined_files(pictures).items()}
     files["catalog.toml"] = catalog_toml(files)

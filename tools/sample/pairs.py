@@ -42,11 +42,11 @@ def _has_two_kinds(picture: Picture) -> bool:
 def _item(part: str, picture: Picture, first: int, rng: random.Random) -> dict[str, str]:
     scene = picture.scene
     items = scene.items[first], scene.items[1 - first]
-    told = [replace(item, size=None) for item in items] if part != "add_att" else [replace(items[0], size=None), items[1]]
+    told = [replace(items[0], size=None), items[1] if part == "add_att" else replace(items[1], size=None)]
     caption = _describe(told, scene.relation(first, 1 - first))
     negative = _spoil(part, told, scene, first, rng)
     if not is_true(caption, scene) or is_true(negative, scene):
-        raise ValueError(f"image {picture.image_id}: {caption.text!r} and {negative.text!r} are no caption and negative")
+        raise ValueError(f"image {picture.image_id}: {caption.text!r} is false, or {negative.text!r} is true")
     return {
         "filename": f"{picture.image_id:012d}.jpg",
         "caption": caption.text + rng.choice(("", "", "", " ")),

@@ -1,13 +1,14 @@
 """Raw file to typed table, a reader per source."""
 
 from cxc_eccv.sources.readers.aligned import read_aligned
-from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
 from cxc_eccv.sources.readers.coco_fg import read_image_pool, read_refined_captions
+from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
 from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
+from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.sugarcrepe import SUGARCREPE_PARTS, read_sugarcrepe
 
@@ -36,6 +37,7 @@ __all__ = [
     "read_positives",
     "read_ratings",
     "read_refined_captions",
+    "read_rococo",
     "read_semeval",
     "read_sick",
     "read_stsb",

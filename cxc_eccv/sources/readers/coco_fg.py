@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, read_bytes, read_json, shown, text
 from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE
+from cxc_eccv.sources.reading import first_duplicate, read_bytes, read_json, shown, text
 from cxc_eccv.types.npy import array_of_npy
 
 __all__ = ["read_image_pool", "read_refined_captions"]

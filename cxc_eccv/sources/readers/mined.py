@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.reading import shown
 
 __all__ = ["MINED_FACTS", "MINED_FORMAT", "MINED_SCHEMA", "MinedPairs", "read_mined"]
@@ -73,11 +73,9 @@ def read_mined(path: Path) -> MinedPairs:
     if not path.is_file():
         raise SourceMissing(f"{path}: there is no such file of weak positives; cxc-eccv mine --output writes one")
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, MemoryError) as error:
-        reason = str(error).partition("\n")[0]
-        raise MalformedSource(path, "", reason, "weak positives, as cxc-eccv mine writes them") from None
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedSource(path, "", str(error), "weak positives, as cxc-eccv mine writes them") from None
     facts = _facts(path, table)
     for field in MINED_SCHEMA:
         if field.name not in table.column_names or table.schema.field(field.name).type != field.type:

@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
         ("negative", pa.string()),
     ]
 )
-FIELDS = {"filename", "caption", "negative_caption"}
+FIELDS = ("filename", "caption", "negative_caption")
 KEY = re.compile("0|[1-9][0-9]{0,17}")
 FILE_NAME = re.compile(r"([0-9]{12})\.jpg")
 
@@ -54,10 +54,10 @@ def _read_item(path: Path, key: str, item: object) -> dict[str, object]:
     if not KEY.fullmatch(key):
         raise MalformedSource(path, f"key {shown(key)}", "this key", "a whole number")
     place = f"item {key}"
-    record = require_keys(path, place, item, sorted(FIELDS))
-    if set(record) != FIELDS:
-        raise MalformedSource(path, place, f"keys {shown(sorted(record))}", f"no other than {sorted(FIELDS)}")
-    name, caption, negative = (text(path, place, record[field]) for field in ("filename", "caption", "negative_caption"))
+    record = require_keys(path, place, item, FIELDS)
+    if len(record) > len(FIELDS):
+        raise MalformedSource(path, place, f"keys {shown(sorted(record))}", f"no other than {', '.join(FIELDS)}")
+    name, caption, negative = (text(path, place, record[field]) for field in FIELDS)
     named = FILE_NAME.fullmatch(name)
     if named is None:
         raise MalformedSource(path, f"{place}, filename", shown(name), "a name of COCO 2017 such as '000000085329.jpg'")

@@ -1,4 +1,4 @@
-"""Parquet tables, read so that a damaged file is refused: page checksums, and a footer that agrees with itself."""
+"""Parquet tables that tell when they are damaged: page checksums, and a footer that must agree with itself."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["read_parquet"]
+__all__ = ["read_parquet", "write_parquet"]
 
 
 def read_parquet(path: Path) -> pa.Table:
     """The table of a Parquet file.
 
-    Checksums cover the pages alone, and only where the writer made them (``write_page_checksum=True``). The footer has
+    Checksums cover the pages alone, and only where the writer made them, as :func:`write_parquet` does. The footer has
     none, but says names, types and lengths twice, which must agree. A file that does not hold up raises ArrowInvalid.
     """
     try:
@@ -26,6 +26,11 @@ def read_parquet(path: Path) -> pa.Table:
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise pa.ArrowInvalid(str(error).partition("\n")[0]) from None
     return table
+
+
+def write_parquet(table: pa.Table, path: Path, compression: str = "zstd") -> None:
+    """Write a table with a checksum for every page."""
+    pq.write_table(table, path, compression=compression, write_page_checksum=True)
 
 
 def _refuse_contradictions(table: pa.Table, footer: pq.FileMetaData) -> None:

@@ -1,0 +1,75 @@
+"""``evaluate`` modules of metrics that need rankings with altered items among the originals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cxc_eccv.adapters.inputs import Column, id_lists
+from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
+from cxc_eccv.adapters.rankings import find_positives
+from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
+from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.types.altered import AlteredRanks
+
+__all__ = ["AlteredRankingModule"]
+
+
+class AlteredRankingModule(MetricModule):
+    """A metric of rankings with altered items: predictions are rankings, references the positives among the originals.
+
+    Example:
+        >>> from cxc_eccv.metrics.false_rate import SPEC
+        >>> class FalseRate(AlteredRankingModule):
+        ...     spec = SPEC
+        >>> FalseRate.scores({"predictions": [[9, 7], [7, 9]], "references": [[7], [7]]}, altered=[9])
+        {'false_rate': 0.5}
+    """
+
+    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists}
+
+    @classmethod
+    def scores(
+        cls,
+        inputs: Mapping[str, list[Any]],
+        *,
+        altered: ArrayLike | None = None,
+        per_query: bool = False,
+        **parameters: Any,  # noqa: ANN401 - the metric's own
+    ) -> dict[str, Any]:
+        """Name to value, one for every combination of parameters."""
+        ids = _altered_ids(inputs, altered)
+        originals = [[item for item in row if item not in ids] for row in inputs["predictions"]]
+        whole, plain = find_positives(inputs), find_positives({**inputs, "predictions": originals})
+        first = np.array([row[:1] != kept[:1] for row, kept in zip(inputs["predictions"], originals, strict=True)])
+        ranks = AlteredRanks(plain.ranks, whole.ranks, first, np.zeros_like(first))
+        results: dict[str, Any] = {}
+        for chosen in variants(cls.spec, parameters):
+            name = label(cls.spec, chosen)
+            _refuse_short(name, whole.depths if "k" not in chosen else plain.depths, chosen.get("k", 1))
+            results |= results_of(cls.spec, name, cls.spec.function(ranks, **chosen), per_query=per_query)
+        return results
+
+
+def _altered_ids(inputs: Mapping[str, list[Any]], altered: ArrayLike | None) -> set[int]:
+    if altered is None:
+        raise InvalidOption("altered is missing; give the ids of all altered items, those that no ranking holds too")
+    ids = set(whole_ids(altered, "altered").tolist())
+    for row, references in enumerate(inputs["references"]):
+        for item in ids.intersection(references):
+            raise DataError(f"references of query {row}: item {item} is altered; positives are originals")
+    return ids
+
+
+def _refuse_short(name: str, depths: IntArray, k: int) -> None:
+    """Originals that no ranking holds could stand next: rankings must be long enough without altered items."""
+    check_whole(f"{name}: k", k)
+    if (short := np.flatnonzero(depths < k)).size:
+        raise RunTooShallow(
+            f"{name} of query {short[0]} looks at {k} items, of a ranking that holds {depths[short[0]]}, altered ones "
+            "apart. Rank more of the gallery."
+        )

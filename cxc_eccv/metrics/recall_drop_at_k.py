@@ -1,0 +1,51 @@
+"""Recall drop@K, the recall that altered captions cost."""
+
+from __future__ import annotations
+
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.altered import AlteredRanks
+
+__all__ = ["SPEC", "recall_drop_at_k"]
+
+
+def recall_drop_at_k(ranks: AlteredRanks, k: int = 1) -> FloatArray:
+    """Recall@K among the originals alone, minus Recall@K where altered captions are ranked too.
+
+    Per query 1 if altered captions push its best positive out of the top K, else 0: no query gains by them. The mean is
+    the difference of both recalls, and an interval over queries that of a paired comparison.
+
+    Args:
+        ranks: rankings of Q queries, and what altered captions do to them.
+        k: depth, at least 1.
+
+    Returns:
+        (Q,) zeros and ones.
+
+    Raises:
+        InvalidOption: k is not a whole number of at least 1.
+
+    References:
+        Park et al., RoCOCO: Robustness Benchmark of MS-COCO to Stress-test Image-Text Matching Models, 2023.
+
+    Example:
+        >>> import numpy as np
+        >>> from cxc_eccv.types import PositiveRanks
+        >>> plain, altered = PositiveRanks.of([[1], [3]]), PositiveRanks.of([[2], [4]])
+        >>> found = AlteredRanks(plain, altered, np.array([True, False]), np.array([False, False]))
+        >>> recall_drop_at_k(found, k=1).tolist(), recall_drop_at_k(found, k=2).tolist()
+        ([1.0, 0.0], [0.0, 0.0])
+    """
+    return recall_at_k(ranks.plain, k) - recall_at_k(ranks.altered, k)
+
+
+SPEC = Spec(
+    function=recall_drop_at_k,
+    title="R@{k} drop",
+    needs="altered_ranks",
+    parameters={"k": (1, 5, 10)},
+    citation="Park et al., 2023, arXiv:2304.10727",
+    higher_is_better=False,
+    binary=True,
+)
