@@ -45,13 +45,16 @@ class Description:
     @property
     def kind(self) -> Kind:
         """The kind of module."""
-        if self.spec.needs not in KINDS:
+        needs = self.spec.needs
+        if needs == "scores":
+            needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
+        if needs not in KINDS:
             known = ", ".join(KINDS)
             raise InvalidOption(
-                f"metric {self.spec.name} needs {self.spec.needs!r}: tools/metric_modules/kinds.py has no such kind of "
+                f"metric {self.spec.name} needs {needs!r}: tools/metric_modules/kinds.py has no such kind of "
                 f"module; it has {known}"
             )
-        return KINDS[self.spec.needs]
+        return KINDS[needs]
 
     @property
     def title(self) -> str:
