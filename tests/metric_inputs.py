@@ -48,6 +48,24 @@ def rated_pairs(seed, n_rows=120):
     }
 
 
+def shown_concepts(seed, sized=False):
+    """What two images show in each row: up to five instances of five concepts, of the ground truth one at least."""
+    random = np.random.default_rng(seed)
+    columns = {}
+    for name, least in (("prediction", 0), ("reference", 1)):
+        sizes = random.integers(least, 6, QUERIES).tolist()
+        columns[f"{name}s"] = [random.choice(list("abcde"), size).tolist() for size in sizes]
+        if sized:
+            columns[f"{name}_areas"] = [random.uniform(0.01, 1, size).round(3).tolist() for size in sizes]
+    return columns
+
+
+def similarities(seed):
+    """A table of all pairs of these concepts, one order each."""
+    values = iter(np.random.default_rng(seed).uniform(size=10).round(3).tolist())
+    return {one: {other: next(values) for other in "abcde" if other > one} for one in "abcd"}
+
+
 def inputs_of(spec, seed):
     """Columns and options of a module."""
     columns, categories = own_items(seed)
@@ -57,4 +75,7 @@ def inputs_of(spec, seed):
         "top_k": (graded(seed), {"gallery_size": GALLERY}),
         "plausible_hits": (columns, {"categories": categories}),
         "rated_pairs": (rated_pairs(seed), {}),
+        "concepts": (shown_concepts(seed), {}),
+        "concept_similarity": (shown_concepts(seed), {"similarities": similarities(seed)}),
+        "concept_sizes": (shown_concepts(seed, sized=True), {}),
     }[spec.needs]

@@ -26,12 +26,15 @@ def list_all(data_dir: DataDir = None) -> None:
     tasks = [
         [t.name, " ".join(t.parts), ", ".join(t.splits), _summary(t.description)] for t in tasks_by_name().values()
     ]
-    metrics = [[s.name, _summary(s.description)] for s in metrics_by_name().values()]
+    metrics: dict[bool, list[list[str]]] = {False: [], True: []}
+    for spec in metrics_by_name().values():
+        metrics[spec.explains].append([spec.name, _summary(spec.description)])
     for title, columns, rows, stacked in (
         (f"Sources ({catalog.edition} edition)", ["source", "file", "size", "state"], sources, ((0, 1), (2, 3))),
         ("Configs (build, load_dataset)", ["config", "splits", "what"], configs, ((0, 1), (2,))),
         ("Tasks (evaluate --tasks)", ["task", "parts", "splits", "what"], tasks, ((0, 1, 2), (3,))),
-        ("Metrics (evaluate --metrics)", ["metric", "what"], metrics, ((0,), (1,))),
+        ("Metrics (evaluate --metrics)", ["metric", "what"], metrics[False], ((0,), (1,))),
+        ("Metrics of failures (explain)", ["metric", "what"], metrics[True], ((0,), (1,))),
     ):
         print_shown(Sheet(columns, rows, frozenset(range(len(columns))), [stacked], title=title))
 

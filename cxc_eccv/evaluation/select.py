@@ -209,6 +209,8 @@ def _find_needs(
 def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
     """The metrics that the user named, or the task's own. NotApplicable where none of them is defined for the task.
 
+    InvalidOption for metrics that explain failures: no task is what they are defined for.
+
     Example:
         >>> plan = plan_of(task("cxc"), ["recall_at_k", "spearman_all_pairs"])
         >>> [variant.label for variant in plan.parts["t2t"]]
@@ -217,6 +219,11 @@ def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
         ['spearman_all_pairs']
     """
     named = [metric_variants(name) for name in (metrics if metrics is not None else (*own.metrics, *own.whole))]
+    if explaining := [spec.name for spec, _ in named if spec.explains]:
+        raise InvalidOption(
+            f"no task has {', '.join(explaining)}, which compare what two images show of a query that failed: "
+            "cxc-eccv explain FILE"
+        )
     variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
     whole = [variant for variant in variants if variant.spec.name in own.whole]
     shown = {variant.label for variant in variants}

@@ -12,24 +12,28 @@ __all__ = ["SPEC", "concept_enumeration"]
 
 
 def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
-    r"""By how many instances the two images differ, over the concepts that both show.
+    """By how many instances the two images differ, over the concepts that both show.
 
-    .. math:: CE_f = \sum_{v \in V(I_g) \cap V(I_r)} \big| |v|_g - |v|_r \big|
+    Per failure the sum, over the concepts v of both images, of | n_g(v) - n_r(v) |, n being the number of instances.
 
     Args:
-        pairs: what both images of F failures show, with every instance.
+        pairs: what both images of F failures show, with every instance; areas may be NaN.
 
     Returns:
-        (F,) whole numbers from 0; 0 where no concept is common.
+        (F,) whole numbers from 0; 0 where no concept is common, as the sum has nothing to add.
+
+    Raises:
+        DataError: a concept comes without instances, as from a source that does not count them.
 
     References:
-        Lymperaiou et al., 2022, section 4.1.
+        Lymperaiou et al., COLING 2022, section 4.1.
 
     Example:
         >>> truth, retrieved = {"dog": np.full(10, 0.01), "disc": np.array([0.1])}, {"dog": np.array([0.2])}
         >>> concept_enumeration(ConceptPairs(np.array([1]), [truth], [retrieved])).tolist()
         [9.0]
     """
+    pairs.refuse_uncounted("concept enumeration")
     both = zip(pairs.truths, pairs.retrieved, strict=True)
     return np.array(
         [
@@ -45,7 +49,7 @@ SPEC = Spec(
     title="CE",
     long_title="Concept enumeration",
     needs="concepts",
-    citation="Lymperaiou et al., 2022, arXiv:2209.03723",
+    citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
     bounds=(0.0, None),
     higher_is_better=False,
     unit="number",

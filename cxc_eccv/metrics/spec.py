@@ -17,7 +17,10 @@ from cxc_eccv.types import FloatArray
 
 __all__ = ["HIGHEST_GAIN", "Spec"]
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores", "concepts", "altered_ranks", "comparisons")
+NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
+"""What a task can offer, by what it reads of a run."""
+NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
+"""What no task offers: it is about two images of one failed query each, and explains a run that was evaluated."""
 HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0}
 """What the gains of judged items are, to the gain of a perfect match."""
 AGGREGATES = ("mean", "median", "sum")
@@ -74,9 +77,10 @@ class Spec:
     expected: Callable[..., FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        if self.needs not in NEEDS or self.aggregate not in AGGREGATES:
+        known = (*NEEDS, *NEEDS_OF_FAILURES)
+        if self.needs not in known or self.aggregate not in AGGREGATES:
             raise InvalidOption(
-                f"metric {self.name}: needs {self.needs!r} must be one of {NEEDS}, "
+                f"metric {self.name}: needs {self.needs!r} must be one of {known}, "
                 f"aggregate {self.aggregate!r} one of {AGGREGATES}"
             )
         if self.unit not in UNITS:
@@ -129,6 +133,11 @@ class Spec:
         """
         for values in itertools.product(*self.parameters.values()):
             yield dict(zip(self.parameters, values, strict=True))
+
+    @property
+    def explains(self) -> bool:
+        """Whether it is about failed queries, which no task hands it: ``cxc-eccv explain`` computes it."""
+        return self.needs in NEEDS_OF_FAILURES
 
     def average(self, values: FloatArray) -> float:
         """One number from the (Q,) values of all queries: their mean, or their median where the metric is one."""

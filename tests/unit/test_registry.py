@@ -89,6 +89,7 @@ def test_every_declaration_has_a_title_and_a_unit_of_its_own():
     assert len({task.title for task in registry.tasks().values()}) == len(registry.tasks())
     assert {name: spec.unit for name, spec in registry.metrics().items() if spec.unit != "percent"} == {
         "bootstrap_spearman": "correlation",
+        "concept_enumeration": "number",
         "mean_rank": "rank",
         "median_rank": "rank",
         "rsum": "number",

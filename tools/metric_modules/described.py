@@ -105,10 +105,11 @@ class Description:
         low, high = self.spec.bounds
         reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
         better = "higher" if self.spec.higher_is_better else "lower"
-        over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over queries, ")
+        what = "failures that have a value" if self.spec.explains else "queries"
+        over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
         sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
         texts = {name.format(self.result_name): text for name, text in self.kind.results.items() if sampled}
-        if self.spec.needs == "top_k":
+        if self.spec.needs in ("top_k", "concept_sizes"):
             unnamed = [
                 name for name in self.module.options() if name not in {*self.kind.options, *self.spec.parameters}
             ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from cxc_eccv.adapters.altered import AlteredRankingModule
 from cxc_eccv.adapters.compared import ComparedPartsModule, ComparisonsModule
+from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.graded import GradedRankingModule
 from cxc_eccv.adapters.module import MetricModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
@@ -85,6 +86,29 @@ COMPARED_LIMITS = """\
 - Strictly above counts, so that ties count against the model. Scores of half precision tie often: compare in the
   precision that the model was evaluated in.
 - NaN, infinite values, empty input and unequal lengths raise. None yields a number."""
+CONCEPTS = 'datasets.Sequence(datasets.Value("string"))'
+AREAS = 'datasets.Sequence(datasets.Value("float64"))'
+IMAGES = {
+    "predictions": Column(
+        CONCEPTS,
+        "what the image at the top shows, for every query that did not retrieve its own: each concept once per "
+        "instance. WordNet synsets, such as `dog.n.01`, or names of your own. There may be none.",
+    ),
+    "references": Column(CONCEPTS, "likewise what the query's own image shows; at least one concept."),
+}
+SHOWN = {
+    "predictions": [["dog.n.01", "frisbee.n.01", "park.n.01"], ["cat.n.01", "sofa.n.01"]],
+    "references": [["dog.n.01", "dog.n.01", "ball.n.01", "park.n.01"], ["cat.n.01"]],
+}
+IMAGES_LIMITS = """\
+- Rows are failures alone: a query that retrieved its own image has nothing to explain. Leave a failure out, and count
+  it, if its own image shows no concept; such a row raises.
+- Concepts are compared as text: `dog` and `dog.n.01` are two. Where a source tells only which concepts an image shows,
+  concept agreement and non-common concept similarity say what they should; the number and the sizes of instances it
+  cannot tell.
+- Empty input, unequal lengths and values of another type raise. None yields a number."""
+DEFINED = {"{}_defined": "number of rows that have a value: those that the mean is over. None at all raises."}
+UNDEFINED = " With `per_query`, they are `None`."
 
 KINDS = {
     "ranks": Kind(
@@ -218,6 +242,55 @@ KINDS = {
             "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
             "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
             "item_ids": [11, 12, 13, 14, 15, 16, 17, 18],
+        },
+        example_options={},
+    ),
+    "concepts": Kind(
+        base=ConceptModule,
+        columns=IMAGES,
+        options={"per_query": PER_QUERY},
+        results={},
+        limits=IMAGES_LIMITS,
+        example=SHOWN,
+        example_options={},
+    ),
+    "concept_similarity": Kind(
+        base=SimilarConceptsModule,
+        columns=IMAGES,
+        options={
+            "similarities": "a dict of a concept to a dict of others to their similarity with it, from 0 to 1, in "
+            "either order; every two that must be compared need one. None is WordNet's path similarity, of synsets: "
+            "that needs `nltk` (`pip install 'cxc_eccv[explain]'`) and its corpus (`python -m nltk.downloader "
+            "wordnet`).",
+            "per_query": PER_QUERY,
+        },
+        results=DEFINED,
+        limits=f"""\
+- Rows where one of the two images shows nothing that the other does not show have no value and are left out of the
+  mean.{UNDEFINED}
+{IMAGES_LIMITS}""",
+        example=SHOWN,
+        example_options={"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}},
+    ),
+    "concept_sizes": Kind(
+        base=ConceptSizesModule,
+        columns={
+            **IMAGES,
+            "prediction_areas": Column(
+                AREAS, "the area of each prediction, as a share of its image: above 0, at most 1."
+            ),
+            "reference_areas": Column(AREAS, "likewise of each reference."),
+        },
+        options={"per_query": PER_QUERY},
+        results=DEFINED,
+        limits=f"""\
+- Rows whose images have no concept in common have no value and are left out of the mean.{UNDEFINED}
+- Without a threshold, values have no upper bound.
+{IMAGES_LIMITS}""",
+        example={
+            **SHOWN,
+            "prediction_areas": [[0.1, 0.02, 0.75], [0.2, 0.4]],
+            "reference_areas": [[0.25, 0.15, 0.01, 0.9], [0.45]],
         },
         example_options={},
     ),

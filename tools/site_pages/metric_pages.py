@@ -16,6 +16,9 @@ INPUTS = {
     "plausible_hits": "the plausible matches counted among the top items",
     "rated_pairs": "the model's similarity of each rated pair",
     "scores": "recalls of both directions",
+    "concepts": "the concepts that two images show",
+    "concept_similarity": "the concepts that two images show, and how similar two concepts are",
+    "concept_sizes": "the concepts that two images show, with the areas of their instances",
 }
 
 EVALUATE = """\
@@ -79,6 +82,8 @@ def _facts(spec: Spec, described: Description) -> str:
 
 
 def _unit(spec: Spec) -> str:
+    if spec.explains:
+        return "failures that have a value"
     if spec.needs != "rated_pairs":
         return "queries"
     return "samples" if "n_samples" in spec.accepted({"n_samples": None}) else "all pairs at once"
@@ -86,7 +91,8 @@ def _unit(spec: Spec) -> str:
 
 def _tasks(spec: Spec) -> str:
     reporting = [name for name, task in registry.tasks().items() if spec.name in (*task.metrics, *task.whole)]
-    return ", ".join(f"[`{name}`](../tasks.md#{name})" for name in reporting) or "none; name it to get it"
+    otherwise = "[`cxc-eccv explain`](../explain.md)" if spec.explains else "none; name it to get it"
+    return ", ".join(f"[`{name}`](../tasks.md#{name})" for name in reporting) or otherwise
 
 
 def _evaluate(described: Description) -> str:

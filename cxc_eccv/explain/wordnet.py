@@ -1,0 +1,151 @@
+"""WordNet 3.0: its synsets by name, and how near two of them are."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.types import FloatArray
+
+__all__ = ["find_synset", "load_wordnet", "path_similarity", "similarity_matrix"]
+
+VERSION = "3.0"
+"""What nltk calls ``wordnet``; later editions have names of their own, and other numbers in the names of synsets."""
+
+
+def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
+    """WordNet 3.0, opened once, from ``NLTK_DATA`` or where nltk looks besides.
+
+    Returns:
+        nltk's ``WordNetCorpusReader``.
+
+    Raises:
+        InvalidOption: nltk is not installed.
+        SourceMissing: no folder holds WordNet; says how to get it.
+        MalformedSource: what is there is damaged, or another edition.
+    """
+    try:
+        import nltk.data  # imported late: whoever asks for no concepts does without
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "nltk":
+            raise
+        raise InvalidOption("WordNet needs nltk, which is not installed: pip install 'cxc_eccv[explain]'") from None
+    named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
+    folders = [Path(folder) for folder in dict.fromkeys([*named, *nltk.data.path])]
+    for folder in folders:
+        for place in (folder / "corpora" / "wordnet.zip", folder / "corpora" / "wordnet"):
+            if place.exists():
+                return _open(place)
+    places = ", ".join(map(str, folders))
+    setting = f"is {os.pathsep.join(named)!r}" if named else "is not set"
+    raise SourceMissing(
+        f"WordNet is not on this machine: none of {places} holds corpora/wordnet.zip or corpora/wordnet. Get it by "
+        f"`python -m nltk.downloader wordnet`, or name the folder that holds it in NLTK_DATA, which {setting}."
+    )
+
+
+@cache
+def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
+    """The corpus of a zip file or a folder, as a whole: nltk opens most of its files when they are asked for."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+    from nltk.data import FileSystemPathPointer, ZipFilePathPointer
+
+    expected = (
+        f"WordNet {VERSION} as nltk packs it; delete it and get it again by `python -m nltk.downloader wordnet`, or "
+        "name another folder in NLTK_DATA"
+    )
+    try:
+        if place.suffix == ".zip":
+            with zipfile.ZipFile(place) as archive:
+                damaged = archive.testzip()
+            if damaged:
+                raise ValueError(f"{damaged} is damaged")
+            root = ZipFilePathPointer(str(place), "wordnet/")
+        else:
+            root = FileSystemPathPointer(str(place))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns that it speaks English alone
+            corpus = WordNetCorpusReader(root, None)
+        version = corpus.get_version()
+        corpus.synset("entity.n.01")
+    except Exception as error:  # noqa: BLE001 - nltk reads a damaged file until anything at all goes wrong
+        raise MalformedSource(place, "", f"{type(error).__name__}: {error}", expected) from None
+    if version != VERSION:
+        raise MalformedSource(place, "", f"WordNet {version}", expected)
+    return corpus
+
+
+def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
+    """The synset of a name such as ``dog.n.01``.
+
+    Raises:
+        DataError: WordNet 3.0 has none of that name.
+    """
+    from nltk.corpus.reader.wordnet import WordNetError
+
+    corpus = load_wordnet()
+    try:
+        return corpus.synset(name)
+    except (WordNetError, ValueError, KeyError) as error:
+        raise DataError(
+            f"WordNet {VERSION} has no synset {name!r} ({error}); names are a word, its part of speech and the number "
+            "of its sense, as in dog.n.01"
+        ) from None
+
+
+@cache
+def path_similarity(one: str, other: str) -> float:
+    r"""WordNet's path similarity of two synsets, by name.
+
+    .. math:: ps(u, v) = \frac{1}{1 + d(u, v)}
+
+    where d is the number of steps from one to the other over their nearest common hypernym. What is no noun has no
+    common one at times: as in nltk, a root is then thought above all.
+
+    Args:
+        one: name of a synset, as in ``dog.n.01``.
+        other: name of another, or of the same.
+
+    Returns:
+        In (0, 1]; 1 for the same synset.
+
+    Raises:
+        DataError: WordNet 3.0 has no synset of that name, or WordNet is missing or damaged.
+
+    References:
+        Fellbaum, WordNet: An Electronic Lexical Database, 1998; nltk's ``Synset.path_similarity``.
+    """
+    return float(find_synset(one).path_similarity(find_synset(other)))
+
+
+def similarity_matrix(names: Sequence[str]) -> FloatArray:
+    """Path similarity of all pairs at once, far quicker than pair by pair.
+
+    Args:
+        names: N names of synsets.
+
+    Returns:
+        (N, N) float64, symmetric, with ones on its diagonal.
+
+    Raises:
+        DataError: WordNet 3.0 has no synset of that name, or WordNet is missing or damaged.
+    """
+    members: dict[Any, dict[int, int]] = defaultdict(dict)
+    for row, name in enumerate(names):
+        for ancestor, steps in find_synset(name).hypernym_distances(simulate_root=True):
+            members[ancestor.name()][row] = min(steps, members[ancestor.name()].get(row, steps))
+    distances = np.full((len(names), len(names)), np.inf)
+    for below in members.values():
+        rows, steps = np.array(list(below)), np.array(list(below.values()), dtype=np.float64)
+        block = np.ix_(rows, rows)
+        distances[block] = np.minimum(distances[block], steps[:, None] + steps)
+    return 1 / (1 + distances)
