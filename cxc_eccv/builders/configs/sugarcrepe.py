@@ -51,11 +51,11 @@ CONFIG = DatasetConfig(
     sources=("sugarcrepe",),
     defects=(
         "Captions give themselves away by their form: 1,074 of the 7,511 have blanks or a line break at an end, and no "
-        "negative has; 6,105 end in a full stop, and 7,489 negatives do; 6,646 begin with a capital, and 7,457 negatives "
-        "do. Taking the text with more of these three marks (white space at an end, no full stop, no capital) for the "
-        "caption is right about 2,228 items and wrong about one; with a guess at the other 5,282 that is an accuracy of "
-        "62 to 67% of each part, without a look at the image. A model whose tokenizer sees case, punctuation or white "
-        "space is measured on the change alone only if it encodes both texts in one form.",
+        "negative has; 6,105 end in a full stop, and 7,489 negatives do; 6,646 begin with a capital, and 7,457 "
+        "negatives do. Taking the text with more of these three marks (white space at an end, no full stop, no "
+        "capital) for the caption is right about 2,228 items and wrong about one; with a guess at the other 5,282 that "
+        "is an accuracy of 62 to 67% of each part, without a look at the image. A model whose tokenizer sees case, "
+        "punctuation or white space is measured on the change alone only if it encodes both texts in one form.",
         "A negative of `add_att` or `add_obj` is the longer text in 99% of the items, so that a preference for short "
         "captions solves these parts.",
         "`swap_obj` has no item 108 any more: its authors took it out on 18 November 2023, as its caption was wrong. "
