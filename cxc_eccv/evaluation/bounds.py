@@ -4,8 +4,9 @@
   ``bounds_depth``, 50 unless told otherwise), in the order of the evaluation; of tied items known negatives stand
   first, then unjudged ones, then positives.
 - **Judged** is a pair of which a source of the task's labels says anything: that it is positive, or that it is not, as
-  a rating below the threshold does; and every pair with an altered caption, which was made to be wrong. COCO and ECCV Caption list positives alone; what ECCV Caption's annotators turned
-  down was not published. All other pairs are unjudged. The usual number counts them as wrong.
+  a rating below the threshold does; and every pair with an altered caption, which was made to be wrong. COCO and ECCV
+  Caption list positives alone; what ECCV Caption's annotators turned down was not published. All other pairs are
+  unjudged. The usual number counts them as wrong.
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
   anew under the tie rule: a positive stands below what it ties with, but for other positives. For nDCG such a pair has

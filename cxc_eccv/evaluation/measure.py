@@ -53,7 +53,7 @@ def _pass_over(run: Run, parts: Sequence[Part], similarity: str | None, **option
     for need in needs:
         if need.readers:
             readers.setdefault(need.direction, []).extend(need.readers)
-    ranked = add_altered(run, {part.task.altered for part in parts} - {""})
+    ranked = add_altered(run, {part.task.altered for part in parts} - {""}, similarity)
     ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
     for need in needs:
         need.learn(run, ranks, similarity)

@@ -631,7 +631,7 @@ class Alterations(Need[Judgments]):
         return self._tops
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """An altered caption is first where the first item of all is one, which of equal ones stand before originals."""
+        """An altered caption is first where the first item of all is one; of equal ones it stands before originals."""
         altered, plain = (ranks[name] for name in self.requests)
         if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
             raise MalformedRun("rankings have no altered captions")

@@ -27,8 +27,9 @@ Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | C
 class Restriction:
     """Images and captions that an evaluation leaves out, as if they had never been.
 
-    They are no queries, in no gallery and nobody's positives, nor is what was made of a caption; a query without a positive left is none, of rated pairs
-    those with both sides left are correlated, and folds keep what is left of them.
+    They are no queries, in no gallery and nobody's positives, nor is what was made of a caption; a query without a
+    positive left is none, of rated pairs those with both sides left are correlated, and folds keep what is left of
+    them.
 
     Attributes:
         images, captions: ids of what is left out.

@@ -165,8 +165,9 @@ def _select_parts(
     reasons: dict[str, str] = {}
     if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
         if named:
+            reason = why_no_altered(run, own.altered, called=own.altered)
             raise InvalidOption(f"{own.name} cannot be computed: {reason}")
-        return [], {own.name: reason}
+        return [], {own.name: reason}  # the same for all kinds, and so shown once
     try:
         plan = plan_of(own, metrics)
     except NotApplicable as error:

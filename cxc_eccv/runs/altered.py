@@ -45,8 +45,8 @@ def altered_captions(run: Run, kind: str) -> Embeddings | None:
     return found
 
 
-def why_no_altered(run: Run, kind: str) -> str | None:
-    """Why a run cannot be ranked among altered captions, or None where it can.
+def why_no_altered(run: Run, kind: str, called: str = "<kind>") -> str | None:
+    """Why a run cannot be ranked among altered captions, or None where it can; so is the kind ``called`` there.
 
     Example:
         >>> why_no_altered(EmbeddingsRun(None, Embeddings([7], [[1, 0]])), "danger")
@@ -55,7 +55,7 @@ def why_no_altered(run: Run, kind: str) -> str | None:
     if not isinstance(run, EmbeddingsRun):
         return f"altered captions are vectors of an embeddings file, and this run has {run.kind}"
     if altered_captions(run, kind) is None:
-        return f"the run has no altered captions ({' and '.join(_names('<kind>'))} in its file)"
+        return f"the run has no altered captions ({' and '.join(_names(called))} in its file)"
     return None
 
 
@@ -85,11 +85,23 @@ def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) 
     return errors
 
 
-def add_altered(run: Run, kinds: Iterable[str]) -> Run:
-    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any."""
+def add_altered(run: Run, kinds: Iterable[str], similarity: str | None = None) -> Run:
+    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any.
+
+    Raises:
+        MalformedRun: a zero vector, where vectors are compared by ``cosine``.
+    """
     added = [(kind, own) for kind in kinds if (own := altered_captions(run, kind)) is not None]
     if not added or not isinstance(run, EmbeddingsRun) or run.captions is None:
         return run
+    for kind, own in added:
+        zero = own.ids[~own.vectors.any(axis=1)]
+        if zero.size and similarity == "cosine":
+            raise MalformedRun(
+                f"{run.path or 'run'}, {_names(kind)[1]}: {zero.size} of {own.ids.size} vectors are zero, which has no "
+                f"direction and so no cosine, the first of caption {zero[0]}. Check the model's output on it, or "
+                "compare by dot product (similarity='dot', --similarity dot)."
+            )
     ids = [run.captions.ids, *(altered_ids(kind, own.ids) for kind, own in added)]
     vectors = [run.captions.vectors, *(own.vectors for _, own in added)]
     return replace(run, captions=Embeddings(np.concatenate(ids), np.concatenate(vectors)))

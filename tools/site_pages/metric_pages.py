@@ -15,6 +15,7 @@ INPUTS = {
     "top_k": "the top K items and judgments with gains",
     "plausible_hits": "the plausible matches counted among the top items",
     "rated_pairs": "the model's similarity of each rated pair",
+    "altered_ranks": "the ranks of all positives, with altered captions in the gallery and without",
     "scores": "recalls of both directions",
     "concepts": "the concepts that two images show",
     "concept_similarity": "the concepts that two images show, and how similar two concepts are",

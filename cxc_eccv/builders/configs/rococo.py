@@ -25,7 +25,7 @@ CONFIG = DatasetConfig(
     name="rococo",
     title="RoCOCO: captions with an altered word, to be told from the originals",
     description="One row per kind and caption of the test split: the caption, and the same with a word altered so that "
-    "it no longer describes the image. The kinds put in place of a word of the caption one of the same concept "
+    "it should no longer describe the image. The kinds put in place of a word of the caption one of the same concept "
     "(`same_concept`), one of another concept (`diff_concept`), a random one of the vocabulary (`rand_voca`) or a "
     "dangerous one (`danger`). The tasks `rococo_...` add the 25,000 altered captions of a kind to the 25,000 "
     "originals that an image ranks.",
@@ -63,8 +63,8 @@ CONFIG = DatasetConfig(
         "608017). The two tie, so that the originals lose.",
         "Altered captions repeat: 24,812 of the 25,000 in `danger` are distinct, 24,993 in `same_concept`, 24,987 in "
         "`rand_voca` and all in `diff_concept`.",
-        "Not always does one word stand for one: in 3 to 8% of a kind a repeated word is replaced at each of its places, "
-        "or several words stand for one.",
+        "Not always does one word stand for one: in 3 to 8% of a kind a repeated word is replaced at each of its "
+        "places, or several words stand for one.",
         "Ten entries of the source have a sixth original caption between the five and the altered ones; it is left "
         "out here, as in every evaluation of the split. The source's loader takes it for a positive, so that its "
         "galleries have 50,010 captions.",

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_json, require_keys, shown, text
 from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE, KarpathySplit
+from cxc_eccv.sources.reading import read_json, require_keys, shown, text
 
 __all__ = ["read_rococo"]
 
@@ -24,7 +24,9 @@ def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
     entries = read_json(path)
     if not isinstance(entries, list) or len(entries) != images.num_rows:
         found = f"{len(entries):,} entries" if isinstance(entries, list) else shown(entries)
-        raise MalformedSource(path, "", found, f"a list of {images.num_rows:,} entries, one for each image of the split")
+        raise MalformedSource(
+            path, "", found, f"a list of {images.num_rows:,} entries, one for each image of the split"
+        )
     texts, altered, at = captions["text"].to_pylist(), list[str](), 0
     for number, (entry, name) in enumerate(zip(entries, images["file_name"].to_pylist(), strict=True)):
         place = f"[{number}]"
