@@ -106,6 +106,7 @@ class Description:
         reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
         better = "higher" if self.spec.higher_is_better else "lower"
         what = "failures that have a value" if self.spec.explains else "queries"
+        what = "items" if self.spec.needs == "comparisons" else what
         over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
         sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
         texts = {name.format(self.result_name): text for name, text in self.kind.results.items() if sampled}

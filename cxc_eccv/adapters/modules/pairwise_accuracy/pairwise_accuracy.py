@@ -22,7 +22,7 @@ Args:
     per_query: also return the value of every item, as `<name>_per_query`. Default: False.
 
 Returns:
-    pairwise_accuracy: mean over queries, from 0 to 1; higher is better.
+    pairwise_accuracy: mean over items, from 0 to 1; higher is better.
 
 Examples:
     >>> import cxc_eccv as ce
