@@ -49,6 +49,18 @@ def real_library():
 
 
 @pytest.fixture(scope="session")
+def wordnet():
+    """WordNet 3.0, which lies beside the real files, where nltk then finds it."""
+    if MIRROR == "sample":
+        pytest.skip("CXC_ECCV_DATA does not point at the real files, which WordNet lies beside")
+    from cxc_eccv.explain.wordnet import load_wordnet
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NLTK_DATA", str(Path(MIRROR) / "nltk_data"))
+        yield load_wordnet()
+
+
+@pytest.fixture(scope="session")
 def module_caches(tmp_path_factory):
     """Caches of ``datasets`` and ``evaluate`` that no user shares.
 

@@ -1,5 +1,7 @@
 """Slow and plain versions of what the package computes fast: Python loops over dictionaries and lists."""
 
+from itertools import permutations
+
 import numpy as np
 
 
@@ -134,3 +136,51 @@ def plausible_precision(scores, distances, zeta, cut=None):
     matches = {item for item in scores if distances[item] <= zeta}
     depth = len(matches) if cut is None else min(len(matches), cut)
     return sum(item in matches for item in ranking(scores, matches)[:depth]) / depth
+
+
+def matchings(left, right):
+    """Every way to give each member of the smaller side a partner of its own, as lists of (left, right)."""
+    if len(left) <= len(right):
+        return [list(zip(left, chosen, strict=True)) for chosen in permutations(right, len(left))]
+    return [[(one, other) for other, one in pairs] for pairs in matchings(right, left)]
+
+
+def concept_agreement(truth, shown):
+    return sum(concept in shown for concept in truth) / len(truth)
+
+
+def non_common_similarity(truth, shown, similarity):
+    """Mean over the best of all matchings; None where one side has nothing of its own."""
+    left = [concept for concept in truth if concept not in shown]
+    right = [concept for concept in shown if concept not in truth]
+    if not left or not right:
+        return None
+    sums = [sum(similarity(*pair) for pair in pairs) for pairs in matchings(left, right)]
+    return max(sums) / min(len(left), len(right))
+
+
+def concept_enumeration(truth, shown):
+    return float(sum(abs(len(truth[concept]) - len(shown[concept])) for concept in truth if concept in shown))
+
+
+def area_difference(truth, retrieved, relative_to):
+    difference = abs(truth - retrieved)
+    return difference / {"truth": truth, "smaller": min(truth, retrieved), "image": 1}[relative_to]
+
+
+def size_disagreement(truth, shown, relative_to="smaller", threshold=1.0):
+    """Of all matchings the one of the smallest sum and then of the fewest large differences; None without any."""
+    share, total, matched = 0, 0.0, 0
+    for concept in truth:
+        if concept not in shown:
+            continue
+        found = []
+        for pairs in matchings(list(truth[concept]), list(shown[concept])):
+            differences = [area_difference(*pair, relative_to) for pair in pairs]
+            large = 0 if threshold is None else sum(one >= threshold for one in differences)
+            found.append((round(sum(differences), 9), large, len(pairs)))
+        smallest, large, size = min(found)
+        share, total, matched = share + large, total + smallest / size, matched + size
+    if not matched:
+        return None
+    return total if threshold is None else share / matched

@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from cxc_eccv.errors import DataError
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.explain.wordnet import find_synset, load_wordnet
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import Instances
+from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.seen import Concepts
 
-__all__ = ["Box", "ImageConcepts", "load_concepts"]
+__all__ = ["SOURCES", "Box", "CategorySynset", "ImageConcepts", "load_concepts", "synsets_of_categories"]
+
+SOURCES = ("coco", "visual_genome")
+"""Whose annotations concepts come from, as options name them."""
+
+
+class CategorySynset(NamedTuple):
+    """A category of COCO's, or of the embedded sample's, as WordNet has it, and why where that is a choice."""
+
+    category_id: int
+    category: str
+    synset: str
+    reason: str
+
+
+@cache
+def synsets_of_categories() -> Mapping[str, CategorySynset]:
+    """The packaged tables: the 80 categories of COCO and the 6 of the embedded sample, by name.
+
+    Example:
+        >>> synsets_of_categories()["mouse"].synset
+        'mouse.n.04'
+    """
+    table = {}
+    for name in ("coco_synsets.csv", "sample_synsets.csv"):
+        text = resources.files("cxc_eccv.explain").joinpath(name).read_text(encoding="utf-8")
+        for row in csv.DictReader(text.splitlines()):
+            entry = CategorySynset(int(row["category_id"]), row["category"], row["synset"], row["reason"])
+            table[entry.category] = entry
+    return table
 
 
 class Box(NamedTuple):
@@ -70,10 +109,24 @@ class ImageConcepts:
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
             raise DataError(
-                f"{self.source} have no entry for {len(lacking):,} of these images of the {self.split} split, image "
-                f"{lacking[0]} among them: nobody said what it shows"
+                f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. They "
+                f"cover {len(self.images):,} of the {self.n_images:,} images of {self.split}; what the others show is "
+                "not known. Restrict the evaluation to those, or name fuller annotations."
             )
         return [self.images[image_id] for image_id in ids]
+
+    def need_counts(self, what: str) -> None:
+        """Raise DataError where instances are not counted, but ``what`` is to be computed from them."""
+        if not self.counted:
+            raise DataError(
+                f"{what} needs the number and the boxes of instances, and {self.source} only say which there are: name "
+                "a file such as instances_val2014.json, which has the boxes"
+            )
+
+
+NO_AREA = "box without an area inside the image"
+NO_SYNSET = "object without a synset"
+UNKNOWN_SYNSET = "object with a synset that WordNet 3.0 lacks"
 
 
 def load_concepts(
@@ -87,12 +140,117 @@ def load_concepts(
 ) -> ImageConcepts:
     """Concepts of the images of a split.
 
+    An annotation is one instance, whose box is cut off at the image's edges; a group of unknown number (COCO's
+    ``iscrowd``) is one too, for the paper counts boxes. A box without an area inside the image is left out, as is an
+    object without a synset that WordNet 3.0 has. An image is annotated if the source lists it, and not all of its
+    annotations were left out.
+
     Args:
         library: the raw files.
         split: one of COCO's Karpathy splits.
-        source: ``coco``, instances where they are at hand, else category sets; or ``visual_genome``.
-        instances: a file of COCO instances, in the place of the library's.
+        source: ``coco``, full annotations where they are at hand, else category sets; or ``visual_genome``.
+        instances: a file of COCO annotations in the place of the library's, full ones or category sets.
         objects: Visual Genome's ``objects.json``, in the place of the library's.
         image_data: Visual Genome's ``image_data.json``, in the place of the library's.
+
+    Returns:
+        The concepts of those images of the split that the source has annotated.
+
+    Raises:
+        UnknownName: no such source, or no such split.
+        InvalidOption: a file of the other source is named; or nltk is missing, which Visual Genome's synsets need.
+        DataError: a file is missing or malformed, or names a category that has no synset; WordNet is missing.
+
+    Example:
+        >>> concepts = load_concepts(Library("sample"), "test")
+        >>> concepts.source, concepts.counted, len(concepts.images)
+        ('COCO instances', True, 60)
     """
-    raise NotImplementedError
+    if source not in SOURCES:
+        raise UnknownName("source of concepts", source, SOURCES)
+    if instances and source != "coco":
+        raise InvalidOption(f"instances are COCO's, and the source of concepts is {source}: name one of the two")
+    if (objects or image_data) and source != "visual_genome":
+        raise InvalidOption(f"objects and image_data are Visual Genome's, and the source of concepts is {source}")
+    if (objects is None) != (image_data is None):
+        raise InvalidOption("objects and image_data belong together: name both files of one release")
+    image_ids = library.karpathy(split).image_ids
+    if source == "coco":
+        return _collect(library.instances(split, instances), split, image_ids, "COCO", _synset_of_category)
+    load_wordnet()  # before a long file is read
+    return _collect(library.visual_genome(objects, image_data), split, image_ids, "Visual Genome", _synset_of_object)
+
+
+def _collect(
+    found: Instances, split: str, image_ids: IntArray, source: str, find: Callable[[str, str | None], str | None]
+) -> ImageConcepts:
+    """Concepts of those of the images that were annotated."""
+    listed = found.images.filter(pa.array(positions_of(found.images["image_id"], image_ids)[1]))
+    here = found.annotations.filter(pa.array(positions_of(found.annotations["image_id"], image_ids)[1]))
+    counted = not found.annotations["x"].null_count
+    if source == "COCO":
+        source = "COCO instances" if counted else "COCO categories"
+    boxes = _shares(here, listed) if counted else np.zeros((here.num_rows, 4))
+    images: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in listed["image_id"].to_pylist()}
+    drawn: dict[int, list[Box]] = {image_id: [] for image_id in images}
+    groups, left_out = 0, Counter(found.left_out)
+    rows = zip(
+        *(here[name].to_pylist() for name in ("image_id", "name", "synset", "group")), boxes.tolist(), strict=True
+    )
+    for image_id, name, synset, group, box in rows:
+        concept = find(name, synset)
+        if concept is None:
+            left_out[NO_SYNSET if synset is None else UNKNOWN_SYNSET] += 1
+        elif counted and min(box[2:]) <= 0:
+            left_out[NO_AREA] += 1
+        else:
+            areas = images[image_id].setdefault(concept, [])
+            groups += group
+            if counted:
+                areas.append(box[2] * box[3])
+                drawn[image_id].append(Box(concept, name, *box))
+    # An image all of whose annotations were left out shows something, but nobody knows what.
+    unknown = set(here["image_id"].to_pylist()) - {image_id for image_id, shown in images.items() if shown}
+    return ImageConcepts(
+        source=source,
+        split=split,
+        n_images=image_ids.size,
+        images={
+            image_id: {concept: np.array(areas) for concept, areas in shown.items()}
+            for image_id, shown in images.items()
+            if image_id not in unknown
+        },
+        counted=counted,
+        boxes={image_id: tuple(boxes) for image_id, boxes in drawn.items() if counted and image_id not in unknown},
+        groups=groups,
+        left_out=dict(left_out),
+    )
+
+
+def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:
+    """(N, 4) boxes of annotations, cut off at the edges of their images, in shares of these; x, y, width, height."""
+    rows, _ = positions_of(annotations["image_id"], np.asarray(images["image_id"]))
+    sides = []
+    for low, length, whole in (("x", "width", "width"), ("y", "height", "height")):
+        size = np.asarray(images[whole], dtype=np.float64)[rows]
+        start = np.asarray(annotations[low])
+        edges = np.clip([start, start + np.asarray(annotations[length])], 0, size) / size
+        sides.append((edges[0], edges[1] - edges[0]))
+    (left, width), (top, height) = sides
+    return np.stack([left, top, width, height], axis=1)
+
+
+def _synset_of_category(name: str, _synset: str | None) -> str:
+    table = synsets_of_categories()
+    if name not in table:
+        raise UnknownName("COCO category", name, table)
+    return table[name].synset
+
+
+@cache
+def _synset_of_object(_name: str, synset: str | None) -> str | None:
+    """The synset by its own name, for others lead to it as well; None where WordNet 3.0 has none."""
+    try:
+        return None if synset is None else str(find_synset(synset).name())
+    except DataError:
+        return None

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
+from cxc_eccv.explain.concepts import synsets_of_categories
 from cxc_eccv.explain.wordnet import find_synset, load_wordnet
 
 __all__ = ["PERSONS", "find_mentions"]
@@ -27,7 +28,8 @@ def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set
     dog, and ``fire hydrants`` are a fire hydrant. What a noun means is one of its senses or several:
 
     1. Those senses that are in the vocabulary, whichever they are: ``mouse`` is the computer's where the vocabulary has
-       that one alone, and both where it has both, so that the images decide.
+       that one alone, and both where it has both, so that the images decide. COCO's own names of its categories are
+       names of their synsets as well: ``stop sign``.
     2. If none is, its first sense, the most frequent one; of ``men`` that of ``man`` as well. A word that is another
        part of speech more often than a noun in the texts that WordNet counted has none: ``white`` is no person.
 
@@ -55,6 +57,7 @@ class _Reader:
         self.corpus = load_wordnet()
         self.names: dict[str, set[str]] = {}
         """Synset to what the vocabulary calls it, as a synset has a name for each of its words."""
+        self.categories = {name.replace(" ", "_"): entry.synset for name, entry in synsets_of_categories().items()}
         for name in vocabulary:
             self.names.setdefault(find_synset(name).name(), set()).add(name)
         self.parts = sorted({name.split(".")[-2] for name in self.names})
@@ -77,6 +80,7 @@ class _Reader:
         form = "_".join(words)
         spellings = dict.fromkeys([form, "-".join(words), "".join(words)])  # skate board, t-shirt
         every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts)]
+        every += [self.corpus.synset(synset) for synset in self._categories(form)]
         if named := [sense for sense in every if sense.name() in self.names]:
             return self._go_up(named)
         if form in PERSONS:
@@ -88,6 +92,12 @@ class _Reader:
         base = [sense for sense in nouns if sense not in written]
         found = self._go_up([*written[:1], *base[:1]])
         return found if found and self._is_mostly_noun(form) else frozenset()
+
+    def _categories(self, form: str) -> set[str]:
+        """Synsets of the category of this name, in the singular or the plural."""
+        *first, last = form.split("_")
+        singular = "_".join([*first, self.corpus.morphy(last, "n") or last])
+        return {self.categories[name] for name in (form, singular) if name in self.categories}
 
     def _go_up(self, senses: list[Any]) -> frozenset[str]:
         """Concepts of the vocabulary that are these senses, or above them."""

@@ -77,7 +77,7 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
             corpus = WordNetCorpusReader(root, None)
         version = corpus.get_version()
         corpus.synset("entity.n.01")
-    except Exception as error:  # noqa: BLE001 - nltk reads a damaged file until anything at all goes wrong
+    except Exception as error:  # nltk reads a damaged file until something goes wrong, whatever it is
         raise MalformedSource(place, "", f"{type(error).__name__}: {error}", expected) from None
     if version != VERSION:
         raise MalformedSource(place, "", f"WordNet {version}", expected)

@@ -51,17 +51,21 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
         return values
     similarities = _check(similarity(names), len(names))
     places = {name: place for place, name in enumerate(names)}
+    all_known = not np.isnan(similarities).any()
     for row, (left, right) in enumerate(alone):
         if left and right:
             rows, columns = sorted(map(places.__getitem__, left)), sorted(map(places.__getitem__, right))
-            table = similarities[np.ix_(rows, columns)]
-            if np.isnan(table).any():
+            table = similarities[np.array(rows)[:, None], columns]
+            if not all_known and np.isnan(table).any():
                 lacking = np.argwhere(np.isnan(table))[0]
                 one, other = names[rows[lacking[0]]], names[columns[lacking[1]]]
                 raise DataError(
-                    f"query {pairs.query_ids[row]} needs the similarity of {one} and {other}, which has none"
+                    f"query {pairs.query_ids[row]} asks how similar {one} and {other} are, which nobody said; give it"
                 )
-            values[row] = table[linear_sum_assignment(table, maximize=True)].mean()
+            if 1 in table.shape:
+                values[row] = table.max()
+            else:
+                values[row] = table[linear_sum_assignment(table, maximize=True)].mean()
     return values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, MalformedSource, UnknownName
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
@@ -19,6 +20,7 @@ from cxc_eccv.sources.readers import (
     UNREACHABLE_CAPTIONS,
     CategorySets,
     EntailmentPairs,
+    Instances,
     KarpathySplit,
     MinedPairs,
     fold_restval,
@@ -28,11 +30,13 @@ from cxc_eccv.sources.readers import (
     read_category_sets,
     read_entailment,
     read_flickr8k,
+    read_instances,
     read_karpathy,
     read_mined,
     read_positives,
     read_ratings,
     read_rococo,
+    read_visual_genome,
     split_flickr8k,
 )
 from cxc_eccv.sources.reading import read_ids
@@ -205,6 +209,24 @@ class Library:
         """
         return self.once(("rococo", kind), lambda: read_rococo(self._path(f"rococo_{kind}"), self.karpathy("test")))
 
+    def instances(self, split: str, path: Path | None = None) -> Instances:
+        """Annotations of COCO's images, with boxes where the full files are at hand, as category sets where only those.
+
+        Args:
+            split: the files that list its images are read, and what they say of others is returned too.
+            path: a file of the user's own, to be read in their place.
+        """
+        paths = self._coco_files(split) if path is None else [self._own_file("instances", path)]
+        parts = [self.once(("instances", file), partial(parse, read_instances, file)) for file in paths]
+        images, annotations = ([getattr(part, name) for part in parts] for name in ("images", "annotations"))
+        return Instances(pa.concat_tables(images), pa.concat_tables(annotations), {})
+
+    def visual_genome(self, objects: Path | None = None, image_data: Path | None = None) -> Instances:
+        """Objects in those images of Visual Genome that COCO has too, by COCO's ids; the user's own files go first."""
+        own = {"visual_genome_objects": objects, "visual_genome_image_data": image_data}
+        files = [self._own_file(name, path) if path else self._path(name) for name, path in own.items()]
+        return self.once(("visual_genome", *files), lambda: parse(read_visual_genome, files))
+
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
         return self._entailment(f"entailment_{RAW_SPLIT[split]}")
@@ -327,6 +349,13 @@ class Library:
                 row = int(np.flatnonzero(~known)[0])
                 raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {pairs.split} split")
 
+    def _own_file(self, name: str, path: Path) -> Path:
+        """A file of the user's own, noted under ``name`` as one that was read."""
+        if not path.is_file():
+            raise SourceMissing(f"{path} is not a file; name the one that holds the annotations")
+        self._files[name] = sha256_of(path)
+        return path
+
     def _users_own(self, name: str, read: Callable[[Path], Content]) -> Content | None:
         if name not in self.catalog or self._locate(name) is None:
             return None
@@ -408,13 +437,16 @@ class Library:
                 )
         return table
 
-    def _read_categories(self, split: str) -> CategorySets:
-        images = self.karpathy(split)
-        whole = [f"instances_{folder}" for folder in pc.unique(images.images["folder"]).to_pylist()]
+    def _coco_files(self, split: str) -> list[Path]:
+        """Full annotations of all folders with images of the split; its category sets where only these are at hand."""
+        whole = [f"instances_{folder}" for folder in pc.unique(self.images(split)["folder"]).to_pylist()]
         derived = f"instances_karpathy_{RAW_SPLIT[split]}"
         at_hand = all(self._locate(name) is not None for name in whole)
         use_derived = not at_hand and derived in self.catalog and self._locate(derived) is not None
-        paths = [self._path(name) for name in ([derived] if use_derived else whole)]
+        return [self._path(name) for name in ([derived] if use_derived else whole)]
+
+    def _read_categories(self, split: str) -> CategorySets:
+        images, paths = self.karpathy(split), self._coco_files(split)
         try:
             return CategorySets.join([parse(read_category_sets, path) for path in paths]).of(images.image_ids)
         except KeyError as error:

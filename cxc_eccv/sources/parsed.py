@@ -33,7 +33,13 @@ __all__ = ["parse"]
 
 Content = TypeVar("Content")
 
-KINDS = (readers.CategorySets, readers.EntailmentPairs, readers.KarpathySplit, readers.SentencePairs)
+KINDS = (
+    readers.CategorySets,
+    readers.EntailmentPairs,
+    readers.Instances,
+    readers.KarpathySplit,
+    readers.SentencePairs,
+)
 RECORDS: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in KINDS}
 """What readers return, beside tables, arrays, tuples and mappings; a result of another type is not kept."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -10,7 +11,9 @@ import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +38,7 @@ __all__ = [
     "read_ids",
     "read_json",
     "read_lines",
+    "read_records",
     "read_text",
     "require_keys",
     "sha256_of",
@@ -124,6 +128,8 @@ CELL = re.compile(r'([^",]*|"[^"]*(?:""[^"]*)*"),')
 
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
+SPACE = re.compile(r"[ \t\n\r]*")
+
 LARGEST_ID = 2**63 - 1
 
 
@@ -160,37 +166,138 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
     """The JSON value of a text that is ``path``, or that line of it, as strictly as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
+    with _strict_decoder(path, prefix) as decoder:
+        try:
+            value = decoder.decode(content)
+        except json.JSONDecodeError as error:
+            place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
+            cut = CUT if error.pos >= len(content.rstrip()) - 1 else ""
+            raise _refuse(path, prefix, place, f"{error.msg}{cut}", "valid JSON") from None
+        _check_surrogates(content, value)
+    return value
 
-    def refuse(place: str, found: str, expected: str) -> MalformedSource:
-        return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
+
+HEAD = 1 << 16
+"""Characters within which a list begins."""
+
+LARGEST_RECORD = 1 << 26
+"""Characters to look for the end of one element in; a broken one would else be all the rest of the file."""
+
+CUT = " (the file seems to be cut off)"
+
+
+def read_records(path: Path) -> Iterator[Any]:
+    """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`.
+
+    A few blocks of the file are in memory at a time, however many there are. Parsers for streams would take a key given
+    twice; decoding element by element with json's own scanner is as quick.
+    """
+    blocks = _text_blocks(path)
+    text = _take(blocks, HEAD)
+    start, number, ended = _skip_space(text, 0), 0, False
+    if text[start : start + 1] != "[":
+        raise MalformedSource(path, "", shown(text[:20]) if text else "an empty file", "a list in brackets")
+    start = _skip_space(text, start + 1)
+    if text[start : start + 1] == "]":
+        start, ended = start + 1, True
+    while not ended:
+        prefix = f"[{number}]"
+        try:
+            with _strict_decoder(path, prefix) as decoder:
+                record, end = _decode_element(decoder, text, start)
+        except json.JSONDecodeError as error:
+            text, start = _extend(path, prefix, text[start:], blocks, error), 0
+            continue
+        yield record
+        start, number, ended = end + 1, number + 1, text[end] == "]"
+    for remainder in chain([text[start:]], blocks):
+        if _skip_space(remainder, 0) < len(remainder):
+            raise MalformedSource(path, "after the list", shown(remainder.strip()[:20]), "the end of the file")
+
+
+def _decode_element(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int]:
+    """The element of a list that starts there, and the place of the comma or bracket after it."""
+    first = _skip_space(text, start)
+    value, end = decoder.raw_decode(text, first)
+    _check_surrogates(text[first:end], value)
+    end = _skip_space(text, end)
+    if text[end : end + 1] not in (",", "]"):
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, end)
+    return value, end
+
+
+def _extend(path: Path, prefix: str, text: str, blocks: Iterator[str], error: json.JSONDecodeError) -> str:
+    """A text that is no element, with as much again of what follows in the file: it may end within one."""
+    further = _take(blocks, max(len(text), 1)) if len(text) <= LARGEST_RECORD else ""
+    if not further:
+        cut = CUT if error.pos >= len(error.doc.rstrip()) - 1 else ""
+        raise _refuse(path, prefix, "", f"{error.msg}{cut}", "valid JSON") from None
+    return text + further
+
+
+def _text_blocks(path: Path) -> Iterator[str]:
+    """The text of a file, un-gzipped where it is compressed."""
+    decoder, offset = codecs.getincrementaldecoder("utf-8-sig")(), 0
+    for block in chain(_blocks(path), [b""]):
+        try:
+            yield decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            found = f"byte {error.object[error.start]:#04x} near offset {offset + error.start}"
+            raise MalformedSource(path, "", found, "UTF-8 text") from None
+        offset += len(block)
+
+
+def _take(blocks: Iterator[str], length: int) -> str:
+    """Blocks of at least this length together, fewer where they end."""
+    taken: list[str] = []
+    for block in blocks:
+        taken.append(block)
+        length -= len(block)
+        if length <= 0:
+            break
+    return "".join(taken)
+
+
+def _skip_space(text: str, start: int) -> int:
+    match = SPACE.match(text, start)
+    return match.end() if match else start
+
+
+@contextmanager
+def _strict_decoder(path: Path, prefix: str) -> Iterator[json.JSONDecoder]:
+    """A decoder that takes nothing json lets pass; what it stumbles over is refused, but for faults of the syntax."""
 
     def no_constant(name: str) -> None:
-        raise refuse("", name, "finite numbers")
+        raise _refuse(path, prefix, "", name, "finite numbers")
 
     def no_duplicate(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict(pairs)
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for number, key in enumerate(keys) if key in keys[:number])
-            raise refuse(f"key {shown(twice)}", "it twice", "every key once")
+            raise _refuse(path, prefix, f"key {shown(twice)}", "it twice", "every key once")
         return table
 
     try:
-        value = json.loads(content, object_pairs_hook=no_duplicate, parse_constant=no_constant)
-        if SURROGATE.search(content):
-            json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
-        cut = " (the file seems to be cut off)" if error.pos >= len(content.rstrip()) - 1 else ""
-        raise refuse(place, f"{error.msg}{cut}", "valid JSON") from None
+        yield json.JSONDecoder(object_pairs_hook=no_duplicate, parse_constant=no_constant)
+    except json.JSONDecodeError:
+        raise
     except UnicodeEncodeError as error:
         half = f"half a surrogate pair, {error.object[error.start]!r}"
-        raise refuse("", half, "Unicode text") from None
+        raise _refuse(path, prefix, "", half, "Unicode text") from None
     except RecursionError:
-        raise refuse("", "lists or objects nested without end", "a few levels") from None
+        raise _refuse(path, prefix, "", "lists or objects nested without end", "a few levels") from None
     except ValueError:  # Python converts no integer of more than 4,300 digits.
-        raise refuse("", "a number of thousands of digits", "numbers of 64 bits") from None
-    return value
+        raise _refuse(path, prefix, "", "a number of thousands of digits", "numbers of 64 bits") from None
+
+
+def _check_surrogates(content: str, value: object) -> None:
+    if SURROGATE.search(content):
+        json.dumps(value, ensure_ascii=False).encode()
+
+
+def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> MalformedSource:
+    return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
 
 
 def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def test_every_group_has_its_files_or_is_on_the_hub() -> None:
         "cxc": 12,
         "eccv_caption": 7,
         "coco_instances": 6,
+        "visual_genome": 2,
         "pcme": 4,
         "flickr30k": 3,
         "flickr8k": 4,

@@ -27,7 +27,7 @@ EVALUATE = """\
 ## Through `evaluate`
 
 The package holds a module for Hugging Face's `evaluate`, which the extra `metrics` brings
-(`pip install 'cxc_eccv[metrics]'`). It takes rankings, or similarities, of your own and needs none of the data.
+(`pip install 'cxc_eccv[metrics]'`). It takes {takes} of your own and needs none of the data.
 
 ```python
 import cxc_eccv as ce
@@ -99,4 +99,5 @@ def _tasks(spec: Spec) -> str:
 
 def _evaluate(described: Description) -> str:
     arguments = "\n".join(f"    {line}" for line in described.call)
-    return EVALUATE.format(name=described.spec.name, arguments=arguments, result=described.result)
+    takes = "concepts of images" if described.spec.explains else "rankings, or similarities,"
+    return EVALUATE.format(name=described.spec.name, takes=takes, arguments=arguments, result=described.result)

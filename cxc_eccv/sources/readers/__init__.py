@@ -2,7 +2,7 @@
 
 from cxc_eccv.sources.readers.aligned import read_aligned
 from cxc_eccv.sources.readers.coco_fg import read_image_pool, read_refined_captions
-from cxc_eccv.sources.readers.coco_instances import CategorySets, read_category_sets
+from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
@@ -11,6 +11,7 @@ from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHE
 from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.sugarcrepe import SUGARCREPE_PARTS, read_sugarcrepe
+from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
     "KINDS",
@@ -21,6 +22,7 @@ __all__ = [
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
+    "Instances",
     "KarpathySplit",
     "MinedPairs",
     "SentencePairs",
@@ -32,6 +34,7 @@ __all__ = [
     "read_entailment",
     "read_flickr8k",
     "read_image_pool",
+    "read_instances",
     "read_karpathy",
     "read_mined",
     "read_positives",
@@ -42,5 +45,6 @@ __all__ = [
     "read_sick",
     "read_stsb",
     "read_sugarcrepe",
+    "read_visual_genome",
     "split_flickr8k",
 ]

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, text
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["CategorySets", "read_category_sets"]
+__all__ = [
+    "ANNOTATION_SCHEMA",
+    "IMAGE_SCHEMA",
+    "CategorySets",
+    "Instances",
+    "read_box",
+    "read_category_sets",
+    "read_instances",
+    "read_size",
+    "table_of",
+]
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
 """List of an annotation file to the whole numbers that each of its records holds."""
@@ -53,17 +64,93 @@ def read_category_sets(path: Path) -> CategorySets:
     categories = coco.loadCats(sorted(coco.getCatIds()))
     category_ids = np.array([category["id"] for category in categories], dtype=np.int64)
     records = coco.dataset["annotations"]
-    rows, known_image = positions_of([r["image_id"] for r in records], image_ids)
-    columns, known_category = positions_of([r["category_id"] for r in records], category_ids)
-    for known, name in ((known_image, "image_id"), (known_category, "category_id")):
-        if not known.all():
-            first = int(np.flatnonzero(~known)[0])
-            raise MalformedSource(
-                path, f"annotations[{first}]", f"unlisted {name} {records[first][name]}", "a listed one"
-            )
+    rows = _find_listed(path, records, "image_id", image_ids)
+    columns = _find_listed(path, records, "category_id", category_ids)
     present = np.zeros((image_ids.size, category_ids.size), dtype=bool)
     present[rows, columns] = True
     return CategorySets(image_ids, category_ids, tuple(category["name"] for category in categories), present)
+
+
+def _find_listed(path: Path, records: Sequence[Mapping[str, Any]], name: str, ids: IntArray) -> IntArray:
+    """Positions among ``ids`` of what annotations name, all of which must be there."""
+    rows, known = positions_of([record[name] for record in records], ids)
+    if not known.all():
+        first = int(np.flatnonzero(~known)[0])
+        raise MalformedSource(path, f"annotations[{first}]", f"unlisted {name} {records[first][name]}", "a listed one")
+    return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instances:
+    """What people annotated in images, one annotation after the other.
+
+    Attributes:
+        images: ``image_id``, ``width``, ``height``: the images that were annotated, whether anything was found or not;
+            sizes in pixels, null where the file has category sets alone.
+        annotations: ``image_id``, ``name``, ``synset``, ``group`` and the box ``x``, ``y``, ``width``, ``height``: the
+            annotators' word, a synset where the file names one, whether a group of unknown number is meant, and pixels
+            from the top left as the file has them, null where it has category sets alone.
+        left_out: annotations that are not among these, by reason.
+    """
+
+    images: pa.Table
+    annotations: pa.Table
+    left_out: Mapping[str, int]
+
+
+IMAGE_SCHEMA = pa.schema(dict.fromkeys(("image_id", "width", "height"), pa.int64()))
+
+ANNOTATION_SCHEMA = pa.schema(
+    {"image_id": pa.int64(), "name": pa.string(), "synset": pa.string(), "group": pa.bool_()}
+    | dict.fromkeys(("x", "y", "width", "height"), pa.float64())
+)
+
+
+def read_instances(path: Path) -> Instances:
+    """Annotations of images with the names of their categories and their boxes, or category sets, without boxes."""
+    dataset = _load(path).dataset
+    names = {category["id"]: category["name"] for category in dataset["categories"]}
+    records = dataset["annotations"]
+    _find_listed(path, records, "image_id", np.array([image["id"] for image in dataset["images"]], dtype=np.int64))
+    _find_listed(path, records, "category_id", np.array(list(names), dtype=np.int64))
+    boxed = any("bbox" in record for record in records)
+    images, annotations = [], []
+    for position, image in enumerate(dataset["images"]):
+        size = read_size(path, f"images[{position}]", image) if boxed else (None, None)
+        images.append((image["id"], *size))
+    for position, record in enumerate(records):
+        place = f"annotations[{position}]"
+        group = record.get("iscrowd", 0)
+        if group not in (0, 1):
+            raise MalformedSource(path, f"{place}.iscrowd", shown(group), "0 or 1")
+        box = read_box(path, place, require_keys(path, place, record, ("bbox",))["bbox"]) if boxed else (None,) * 4
+        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), *box))
+    return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations), {})
+
+
+def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, int]:
+    """Width and height of an image in pixels."""
+    require_keys(path, place, image, ("width", "height"))
+    width, height = (integer(path, f"{place}.{name}", image[name], least=1) for name in ("width", "height"))
+    return width, height
+
+
+def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
+    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges."""
+    numbers = values if isinstance(values, list) and len(values) == 4 else [None]
+    if not all(type(number) in (int, float) and abs(number) < LARGEST_SIDE for number in numbers):
+        raise MalformedSource(path, place, f"the box {shown(values)}", "four finite numbers: x, y, width and height")
+    return tuple(map(float, numbers))
+
+
+LARGEST_SIDE = 1e9
+"""Pixels that no image has; what is larger, infinite or not a number is no coordinate."""
+
+
+def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
+    """Rows as a table, none of them too."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped

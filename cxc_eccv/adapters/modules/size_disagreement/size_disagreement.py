@@ -14,7 +14,8 @@ How far the instances of common concepts differ in size, at the best matching.
 
 The instances of each common concept are matched one to one so that their area differences D_A have the smallest
 sum. With a threshold T_D (binary, as in the paper's tables) the value is the share of all matches with D_A >= T_D.
-Without one it is the paper's sum over common concepts of the mean D_A, which has no upper bound.
+Of several such matchings it is the one with the fewest of these, as the paper means to be optimistic. Without a
+threshold it is the paper's sum over common concepts of the mean D_A, which has no upper bound.
 
 The paper defines D_A = |A_g - A_r|, but its example has differences of 2.30 against a threshold of 100%, so that
 areas are compared relative to something it does not name. "smaller" divides by the smaller area and is symmetric:

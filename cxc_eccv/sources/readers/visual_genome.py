@@ -1,0 +1,103 @@
+"""Visual Genome: the objects that people marked in its images, of those images that COCO has as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.readers.coco_instances import (
+    ANNOTATION_SCHEMA,
+    IMAGE_SCHEMA,
+    Instances,
+    read_box,
+    read_size,
+    table_of,
+)
+from cxc_eccv.sources.reading import integer, read_records, require_keys, shown
+
+__all__ = ["read_visual_genome"]
+
+BATCH = 100_000
+"""Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table."""
+
+SECOND = "object of a second image of Visual Genome that is the same one of COCO's"
+
+
+def read_visual_genome(paths: Sequence[Path]) -> Instances:
+    """What ``objects.json`` says of the images that ``image_data.json`` gives a COCO id: the two files, in this order.
+
+    The ids are COCO's. Of several synsets of an object the first one is taken, for a box is one instance; of two images
+    that are the same one of COCO's the first. All releases are read: 1.0 says ``id`` where later ones say ``image_id``,
+    and leaves out synsets at times; 1.4 has merged what 1.2 had marked twice.
+    """
+    objects, image_data = paths
+    known = _read_image_data(image_data)
+    images: dict[int, tuple[int, int, int]] = {}
+    tables, rows, annotated, second = [], [], set(), 0
+    for number, record in enumerate(read_records(objects)):
+        place = f"[{number}]"
+        genome_id = _image_id(objects, place, record)
+        if genome_id not in known:
+            raise MalformedSource(objects, place, f"image {genome_id}", f"an image that {image_data} lists")
+        if genome_id in annotated:
+            raise MalformedSource(objects, place, f"image {genome_id} a second time", "every image once")
+        annotated.add(genome_id)
+        found = require_keys(objects, place, record, ("objects",))["objects"]
+        if not isinstance(found, list):
+            raise MalformedSource(objects, f"{place}.objects", shown(found), "a list")
+        image = known[genome_id]
+        if image is None:
+            continue
+        if image[0] in images:
+            second += len(found)
+            continue
+        images[image[0]] = image
+        rows += [_read_object(objects, f"{place}.objects[{n}]", image[0], item) for n, item in enumerate(found)]
+        if len(rows) >= BATCH:
+            tables.append(table_of(ANNOTATION_SCHEMA, rows))
+            rows = []
+    tables.append(table_of(ANNOTATION_SCHEMA, rows))
+    left_out = {SECOND: second} if second else {}
+    return Instances(table_of(IMAGE_SCHEMA, list(images.values())), pa.concat_tables(tables), left_out)
+
+
+def _read_image_data(path: Path) -> dict[int, tuple[int, int, int] | None]:
+    """Id in Visual Genome to COCO's id, width and height; None for an image that is not COCO's."""
+    known: dict[int, tuple[int, int, int] | None] = {}
+    for number, record in enumerate(read_records(path)):
+        place = f"[{number}]"
+        genome_id = _image_id(path, place, record)
+        if genome_id in known:
+            raise MalformedSource(path, place, f"image {genome_id} a second time", "every image once")
+        coco_id = require_keys(path, place, record, ("coco_id",))["coco_id"]
+        if coco_id is None or coco_id == -1:  # both mean that COCO does not have it
+            known[genome_id] = None
+        else:
+            known[genome_id] = integer(path, f"{place}.coco_id", coco_id), *read_size(path, place, record)
+    return known
+
+
+def _image_id(path: Path, place: str, record: object) -> int:
+    name = "id" if isinstance(record, dict) and "image_id" not in record and "id" in record else "image_id"
+    return integer(path, f"{place}.{name}", require_keys(path, place, record, (name,))[name])
+
+
+def _read_object(path: Path, place: str, image_id: int, item: object) -> tuple[object, ...]:
+    """A row of the table of annotations."""
+    record = require_keys(path, place, item, ("x", "y", "w", "h"))
+    name, synset = (_first_text(path, f"{place}.{key}", record.get(key)) for key in ("names", "synsets"))
+    box = read_box(path, place, [record[side] for side in ("x", "y", "w", "h")])
+    return image_id, name or "", synset, False, *box
+
+
+def _first_text(path: Path, place: str, values: Any) -> str | None:  # noqa: ANN401 - JSON holds anything
+    """The first of a list of texts, None where it is empty or missing."""
+    if not values:
+        return None
+    if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
+        raise MalformedSource(path, place, shown(values), "a list of texts")
+    return str(values[0])
