@@ -39,18 +39,19 @@ def read_sugarcrepe(path: Path) -> pa.Table:
     if not isinstance(data, dict) or not data:
         raise MalformedSource(path, "", shown(data), 'an object {"0": {"filename", "caption", "negative_caption"}}')
     rows = [_read_item(path, key, item) for key, item in data.items()]
-    seen: dict[tuple[object, ...], int] = {}
-    for last, row in zip([-1, *(row["item_id"] for row in rows)], rows, strict=False):
-        number, content = row["item_id"], (row["file_name"], row["caption"], row["negative"])
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    numbers, seen = table["item_id"].to_pylist(), dict[tuple[str, ...], int]()
+    for last, number, row in zip([-1, *numbers], numbers, rows, strict=False):
+        content = str(row["file_name"]), str(row["caption"]), str(row["negative"])
         if number <= last:
             raise MalformedSource(path, f"item {number}", f"it after item {last}", "keys that rise")
         if content in seen:
             raise MalformedSource(path, f"item {number}", f"item {seen[content]} again", "every item once")
         seen[content] = number
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return table
 
 
-def _read_item(path: Path, key: str, item: object) -> dict[str, object]:
+def _read_item(path: Path, key: str, item: object) -> dict[str, int | str]:
     if not KEY.fullmatch(key):
         raise MalformedSource(path, f"key {shown(key)}", "this key", "a whole number")
     place = f"item {key}"
