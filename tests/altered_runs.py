@@ -6,9 +6,11 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.altered import ALTERATIONS
 
+AT_ONCE = 200
 
-def altered_run(content, seed=0, *, width=16, largest=8, kinds=ALTERATIONS, **fields):
-    """Small whole numbers as vectors: scores are exact, and many of them tie."""
+
+def altered_run(content, seed=0, *, width=16, largest=8, share=0.5, kinds=ALTERATIONS, **fields):
+    """Small whole numbers as vectors: scores are exact, and some tie. A share of the numbers is altered."""
     rng = np.random.default_rng(seed)
     images = rng.integers(-largest, largest + 1, (content.image_ids.size, width))
     places = {image: place for place, image in enumerate(content.image_ids.tolist())}
@@ -18,7 +20,7 @@ def altered_run(content, seed=0, *, width=16, largest=8, kinds=ALTERATIONS, **fi
     for kind in kinds:
         order = rng.permutation(content.caption_ids.size)  # nothing depends on the order of rows
         further[f"rococo_{kind}_ids"] = content.caption_ids[order]
-        made = captions[order] + rng.integers(-5, 6, own.shape)
+        made = captions[order] + rng.integers(-5, 6, own.shape) * (rng.random(own.shape) < share)
         further[f"rococo_{kind}_embeddings"] = made.astype(np.float32)
     return EmbeddingsRun(
         Embeddings(content.image_ids, images),
@@ -34,16 +36,19 @@ def slow_scores(run, judgments, kind, depths=(1, 5, 10)):
     The judgments are those of the task without altered captions.
     """
     gallery = judgments.gallery_ids.tolist()
-    vectors = dict(zip(run.captions.ids.tolist(), run.captions.vectors.astype(int), strict=True))
-    originals = np.array([vectors[caption] for caption in gallery])
+    vectors = dict(zip(run.captions.ids.tolist(), run.captions.vectors.tolist(), strict=True))
+    originals = np.array([vectors[caption] for caption in gallery], dtype=float)
     names = f"rococo_{kind}_ids", f"rococo_{kind}_embeddings"
     made = dict(zip(*(run.further[name].astype(int).tolist() for name in names), strict=True))
-    altered = np.array([made[caption] for caption in gallery])
-    images = dict(zip(run.images.ids.tolist(), run.images.vectors.astype(int), strict=True))
+    altered = np.array([made[caption] for caption in gallery], dtype=float)
+    images = dict(zip(run.images.ids.tolist(), run.images.vectors.astype(float), strict=True))
     found = {f"recall_at_{k}": [] for k in depths} | {f"recall_drop_at_{k}": [] for k in depths} | {"false_rate": []}
-    for row, query in enumerate(judgments.query_ids.tolist()):
+    queries = np.array([images[query] for query in judgments.query_ids.tolist()])
+    for row in range(len(queries)):
+        if row % AT_ONCE == 0:
+            of_originals, of_altered = (queries[row : row + AT_ONCE] @ items.T for items in (originals, altered))
         own = judgments.indices[judgments.indptr[row] : judgments.indptr[row + 1]]
-        plain, other = originals @ images[query], altered @ images[query]
+        plain, other = of_originals[row % AT_ONCE], of_altered[row % AT_ONCE]
         best = plain[own].max()
         ranked_above = np.count_nonzero(np.delete(plain, own) >= best)  # what ties with a positive stands above it
         among_altered = ranked_above + np.count_nonzero(other >= best)

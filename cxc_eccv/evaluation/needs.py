@@ -34,7 +34,7 @@ from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
 from cxc_eccv.ranking.rank import similarities_of_run
-from cxc_eccv.ranking.readers import PlausibleRows, RowReader, TopRows, too_shallow
+from cxc_eccv.ranking.readers import BestRows, PlausibleRows, RowReader, TopRows, too_shallow
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.runs.compared import compared_captions
 from cxc_eccv.sources.library import Library
@@ -617,7 +617,8 @@ class Alterations(Need[Judgments]):
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
         self.query_ids, self.gallery_ids, self._plain = judged.query_ids, judged.gallery_ids, without_altered(judged)
-        self._tops = TopRows(judged, 1), TopRows(self._plain, 1)
+        altered = judged.gallery_ids[is_altered(judged.gallery_ids)]
+        self._best = [BestRows(judged.query_ids, items) for items in (altered, self._plain.gallery_ids)]
         self._ranks: AlteredRanks
 
     @property
@@ -627,18 +628,17 @@ class Alterations(Need[Judgments]):
 
     @property
     def readers(self) -> Sequence[RowReader]:
-        """Of the first item, with altered captions and without."""
-        return self._tops
+        """Of the best altered caption and the best original."""
+        return self._best
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """An altered caption is first where the first item of all is one; of equal ones it stands before originals."""
+        """An altered caption is first where no original scores higher: it stands above whatever it ties with."""
         altered, plain = (ranks[name] for name in self.requests)
         if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
             raise MalformedRun("rankings have no altered captions")
-        first, best = (reader.result for reader in self._tops)
-        top_altered = is_altered(first.ids[:, 0])
-        ties = top_altered & (np.asarray(first.scores) == np.asarray(best.scores))[:, 0]
-        self._ranks = AlteredRanks(plain, altered, top_altered, ties)
+        best_altered, best_original = (reader.result for reader in self._best)
+        ties = best_altered == best_original
+        self._ranks = AlteredRanks(plain, altered, best_altered >= best_original, ties)
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number."""

@@ -20,8 +20,7 @@ ALTERATIONS = ("same_concept", "diff_concept", "rand_voca", "danger")
 def altered_ids(kind: str, caption_ids: IntArray) -> IntArray:
     """(N,) ids of what one kind of alteration made of N captions.
 
-    They are negative, which no id of the data is, and no two captions or kinds share one. Items of equal scores that
-    are no positives stand in the order of their ids, so that altered captions come before originals that they tie with.
+    They are negative, which no id of the data is, and no two captions or kinds share one.
 
     Example:
         >>> altered_ids("danger", np.array([0, 7])).tolist(), altered_ids("same_concept", np.array([7])).tolist()
@@ -44,8 +43,8 @@ class AlteredRanks:
     Attributes:
         plain: ranks of the positives among the originals alone.
         altered: ranks of the same positives where altered captions are ranked too.
-        top_altered: (Q,) bool, whether the first item is an altered one; of a tie at the top it is, if any is.
-        top_ties: (Q,) bool, whether an original has the same score as an altered item at the top.
+        top_altered: (Q,) bool, whether the first item is an altered one, which stands above whatever it ties with.
+        top_ties: (Q,) bool, whether the best original has the same score as the best altered item.
 
     Raises:
         DataError: the two are not of the same queries, or altered captions lift a positive.

@@ -298,6 +298,23 @@ def test_one_label_contradicts_an_eccv_positive():
     assert len(denied) == 1
 
 
+@pytest.mark.parametrize("kind", ["same_concept", "diff_concept", "rand_voca", "danger"])
+def test_altered_captions_stand_behind_their_originals(images_of_test, kind):
+    entries = load(f"rococo/{kind}.json")
+    assert [entry["image"].split("/")[1] for entry in entries] == [image["filename"] for image in images_of_test]
+    equal = 0
+    for entry, image in zip(entries, images_of_test, strict=True):
+        originals = [sentence["raw"] for sentence in image["sentences"]]
+        assert entry["caption"][:-5] == originals  # one image has a sixth caption
+        for original, altered in zip(originals, entry["caption"][-5:], strict=False):
+            words, others = original.lower().replace(".", "").split(), altered.lower().split()
+            assert len(words) == len(others)
+            equal += words == others
+            assert sum(a != b for a, b in zip(words, others, strict=True)) <= 1
+    assert equal == (kind == "danger")
+    assert sorted({len(entry["caption"]) for entry in entries}) == [10, 11]
+
+
 def test_catalog_describes_every_raw_file():
     catalog = tomllib.loads((SAMPLE / "catalog.toml").read_text())
     assert (catalog["edition"], catalog["version"]) == ("sample", "1.0.0")
@@ -307,7 +324,7 @@ def test_catalog_describes_every_raw_file():
         if path.suffix in {".json", ".jsonl", ".csv", ".npy"}
     }
     assert {entry["path"] for entry in catalog["entries"].values()} == raw
-    assert len(raw) == 18
+    assert len(raw) == 22
     for entry in catalog["entries"].values():
         content = (SAMPLE / entry["path"]).read_bytes()
         assert (entry["size"], entry["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())

@@ -60,6 +60,7 @@ def test_every_group_has_its_files_or_is_on_the_hub() -> None:
         "pcme": 4,
         "flickr30k": 3,
         "flickr8k": 4,
+        "rococo": 4,
         "semeval_sts": 23,
         "stsb": 3,
         "sick": 3,
@@ -77,7 +78,7 @@ def test_every_group_has_its_files_or_is_on_the_hub() -> None:
 
 def test_hosts_that_keep_versions_are_pinned_to_a_commit() -> None:
     addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
-    assert len(addresses) == 58
+    assert len(addresses) == 62
     assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
 
 
@@ -222,7 +223,7 @@ def test_the_legal_files_name_every_source_and_this_version() -> None:
         assert group.homepage in notice, group.name
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {__version__}\n" in citation
-    for key in ("2004.15020", "2204.03359", "2101.05068", "2208.10126", "2209.03723", "1903.11393"):
+    for key in ("2004.15020", "2204.03359", "2101.05068", "2208.10126", "2209.03723", "1903.11393", "2304.10727"):
         assert f"arXiv:{key}" in citation
         assert any(key in text for text in catalog.citations.values())
     licence = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license"]

@@ -70,6 +70,7 @@ def test_the_columns_of_class_labels():
         "captions/split": ["train", "restval", "validation", "test"],
         "eccv_caption/direction": ["i2t", "t2i"],
         "entailment/label": ["not_entailed", "entailed"],
+        "rococo/kind": ["same_concept", "diff_concept", "rand_voca", "danger"],
         "retrieval/direction": ["i2t", "t2i", "t2t", "i2i"],
         "sis/sampling_method": ["i2i_csim"],
         "sits/sampling_method": ["c2i_original", "c2i_intrasim"],

@@ -5,6 +5,7 @@ import re
 import sys
 import types
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 
@@ -32,10 +33,17 @@ def test_a_metric_is_documented_and_named_after_its_file(name):
         assert section in spec.description
 
 
+def declared_tasks(name):
+    """What the file of a task declares: it has the task's name, or that of its family."""
+    if find_spec(f"cxc_eccv.tasks.{name}"):
+        return (importlib.import_module(f"cxc_eccv.tasks.{name}").TASK,)
+    return importlib.import_module(f"cxc_eccv.tasks.{name.partition('_')[0]}").TASKS
+
+
 @pytest.mark.parametrize("name", registry.tasks())
 def test_a_task_names_known_metrics_and_reports_its_main_one(name):
     task = registry.task(name)
-    assert importlib.import_module(f"cxc_eccv.tasks.{name}").TASK is task
+    assert task in declared_tasks(name)
     assert task.directions
     assert task.citation
     assert task.licence
@@ -64,6 +72,18 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Spec)
     with pytest.raises(ImportError, match="its SPEC is no Task, but Spec"):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
+
+
+def test_a_family_stands_in_one_file_whose_name_its_names_begin_with(monkeypatch):
+    module = types.ModuleType("cxc_eccv.tasks.wrong")
+    cxc = registry.task("cxc")
+    module.TASKS = (replace(cxc, name="wrong_one"), replace(cxc, name="wrong_other"))
+    monkeypatch.setitem(sys.modules, "cxc_eccv.tasks.wrong", module)
+    monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
+    assert list(discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)) == ["wrong_one", "wrong_other"]
+    module.TASKS += (cxc,)
+    with pytest.raises(ImportError, match="its TASK is named 'cxc', not as its file"):
+        discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)
 
 
 def test_a_label_leads_back_to_its_metric():

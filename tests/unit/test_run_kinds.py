@@ -56,7 +56,10 @@ def test_whole_rankings_give_the_report_of_their_embeddings(forms, sample_librar
     report = ce.evaluate(forms["rankings"], data_dir=sample_library)
     rated = ("cxc/sts", "cxc/sis", "cxc/sits")
     assert rows(report) == rows(expected, rated)
-    assert report.skipped == expected.skipped | dict.fromkeys(rated, "rankings do not tell how similar rated pairs are")
+    reasons = dict.fromkeys(rated, "rankings do not tell how similar rated pairs are")
+    altered = "altered captions are vectors of an embeddings file, and this run has rankings"
+    reasons |= {name: altered for name in expected.skipped if name.startswith("rococo_")}
+    assert report.skipped == expected.skipped | reasons
 
 
 def test_one_direction_is_enough(forms, sample_library):

@@ -1,9 +1,10 @@
 """What is learnt from a block of scores while it is there."""
 
 from cxc_eccv.ranking.readers.columns import ColumnPairs, ColumnReaders, brackets, can_read_columns
-from cxc_eccv.ranking.readers.rows import PlausibleRows, RowReader, TopRows, too_shallow
+from cxc_eccv.ranking.readers.rows import BestRows, PlausibleRows, RowReader, TopRows, too_shallow
 
 __all__ = [
+    "BestRows",
     "ColumnPairs",
     "ColumnReaders",
     "PlausibleRows",

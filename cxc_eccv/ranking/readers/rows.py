@@ -15,10 +15,11 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
-from cxc_eccv.types import IntArray, Judgments, TopK, check_whole, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, check_whole, positions_of
 
 __all__ = [
     "GROUPS_PER_DEPTH",
+    "BestRows",
     "OwnRows",
     "PlausibleRows",
     "RowReader",
@@ -269,6 +270,45 @@ class TopRows:
         places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
         codes = np.where(self._judged[places] == pairs, self._codes[places], self._unjudged)
         return np.asarray(codes * size + self._order_of_ids[items])
+
+
+class BestRows:
+    """Reads the best score of every query among some items."""
+
+    without_self = False
+    ended = False
+    deepest: int | None = 1
+
+    def __init__(self, query_ids: IntArray, gallery_ids: IntArray) -> None:
+        self.query_ids, self.gallery_ids = query_ids, gallery_ids
+        self._best = np.full(query_ids.size, -np.inf)
+
+    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
+        """Learn the layout."""
+        self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
+        own = np.flatnonzero(self._own.items >= 0)
+        # Items that are ranked alike stand together: few runs of columns, which no copy is made of.
+        self._runs = [(run[0], run[-1] + 1) for run in np.split(own, np.flatnonzero(np.diff(own) > 1) + 1)]
+
+    def read(self, block: NDArray[Any], start: int) -> None:
+        """Read a block of rows, of which ``start`` is the first."""
+        queries, rows = self._own.rows(block, start)
+        best = np.max([block[:, first:stop].max(axis=1) for first, stop in self._runs], axis=0)
+        self._best[queries] = best[rows]
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        """Read the best items of queries."""
+        self._best[queries] = scores.max(axis=1)
+
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that it looks at of each query."""
+        return np.ones(self.query_ids.size, dtype=np.int64)
+
+    @property
+    def result(self) -> FloatArray:
+        """(Q,) best scores, after all blocks were read."""
+        return self._best
 
 
 FEW = 64
