@@ -324,7 +324,7 @@ def test_catalog_describes_every_raw_file():
         if path.suffix in {".json", ".jsonl", ".csv", ".npy"}
     }
     assert {entry["path"] for entry in catalog["entries"].values()} == raw
-    assert len(raw) == 22
+    assert len(raw) == 22 + 7 + 2
     for entry in catalog["entries"].values():
         content = (SAMPLE / entry["path"]).read_bytes()
         assert (entry["size"], entry["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())

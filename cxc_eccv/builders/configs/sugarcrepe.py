@@ -48,7 +48,7 @@ CONFIG = DatasetConfig(
     },
     splits=("test",),
     rows=rows,
-    sources=("sugarcrepe",),
+    sources=("sugarcrepe", "karpathy"),
     defects=(
         "Captions give themselves away by their form: 1,074 of the 7,511 have blanks or a line break at an end, and no "
         "negative has; 6,105 end in a full stop, and 7,489 negatives do; 6,646 begin with a capital, and 7,457 "
