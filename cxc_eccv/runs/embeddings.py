@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,7 +72,7 @@ class EmbeddingsRun:
     sha256: str | None = None
     similarity: str | None = None
     model: str | None = None
-    further: Mapping[str, NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
