@@ -36,6 +36,13 @@ def own_items(seed):
     return {"predictions": rankings(seed)["predictions"], "references": references}, categories
 
 
+def comparisons(seed, parts=False):
+    """Scores of captions and of their negatives, of which some tie; every fourth item is of another part."""
+    random = np.random.default_rng(seed)
+    columns = {name: random.integers(0, 6, QUERIES).astype(float).tolist() for name in ("predictions", "references")}
+    return columns | ({"parts": ["add_att", "add_att", "add_att", "swap_obj"] * (QUERIES // 4)} if parts else {})
+
+
 def rated_pairs(seed, n_rows=120):
     """Rated pairs and similarities that follow the ratings."""
     random = np.random.default_rng(seed)
@@ -71,7 +78,8 @@ def inputs_of(spec, seed):
     columns, categories = own_items(seed)
     return {
         "ranks": (rankings(seed), {"gallery_size": GALLERY}),
-        "scores": (both_directions(seed), {}),
+        "scores": (comparisons(seed, parts=True) if "pairwise" in spec.name else both_directions(seed), {}),
+        "comparisons": (comparisons(seed), {}),
         "top_k": (graded(seed), {"gallery_size": GALLERY}),
         "plausible_hits": (columns, {"categories": categories}),
         "rated_pairs": (rated_pairs(seed), {}),

@@ -280,7 +280,6 @@ def _difference(
     pair, differences = pairs[key], drawn[1] - drawn[0]
     low, high = interval(differences, confidence)
     gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
-    images = pairs[pair.parts[0]].images if pair.parts else pair.images
     old, new = pair.results
     p_value = two_sided_p_value(differences)
     return Difference(
@@ -300,7 +299,7 @@ def _difference(
         better=int(np.count_nonzero(gains > 0)),
         worse=int(np.count_nonzero(gains < 0)),
         n_queries=new.n_queries,
-        n_images=int(np.unique(images).size),
+        n_images=int(np.unique(pair.images).size),
     )
 
 

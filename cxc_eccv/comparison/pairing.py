@@ -125,7 +125,7 @@ class Pair:
         results: the rows of the two reports, baseline first.
         spec: the metric's declaration.
         values: (Q, 2) values of the queries under both models; (0, 2) for a metric over a whole task.
-        images: (Q,) image behind each query; empty for a metric over a whole task.
+        images: (Q,) image behind each query; of a metric over a whole task all images that its parts are drawn from.
         parts: keys of the metrics that a metric over a whole task is computed from.
     """
 
@@ -185,7 +185,7 @@ def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: Qu
 
 
 def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
-    """A metric over all directions of a task, for example RSUM; it needs all its parts, over the same images."""
+    """A metric over all directions of a task, for example RSUM; it needs all its parts, drawn over the same images."""
     row = results[0]
     parts = tuple(f"{row.task}/{direction}/{label}" for direction in task(row.task).directions for label in spec.inputs)
     found = [pairs.get(part) for part in parts]
@@ -193,9 +193,7 @@ def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[st
     if len(images) < len(parts) or not parts:
         lacking = [part for part, pair in zip(parts, found, strict=True) if not isinstance(pair, Pair)]
         return f"it is computed from {', '.join(lacking) or 'other scores'}, which cannot be compared"
-    if not all(np.array_equal(images[0], ids) for ids in images):
-        return "its directions have different images"
-    return Pair(results, spec, np.zeros((0, 2)), np.zeros(0, dtype=np.int64), parts)
+    return Pair(results, spec, np.zeros((0, 2)), np.unique(np.concatenate(images)), parts)
 
 
 def _check_belongs(values: QueryValues, result: Result, spec: Spec, name: str) -> None:

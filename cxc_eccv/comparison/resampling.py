@@ -47,21 +47,25 @@ def paired_samples(
     return drawn | whole
 
 
-def _by_images(pairs: Mapping[str, Pair]) -> list[tuple[IntArray, list[str]]]:
-    """Images behind queries, and the keys that have just these: each group is resampled once."""
-    groups: dict[bytes, tuple[IntArray, list[str]]] = {}
+Group = tuple[IntArray, IntArray, list[str]]
+
+
+def _by_images(pairs: Mapping[str, Pair]) -> list[Group]:
+    """Images behind queries, those that are drawn, and the keys that have just these: a group is resampled once."""
+    among = {part: pair.images for pair in pairs.values() for part in pair.parts}
+    groups: dict[tuple[bytes, bytes], Group] = {}
     for key, pair in pairs.items():
         if not pair.parts:
-            groups.setdefault(pair.images.tobytes(), (pair.images, []))[1].append(key)
+            drawn = among.get(key, pair.images)
+            same = pair.images.tobytes(), np.unique(drawn).tobytes()
+            groups.setdefault(same, (pair.images, drawn, []))[2].append(key)
     return list(groups.values())
 
 
-def _batch(
-    groups: Sequence[tuple[IntArray, list[str]]], pairs: Mapping[str, Pair], draws: Draws
-) -> dict[str, FloatArray]:
+def _batch(groups: Sequence[Group], pairs: Mapping[str, Pair], draws: Draws) -> dict[str, FloatArray]:
     drawn: dict[str, FloatArray] = {}
-    for images, keys in groups:
-        bootstrap = ClusterBootstrap(images, draws)
+    for images, among, keys in groups:
+        bootstrap = ClusterBootstrap(images, draws, among)
         medians = [key for key in keys if pairs[key].spec.aggregate == "median"]
         means = [key for key in keys if key not in medians]
         for key in medians:

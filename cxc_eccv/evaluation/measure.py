@@ -15,6 +15,7 @@ from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
+from cxc_eccv.registry import tasks
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.altered import add_altered, find_altered_faults
 from cxc_eccv.sources.library import Library
@@ -31,7 +32,21 @@ SWAP_SHARE = 0.5
 
 
 def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
-    """Let every need of the parts learn from one pass over a run what its metrics are computed from."""
+    """Let every need learn what its metrics are computed from, in one pass over a run as the tasks see it."""
+    for seen, own in _group_by_view(run, parts):
+        _pass_over(seen, own, similarity, **options)
+
+
+def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part]]]:
+    """The run as tasks see it, and the parts of all that see it so; for most tasks that is the run itself."""
+    views: dict[Callable[[Run], Run], list[Part]] = {}
+    for part in parts:
+        views.setdefault(part.task.view, []).append(part)
+    return [(view(run), own) for view, own in views.items()]
+
+
+def _pass_over(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
+    """Let the needs of parts that see the same run learn from one pass over it."""
     needs = [need for part in parts for need in part.needs]
     judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
     readers: dict[str, list[RowReader]] = {}
@@ -49,9 +64,14 @@ def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: boo
 
     A task that was named must be computable at all; of metrics that were named (``strict``) each must be.
     """
-    needs = [need for part in parts for need in part.needs]
-    missing = find_missing_ids(run, needs)
-    unknown = find_unknown_ids(run, needs, library, [part.task.collection for part in parts])
+    missing: list[CxcEccvError] = []
+    unknown: list[CxcEccvError] = []
+    further = [own.collection for own in tasks().values() if own.collection.named_by(run)]
+    for seen, own in _group_by_view(run, parts):
+        needs = [need for part in own for need in part.needs]
+        collections = {part.task.collection for part in own} | {one for one in further if one.at_hand(library)}
+        missing += find_missing_ids(seen, needs)
+        unknown += find_unknown_ids(seen, needs, library, collections)
     for kind in sorted({part.task.altered for part in parts} - {""}):
         own = [part for part in parts if part.task.altered == kind]
         captions = collect_ids("captions", [need for part in own for need in part.needs])

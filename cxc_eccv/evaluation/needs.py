@@ -35,11 +35,14 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, rows_of, values_at_known_depth
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.ranking.readers import BestRows, PlausibleRows, RowReader, TopRows, too_shallow
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
+from cxc_eccv.runs.compared import compared_captions
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import RATED_DIRECTIONS, Task
+from cxc_eccv.tasks.task import NotApplicable, Task, direction_of
 from cxc_eccv.types import (
     Bounds,
+    Comparisons,
+    Embeddings,
     FloatArray,
     IntArray,
     Judgments,
@@ -95,11 +98,15 @@ class QueryValues:
         ids: (Q,) int64.
         values: (Q,) float64.
         best_ranks: (Q,) rank of the best positive, null where none was found; None where no positives are ranked.
+        images: (Q,) image behind each query; None where the ids, or the captions of the split, tell it.
+        among: (I,) images that an interval draws from; None for those behind the queries.
     """
 
     ids: IntArray
     values: FloatArray
     best_ranks: pa.Array | None = None
+    images: IntArray | None = None
+    among: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +153,7 @@ class Need(Generic[Judged]):
 
     def __init__(self, task: Task, part: str, judged: Judged, variants: Sequence[Variant]) -> None:
         self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
-        self.direction = RATED_DIRECTIONS.get(part, part)
+        self.direction = direction_of(part)
         self.errors: dict[str, CxcEccvError] = {}
         self.unbounded: dict[str, str] = {}
 
@@ -643,6 +650,48 @@ class Alterations(Need[Judgments]):
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.top_ties)), bounds=bounds)
 
 
+class ComparedScores(Need[Comparisons]):
+    """The scores of an image with its caption and with a hard negative, whose vectors are further arrays of the run."""
+
+    def __init__(self, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids = np.unique(judged.image_ids), np.empty(0, dtype=np.int64)
+        self._scores: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def why_not(cls, run: Run, direction: str) -> str | None:
+        """Its captions come in arrays of their own; the images must be there."""
+        return run.why_not("i2i")
+
+    @classmethod
+    def build(
+        cls, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant], run: Run
+    ) -> list[Need[Comparisons]]:
+        """One, if the run has the vectors of the part's items."""
+        if compared_captions(run, task.name, part, task.parts, judged) is None:
+            raise NotApplicable(f"the run has no arrays {task.name}_{part}_...")
+        return [cls(task, part, judged, variants)]
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Multiply the pairs out: captions and negatives alike, so that equal vectors tie."""
+        found = compared_captions(run, self.task.name, self.part, self.task.parts, self.judged)
+        if found is None or not isinstance(run, EmbeddingsRun):
+            raise MalformedRun(f"{self.key}: the run has no vectors of its captions")
+        both = np.concatenate(found)
+        seen = replace(run, captions=Embeddings(np.arange(len(both)), both))
+        pairs = RatedPairs(np.tile(self.judged.image_ids, 2), np.arange(len(both)), np.zeros(len(both)))
+        captions, negatives = np.split(similarities_of_run(seen, self.direction, pairs, similarity=similarity), 2)
+        self._scores = captions, negatives
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number; an image's items are drawn together."""
+        captions, negatives = self._scores
+        values = variant.spec.function(captions, negatives, **variant.parameters)
+        judged = self.judged
+        queries = QueryValues(judged.item_ids, values, images=judged.image_ids, among=judged.among)
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(captions == negatives)))
+
+
 class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
     """Scores of all directions of one task, for example for RSUM; their samples were drawn together."""
 
@@ -698,6 +747,7 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "rated_pairs": PairSimilarities,
         "altered_ranks": Alterations,
         "scores": OtherScores,
+        "comparisons": ComparedScores,
     }
 )
 """What ``Spec.needs`` calls them."""

@@ -130,9 +130,10 @@ def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
         >>> describe_run(EmbeddingsRun(None, Embeddings([1, 2], np.eye(2))), [])["captions"]
         {'count': 2, 'dimensions': 2, 'outside_the_tasks': 2}
     """
-    needs, facts = [need for part in parts for need in part.needs], run.facts()
+    views, facts = [(part.task.view(run), part.needs) for part in parts], run.facts()
     for side in SIDES:
         if side in facts:
+            needs = [need for seen, own in views if seen is run or seen.ids(side) is run.ids(side) for need in own]
             used = positions_of(run.ids(side), collect_ids(side, needs))[1]
             facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
     return facts

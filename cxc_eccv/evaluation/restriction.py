@@ -44,8 +44,8 @@ class Restriction:
         """What is left of the judgments of a direction, possibly no query."""
         if not self.facts:
             return judged
-        made: list[IntArray] = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
-        left_out = {"images": self.images, "captions": np.concatenate([self.captions, *made])}
+        altered: list[IntArray] = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
+        left_out = {"images": self.images, "captions": np.concatenate([self.captions, *altered])}
         query_side, gallery_side = sides_of(direction)
         return judged.without(left_out[query_side], left_out[gallery_side])
 

@@ -13,6 +13,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
@@ -59,21 +60,23 @@ class Scorer:
                 groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
         found, direction = list(rows), part.needs[0].direction
         for group in groups.values():
-            ids = group[0][1].ids
-            images = images_behind(ids, self._library, self._split, direction, part.task.collection)
+            first = group[0][1]
+            images = first.images
+            if images is None:
+                images = images_behind(first.ids, self._library, self._split, direction, part.task.collection)
             aggregates = [rows[place].variant.spec.aggregate for place, _ in group]
-            samples = self._draw(images, aggregates, [queries.values for _, queries in group])
+            samples = self._draw(images, first.among, aggregates, [queries.values for _, queries in group])
             for (place, _), drawn in zip(group, samples, strict=True):
                 found[place] = replace(rows[place], images=images, samples=drawn)
         return found
 
     def _draw(
-        self, images: IntArray, aggregates: Sequence[str], values: Sequence[FloatArray]
+        self, images: IntArray, among: IntArray | None, aggregates: Sequence[str], values: Sequence[FloatArray]
     ) -> Sequence[FloatArray | None]:
         """(S,) samples of the mean or the median of each metric's values."""
         if self._draws is None:
             return [None] * len(values)
-        bootstrap, named = ClusterBootstrap(images, self._draws), list(zip(aggregates, values, strict=True))
+        bootstrap, named = ClusterBootstrap(images, self._draws, among), list(zip(aggregates, values, strict=True))
         averaged = [own for aggregate, own in named if aggregate == "mean"]
         means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
         return [next(means) if aggregate == "mean" else bootstrap.medians(own) for aggregate, own in named]
@@ -136,6 +139,11 @@ class ClusterBootstrap:
     Args:
         clusters: (Q,) image id of each query.
         draws: the random draws, shared by a whole report.
+        among: (I,) ids of the images that are drawn, for queries of which another metric has others; None for those
+            that stand behind the queries.
+
+    Raises:
+        DataError: a sample holds none of the queries.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8.
@@ -146,15 +154,21 @@ class ClusterBootstrap:
         [5.0, 5.0, 5.0, 5.0]
     """
 
-    def __init__(self, clusters: IntArray, draws: Draws) -> None:
-        self._members = np.unique(clusters, return_inverse=True)[1]
-        self._sizes = np.bincount(self._members)
+    def __init__(self, clusters: IntArray, draws: Draws, among: IntArray | None = None) -> None:
+        drawn = np.unique(clusters if among is None else among)
+        self._members = np.searchsorted(drawn, clusters)
+        self._sizes = np.bincount(self._members, minlength=drawn.size)
         self._times = draws.times(self._sizes.size)
         self._totals = drawn_sums(self._times, self._sizes)
+        if not self._totals.all():
+            raise DataError(
+                f"{np.unique(clusters).size} of {drawn.size} images have queries: too few for an interval, as a sample "
+                "of the images may hold none of them. Ask for no intervals (--intervals none, intervals='none')."
+            )
 
     def means(self, values: FloatArray) -> FloatArray:
         """(M, S) means of every sample."""
-        sums = np.stack([np.bincount(self._members, weights=column) for column in values.T])
+        sums = np.stack([np.bincount(self._members, column, self._sizes.size) for column in values.T])
         return drawn_sums(self._times, sums) / self._totals
 
     def medians(self, values: FloatArray) -> FloatArray:

@@ -13,8 +13,8 @@ from cxc_eccv.registry import metric_variants, task, tasks
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.altered import why_no_altered
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import COCO, RATED_DIRECTIONS, Collection, NotApplicable, Task
-from cxc_eccv.types import positions_of
+from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
+from cxc_eccv.types import Comparisons, positions_of
 
 __all__ = ["Part", "Plan", "Selection", "collections_held", "plan_of", "select"]
 
@@ -103,9 +103,15 @@ def select(
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(wanted, run, library, split, skipped))
-    collections = [own.collection for own, _, _ in chosen]
+    collections = [own.collection for own, _, _ in chosen if not own.collection.arrays] or [COCO]
     restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
+    partial = limit is not None or allow_missing or bool(restriction.facts)
     for own, names, named in chosen:
+        if own.collection.arrays and partial:
+            skipped[own.name] = WHOLE
+            if named:
+                refused.append(InvalidOption(f"{own.name} cannot be computed: {WHOLE}"))
+            continue
         try:
             parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction)
         except (InvalidOption, SourceMissing) as error:
@@ -117,6 +123,10 @@ def select(
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"nothing to compute of the metrics {', '.join(metrics)}: {why}")
     return Selection(selected, skipped, refused, restriction)
+
+
+WHOLE = "it is scored whole, not on a part of the split; leave out --limit and --allow-missing, and encode every image"
+"""Why a collection with arrays of its own is left out where a part is scored."""
 
 
 def _choose_tasks(
@@ -183,14 +193,16 @@ def _find_needs(
     if not variants:
         raise NotApplicable(f"none of the metrics asked for is defined for {plan.task.name}/{part}")
     found: list[Need[Any]] = []
+    run, direction = plan.task.view(run), direction_of(part)
     for name, need in NEEDS.items():
         if own := [variant for variant in variants if variant.need is need]:
-            direction = RATED_DIRECTIONS.get(part, part)
             if (reason := need.why_not(run, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = restriction.apply(plan.task.judged(name, library, split, part), direction)
-            if not judged.query_ids.size:
-                raise NotApplicable("nothing that it judges is in the part of the split that is scored")
+            judged = plan.task.judged(name, library, split, part)
+            if not isinstance(judged, Comparisons):
+                judged = restriction.apply(judged, direction)
+                if not judged.query_ids.size:
+                    raise NotApplicable("nothing that it judges is in the part of the split that is scored")
             found += need.build(plan.task, part, judged, own, run)
     return tuple(found)
 
@@ -241,7 +253,8 @@ def collections_held(
     """Collection to None where the run is about it, else to the reason why it is not.
 
     A run is about a collection when it holds more than half of its images, or of its captions where it has no images.
-    One that is about none counts as one on COCO, so that the ids which COCO's tasks miss are named.
+    One that is about none counts as one on COCO, so that the ids which COCO's tasks miss are named. Of a collection
+    whose captions come in arrays of their own these tell.
 
     Example:
         >>> from cxc_eccv.runs import RankingsRun
@@ -259,8 +272,12 @@ def collections_held(
 
 
 def _find_reason(collection: Collection, run: Run, library: Library, split: str) -> str | None:
+    if collection.arrays and not collection.named_by(run):
+        return f"the run has no arrays {collection.arrays}..., the vectors of {collection.name}'s captions"
     if not collection.at_hand(library):
         return f"{collection.name} is not on this machine; name the task to fetch it"
+    if collection.arrays:
+        return None
     try:
         content = collection.content(library, split)
     except DataError as error:

@@ -21,7 +21,7 @@ from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import RATED_DIRECTIONS
+from cxc_eccv.tasks.task import direction_of
 from cxc_eccv.types import Embeddings, IntArray, Report
 
 __all__ = ["image_files", "main_key", "make_run", "score", "write"]
@@ -116,7 +116,7 @@ def score(
     """The report of a run with intervals and the value of every query; with ``direction`` of that one alone."""
     if direction is not None:
         parts = select(run, tasks, library, split).parts
-        tasks = [part.key for part in parts if RATED_DIRECTIONS.get(part.name, part.name) == direction]
+        tasks = [part.key for part in parts if direction_of(part.name) == direction]
     report = evaluate(run, tasks, split=split, data_dir=library, per_query=True, progress=False)
     return replace(report, provenance={**report.provenance, **provenance})
 

@@ -17,7 +17,7 @@ from cxc_eccv.types import FloatArray
 
 __all__ = ["HIGHEST_GAIN", "Spec"]
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "scores", "altered_ranks")
+NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
 """What a task can offer, by what it reads of a run."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
 """What no task offers: it is about two images of one failed query each, and explains a run that was evaluated."""
@@ -35,8 +35,9 @@ class Spec:
     Attributes:
         function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
         needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK, and Judgments with gains), ``plausible_hits``
-            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks), or
-            ``scores`` (other metrics' values of a whole task).
+            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks),
+            ``comparisons`` (scores of captions and of their negatives), or ``scores`` (other metrics' values of a
+            whole task).
         citation: where the metric is defined.
         parameters: each parameter's values that a report shows by default.
         bounds: lowest and highest value; None where there is no bound.

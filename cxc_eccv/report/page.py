@@ -69,7 +69,8 @@ class TaskScores:
         title: its name on paper.
         description: its protocol; empty for a task that this version does not know.
         main: label of its main metric; likewise.
-        tables: rows of one metric, with a column per direction; directions that share their metrics share a table.
+        tables: rows of one metric, with a column per direction; directions that share their metrics, and of parts with
+            names such as ``swap_obj`` the first word, share a table.
         whole: of metrics over all directions together.
     """
 
@@ -83,7 +84,16 @@ class TaskScores:
     @property
     def is_wide(self) -> bool:
         """More than two directions: the card takes the whole width."""
-        return sum(len(table[0]) for table in self.tables) > 2
+        return self._n_parts > 2
+
+    @property
+    def over(self) -> str:
+        """What the numbers over the whole task are over."""
+        return "both directions" if self._n_parts == 2 else "all parts"
+
+    @property
+    def _n_parts(self) -> int:
+        return sum(len(table[0]) for table in self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +212,7 @@ class Page:
         """Task, metric and its results: the main metric of every task and recall at 1, where they are fractions."""
         groups: dict[tuple[str, str], list[Shown]] = {}
         for card in self.scores:
-            for row in (row for table in card.tables for row in table):
+            for row in [row for table in card.tables for row in table] + [(row,) for row in card.whole]:
                 metric = row[0].metric
                 if metric in (card.main, "recall_at_1") and unit_of(metric) == "percent":
                     groups.setdefault((card.task, metric), []).extend(row)
@@ -309,7 +319,8 @@ def _scores_of(name: str, columns: Sequence[Sequence[Shown]]) -> TaskScores:
     groups: dict[tuple[str, ...], list[Sequence[Shown]]] = {}
     for column in columns:
         if column[0].direction:
-            groups.setdefault(tuple(row.metric for row in column), []).append(column)
+            family = column[0].direction.rpartition("_")[0]  # replace_obj: seven columns are too many for a table
+            groups.setdefault((family, *(row.metric for row in column)), []).append(column)
     tables = tuple(tuple(zip(*alike, strict=True)) for alike in groups.values())
     whole = tuple(row for column in columns for row in column if not row.direction)
     return TaskScores(name, task_name(name), description, main, tables, whole)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +33,7 @@ PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids"
 SIMILARITY = "similarity"
 """Name of the entry that says what the vectors are meant for: a text in ``.npz``, metadata in ``.safetensors``."""
 
-FURTHER = ("adversarial_", "rococo_", "sugarcrepe_")
+FURTHER = ("adversarial_", "rococo_", "sugarcrepe_", "coco_fg_")
 """How names of further arrays begin, of sentences that somebody altered: ``rococo_danger_ids``, ..."""
 
 FORMATS = (".npz", ".safetensors")
@@ -73,7 +72,7 @@ class EmbeddingsRun:
     sha256: str | None = None
     similarity: str | None = None
     model: str | None = None
-    further: Mapping[str, NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -151,7 +151,7 @@ class Library:
     @property
     def has_flickr8k(self) -> bool:
         """Whether the captions and split lists of Flickr8k are on this machine."""
-        return all(self._locate(name) is not None for name in ("flickr8k_tokens", *FLICKR8K_LISTS.values()))
+        return self.has(("flickr8k_tokens", *FLICKR8K_LISTS.values()))
 
     def flickr8k_split(self, split: str) -> KarpathySplit:
         """Images and captions of a Flickr8k split: 6,000 images in ``train``, 1,000 in ``validation`` and ``test``.
@@ -274,6 +274,15 @@ class Library:
             ['query_id', 'item_id']
         """
         return self.once((name, reader), lambda: parse(reader, self._path(name)))
+
+    def has(self, names: Iterable[str]) -> bool:
+        """Whether all these raw files are in the catalog and on this machine.
+
+        Example:
+            >>> Library("sample").has(["karpathy_coco"]), Library("sample").has(["karpathy_coco", "flickr30k"])
+            (True, False)
+        """
+        return all(name in self.catalog and self._locate(name) is not None for name in names)
 
     def files_used(self) -> dict[str, str]:
         """Catalog name to sha256 of every raw file read so far."""

@@ -9,20 +9,36 @@ from typing import Any
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.runs import Run
 from cxc_eccv.shown import upper_first
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import DIRECTIONS, Judgments, RatedPairs
+from cxc_eccv.sources.readers import SUGARCREPE_PARTS, KarpathySplit
+from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
 from cxc_eccv.types.altered import ALTERATIONS
 
-__all__ = ["COCO", "FLICKR8K", "FLICKR30K", "RATED_DIRECTIONS", "Collection", "NotApplicable", "Task"]
+__all__ = ["COCO", "FLICKR8K", "FLICKR30K", "RATED_DIRECTIONS", "Collection", "NotApplicable", "Task", "direction_of"]
 
+Judged = Judgments | CategoryMatches | Comparisons
 JudgmentsOf = Callable[[Library, str], Judgments]
 MatchesOf = Callable[[Library, str], CategoryMatches]
+ComparisonsOf = Callable[[Library, str], Comparisons]
 RatedOf = Callable[[Library, str], RatedPairs]
 
 RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
 """Kind of rated pairs to the direction from its queries to the items rated with them."""
+
+COMPARED_DIRECTIONS = dict.fromkeys(SUGARCREPE_PARTS, "i2t")
+"""Part of a benchmark of compared captions to the direction from its images to these."""
+
+
+def direction_of(part: str) -> str:
+    """From which modality to which a part of a task goes; most are named after it.
+
+    Example:
+        >>> direction_of("t2i"), direction_of("sis"), direction_of("swap_obj")
+        ('t2i', 'i2i', 'i2t')
+    """
+    return (RATED_DIRECTIONS | COMPARED_DIRECTIONS).get(part, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +50,19 @@ class Collection:
         content: its images and captions for a library and a split.
         splits: the splits that a library has of it.
         at_hand: whether a library has it without a download; one that has not is read only for a task that was named.
+        arrays: how names of further arrays begin in a run about it. Where given, they alone tell whether a run is, and
+            the collection is scored whole, never on a part of the split.
     """
 
     name: str
     content: Callable[[Library, str], KarpathySplit]
     splits: Callable[[Library], tuple[str, ...]]
     at_hand: Callable[[Library], bool]
+    arrays: str = ""
+
+    def named_by(self, run: Run) -> bool:
+        """Whether a run has further arrays of it."""
+        return bool(self.arrays) and any(name.startswith(self.arrays) for name in getattr(run, "further", ()))
 
 
 COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
@@ -64,8 +87,8 @@ class Task:
     Attributes:
         name: as in report keys; equal to the file's name.
         description: what is ranked, which positives count, in plain sentences.
-        directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to the function that gives its judgments for a
-            library and a split.
+        directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``), or name of a part that :func:`direction_of` knows,
+            to the function that gives its judgments for a library and a split.
         splits: splits it is defined on.
         metrics: names of the metrics reported by default.
         main_metric: label of the headline metric, for example ``recall_at_1``.
@@ -76,7 +99,7 @@ class Task:
             kind. Empty for labels outside the dataset, and then the task is on no leaderboard.
         whole: names of the metrics over all directions together, for example ``rsum``.
         serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
-            gains) or ``plausible_hits`` (category matches).
+            gains), ``plausible_hits`` (category matches) or ``comparisons``.
         graded: direction to judgments with gains, for metrics that need ``top_k``, where ``serves`` is another.
         gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
@@ -87,11 +110,13 @@ class Task:
         facts: what a report's provenance says of the labels, for a library and a split.
         altered: kind of altered captions that its galleries hold beside the originals, as in
             :data:`cxc_eccv.types.altered.ALTERATIONS`; empty where there are none. A run must have their vectors.
+        view: a run as the task sees it, for one whose captions are not those of the split. It raises NotApplicable
+            where the run does not have what it takes.
     """
 
     name: str
     description: str
-    directions: Mapping[str, JudgmentsOf] | Mapping[str, MatchesOf]
+    directions: Mapping[str, JudgmentsOf] | Mapping[str, MatchesOf] | Mapping[str, ComparisonsOf]
     splits: tuple[str, ...]
     metrics: tuple[str, ...]
     main_metric: str
@@ -109,11 +134,13 @@ class Task:
     title: str = ""
     facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
     altered: str = ""
+    view: Callable[[Run], Run] = lambda run: run
 
     def __post_init__(self) -> None:
+        known = (*DIRECTIONS, *COMPARED_DIRECTIONS) if self.serves == "comparisons" else DIRECTIONS
         for direction in (*self.directions, *self.graded):
-            if direction not in DIRECTIONS:
-                raise UnknownName("direction", direction, DIRECTIONS)
+            if direction not in known:
+                raise UnknownName("direction", direction, known)
         for kind in self.rated:
             if kind not in RATED_DIRECTIONS:
                 raise UnknownName("kind of rated pairs", kind, RATED_DIRECTIONS)
@@ -147,7 +174,7 @@ class Task:
         altered = {"altered_ranks": self.directions} if self.altered else {}
         return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
 
-    def judged(self, need: str, library: Library, split: str, part: str) -> Judgments | CategoryMatches | RatedPairs:
+    def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
         """What one part has for metrics with one need.
 
         Args:
@@ -166,7 +193,7 @@ class Task:
             raise UnknownName(f"part of {self.name}", part, offered)
         if split not in self.splits:
             raise NotApplicable(f"{self.name} has no {split} split, only {', '.join(self.splits)}")
-        found: Judgments | CategoryMatches | RatedPairs = offered[part](library, split)
+        found: Judged | RatedPairs = offered[part](library, split)
         return found
 
     def judgments(self, library: Library, split: str, direction: str) -> Judgments:
@@ -186,5 +213,8 @@ class Task:
             raise UnknownName(f"direction of {self.name}", direction, self.directions)
         found = self.judged(self.serves, library, split, direction)
         if not isinstance(found, Judgments):
-            raise NotApplicable(f"{self.name} lists no positives: categories decide what matches")
+            raise NotApplicable(
+                f"{self.name} lists no positives: "
+                + ("it compares two captions" if isinstance(found, Comparisons) else "categories decide what matches")
+            )
         return found

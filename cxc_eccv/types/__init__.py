@@ -5,6 +5,7 @@ from cxc_eccv.types.ids import FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.judged import (
     DIRECTIONS,
     SIDES,
+    Comparisons,
     Judgments,
     PositiveRanks,
     RatedPairs,
@@ -19,6 +20,7 @@ __all__ = [
     "DIRECTIONS",
     "SIDES",
     "Bounds",
+    "Comparisons",
     "Embeddings",
     "FloatArray",
     "IntArray",

@@ -15,6 +15,7 @@ from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, fr
 __all__ = [
     "DIRECTIONS",
     "SIDES",
+    "Comparisons",
     "Judgments",
     "PositiveRanks",
     "RatedPairs",
@@ -211,6 +212,25 @@ class RatedPairs:
         """
         rows = ~np.isin(self.query_ids, query_ids) & ~np.isin(self.item_ids, item_ids)
         return RatedPairs(self.query_ids[rows], self.item_ids[rows], self.ratings[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparisons:
+    """Images, each beside a caption that is right and one that is wrong.
+
+    Attributes:
+        item_ids: (P,) int64, none repeated.
+        image_ids: (P,) int64, the image of each item; one image may have several.
+        among: (I,) int64, all images that are drawn from for an interval; these may be more than the part's own.
+
+    Example:
+        >>> Comparisons(np.array([0, 1]), np.array([7, 7]), np.array([7, 8])).image_ids.tolist()
+        [7, 7]
+    """
+
+    item_ids: IntArray
+    image_ids: IntArray
+    among: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from cxc_eccv.sources.catalog import load_catalog
 
 WITHOUT_CONFIG = {"flickr8k", "flickr30k", "flickr30k_entailment"}
 """Their captions are not in the dataset."""
+WITHOUT_CONFIG |= {"coco_fg"}  # a user's own file
 WITHOUT_CONFIG |= {name for name in tasks() if name.startswith("rococo_") and name.endswith(("_cxc", "_eccv"))}
 """No one config has both their positives and their altered captions."""
 
@@ -94,6 +95,7 @@ plausible_match_i2t_pmrp plausible_match_t2i_pmrp entailment_i2t_entail_at_1
 cxc_rated_i2t_recall_at_1 cxc_rated_t2i_recall_at_1 co_captions_t2t_recall_at_1
 rococo_danger_i2t_recall_at_1 rococo_diff_concept_i2t_recall_at_1
 rococo_rand_voca_i2t_recall_at_1 rococo_same_concept_i2t_recall_at_1
+sugarcrepe_mean_pairwise_accuracy
 """
 
 

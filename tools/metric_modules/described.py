@@ -45,13 +45,16 @@ class Description:
     @property
     def kind(self) -> Kind:
         """The kind of module."""
-        if self.spec.needs not in KINDS:
+        needs = self.spec.needs
+        if needs == "scores":
+            needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
+        if needs not in KINDS:
             known = ", ".join(KINDS)
             raise InvalidOption(
-                f"metric {self.spec.name} needs {self.spec.needs!r}: tools/metric_modules/kinds.py has no such kind of "
+                f"metric {self.spec.name} needs {needs!r}: tools/metric_modules/kinds.py has no such kind of "
                 f"module; it has {known}"
             )
-        return KINDS[self.spec.needs]
+        return KINDS[needs]
 
     @property
     def title(self) -> str:
@@ -103,6 +106,7 @@ class Description:
         reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
         better = "higher" if self.spec.higher_is_better else "lower"
         what = "failures that have a value" if self.spec.explains else "queries"
+        what = "items" if self.spec.needs == "comparisons" else what
         over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
         sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
         texts = {name.format(self.result_name): text for name, text in self.kind.results.items() if sampled}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxc_eccv.adapters.altered import AlteredRankingModule
+from cxc_eccv.adapters.compared import ComparedPartsModule, ComparisonsModule
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.graded import GradedRankingModule
 from cxc_eccv.adapters.module import MetricModule
@@ -77,6 +78,16 @@ RANKING_LIMITS = """\
 
 PER_QUERY = "also return the value of every query, as `<name>_per_query`."
 
+COMPARED = {
+    "predictions": Column('datasets.Value("float64")', "the model's score of each image with its caption, finite."),
+    "references": Column(
+        'datasets.Value("float64")', "the score of the same image with the caption's hard negative, finite."
+    ),
+}
+COMPARED_LIMITS = """\
+- Strictly above counts, so that ties count against the model. Scores of half precision tie often: compare in the
+  precision that the model was evaluated in.
+- NaN, infinite values, empty input and unequal lengths raise. None yields a number."""
 CONCEPTS = 'datasets.Sequence(datasets.Value("string"))'
 AREAS = 'datasets.Sequence(datasets.Value("float64"))'
 IMAGES = {
@@ -169,7 +180,7 @@ KINDS = {
         example={"predictions": [[10, 31, 30, 20], [21, 20, 10, 30]], "references": [[30], [20]]},
         example_options={"altered": [11, 21, 31]},
     ),
-    "scores": Kind(
+    "scores of ranks": Kind(
         base=BothDirectionsModule,
         columns={
             **RANKINGS,
@@ -187,6 +198,28 @@ KINDS = {
             "directions": ["i2t", "i2t", "t2i", "t2i"],
         },
         example_options={"gallery_size": [4, 4, 2, 2]},
+    ),
+    "comparisons": Kind(
+        base=ComparisonsModule,
+        columns=COMPARED,
+        options={"per_query": "also return the value of every item, as `<name>_per_query`."},
+        results={},
+        limits=COMPARED_LIMITS,
+        example={"predictions": [0.91, 0.35, 0.54, 0.18], "references": [0.48, 0.21, 0.54, 0.27]},
+        example_options={},
+    ),
+    "scores of comparisons": Kind(
+        base=ComparedPartsModule,
+        columns={**COMPARED, "parts": Column('datasets.Value("string")', "name of the part that each item is of.")},
+        options={},
+        results={},
+        limits=f"{COMPARED_LIMITS}\n- A part counts the same whether it has a hundred items or one.",
+        example={
+            "predictions": [0.91, 0.35, 0.54, 0.18],
+            "references": [0.48, 0.21, 0.54, 0.27],
+            "parts": ["add_att", "add_att", "swap_obj", "swap_obj"],
+        },
+        example_options={},
     ),
     "rated_pairs": Kind(
         base=RatedPairsModule,
@@ -266,4 +299,4 @@ KINDS = {
         packages=("scipy",),
     ),
 }
-"""What a metric needs (``Spec.needs``) to its kind."""
+"""What a metric needs (``Spec.needs``) to its kind; of one that needs scores, what these need as well."""

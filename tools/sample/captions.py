@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sample.scenes import OPPOSITE, Item, Scene
 
-__all__ = ["Statement", "describe", "mistaken", "sixth"]
+__all__ = ["Statement", "describe", "mistaken", "phrase", "sixth"]
 
 SYNONYMS = {
     "left of": ("left of", "left of", "to the left of"),
@@ -57,7 +57,7 @@ def describe(scene: Scene, rng: random.Random) -> list[Statement]:
 def sixth(scene: Scene) -> Statement:
     """The caption that a few images have beyond their five."""
     one, other = _without_size(scene.items[0]), _without_size(scene.items[1])
-    return Statement(f"{_phrase(one)} next to {_phrase(other)}", (one, other))
+    return Statement(f"{phrase(one)} next to {phrase(other)}", (one, other))
 
 
 def mistaken(statement: Statement) -> Statement:
@@ -71,7 +71,7 @@ def mistaken(statement: Statement) -> Statement:
 def _related(scene: Scene, rng: random.Random, first: int = 0, second: int = 1) -> Statement:
     one, other = _without_size(scene.items[first]), _without_size(scene.items[second])
     relation = scene.relation(first, second)
-    text = f"{_phrase(one)} {rng.choice(SYNONYMS[relation])} {_phrase(other)}"
+    text = f"{phrase(one)} {rng.choice(SYNONYMS[relation])} {phrase(other)}"
     return Statement(_styled(text, rng), (one, other), relation)
 
 
@@ -84,13 +84,13 @@ def _inverted(scene: Scene, rng: random.Random) -> Statement:
 
 
 def _full(scene: Scene, rng: random.Random) -> Statement:
-    text = " and ".join(_phrase(item, rng) for item in scene.items)
+    text = " and ".join(phrase(item, rng) for item in scene.items)
     return Statement(_styled(f"{text} on {scene.background}", rng), scene.items, None, scene.background)
 
 
 def _kinds(scene: Scene, rng: random.Random) -> Statement:
     one, other = (Item(item.kind) for item in scene.items)
-    text = f"{_phrase(one)} and {'another' if one == other else _phrase(other)}"
+    text = f"{phrase(one)} and {'another' if one == other else phrase(other)}"
     return Statement(_styled(text, rng), (one, other))
 
 
@@ -101,7 +101,7 @@ def _colours(scene: Scene, rng: random.Random) -> Statement:
 
 def _grounded(scene: Scene, rng: random.Random) -> Statement:
     item = _without_size(scene.items[0])
-    return Statement(_styled(f"{_phrase(item)} on {scene.background}", rng), (item,), None, scene.background)
+    return Statement(_styled(f"{phrase(item)} on {scene.background}", rng), (item,), None, scene.background)
 
 
 def _of_nothing(scene: Scene) -> list[Statement]:
@@ -116,7 +116,8 @@ def _of_nothing(scene: Scene) -> list[Statement]:
     return [Statement(text, (), None, ground if ground in text else None, is_empty=True) for text in texts]
 
 
-def _phrase(item: Item, rng: random.Random | None = None) -> str:
+def phrase(item: Item, rng: random.Random | None = None) -> str:
+    """An item with its article; with a generator its size in one of several words."""
     size = rng.choice(SYNONYMS[item.size]) if rng and item.size else item.size
     words = " ".join(word for word in (size, item.colour, item.kind) if word)
     return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"

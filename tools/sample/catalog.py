@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from sample.alterations import KINDS
+from sample.pairs import PARTS
 
 __all__ = ["HEADER", "catalog_toml", "entry_names"]
 
@@ -38,6 +39,10 @@ def entry_names() -> dict[str, tuple[str, str, str]]:
         names[f"entailment_{split}"] = ("entailment", path, f"entailment labels, {split}")
     for kind in KINDS:
         names[f"rococo_{kind}"] = ("rococo", f"rococo/{kind}.json", f"altered captions, {kind}, test")
+    for part in PARTS:
+        names[f"sugarcrepe_{part}"] = ("sugarcrepe", f"sugarcrepe/{part}.json", f"captions and hard negatives, {part}")
+    names["coco_fg_captions"] = ("coco_fg", "coco/fg/MSCOCO_FG_ann.json", "refined captions, test")
+    names["coco_fg_images"] = ("coco_fg", "coco/fg/MSCOCO_FG_img_filenames.npy", "enlarged image pool, test")
     return names
 
 

@@ -16,7 +16,8 @@ INPUTS = {
     "plausible_hits": "the plausible matches counted among the top items",
     "rated_pairs": "the model's similarity of each rated pair",
     "altered_ranks": "the ranks of all positives, with altered captions in the gallery and without",
-    "scores": "recalls of both directions",
+    "comparisons": "the scores of images with captions, and with their hard negatives",
+    "scores": "values of other metrics in all parts of a task",
     "concepts": "the concepts that two images show",
     "concept_similarity": "the concepts that two images show, and how similar two concepts are",
     "concept_sizes": "the concepts that two images show, with the areas of their instances",
@@ -86,7 +87,7 @@ def _unit(spec: Spec) -> str:
     if spec.explains:
         return "failures that have a value"
     if spec.needs != "rated_pairs":
-        return "queries"
+        return {"scores": "parts", "comparisons": "items"}.get(spec.needs, "queries")
     return "samples" if "n_samples" in spec.accepted({"n_samples": None}) else "all pairs at once"
 
 

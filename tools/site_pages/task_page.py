@@ -19,6 +19,8 @@ COLUMNS = {
     "queries": "queries",
     "gallery": "gallery",
     "pairs": "rated pairs",
+    "items": "items",
+    "images": "images",
     "labelled": "labelled pairs",
     "positives": "positives",
     "R": "R of a query",

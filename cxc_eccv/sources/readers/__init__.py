@@ -1,6 +1,7 @@
 """Raw file to typed table, a reader per source."""
 
 from cxc_eccv.sources.readers.aligned import read_aligned
+from cxc_eccv.sources.readers.coco_fg import read_image_pool, read_refined_captions
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
@@ -9,6 +10,7 @@ from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_
 from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
+from cxc_eccv.sources.readers.sugarcrepe import SUGARCREPE_PARTS, read_sugarcrepe
 from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "MINED_FACTS",
     "MINED_FORMAT",
     "MINED_SCHEMA",
+    "SUGARCREPE_PARTS",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
@@ -30,15 +33,18 @@ __all__ = [
     "read_category_sets",
     "read_entailment",
     "read_flickr8k",
+    "read_image_pool",
     "read_instances",
     "read_karpathy",
     "read_mined",
     "read_positives",
     "read_ratings",
+    "read_refined_captions",
     "read_rococo",
     "read_semeval",
     "read_sick",
     "read_stsb",
+    "read_sugarcrepe",
     "read_visual_genome",
     "split_flickr8k",
 ]
