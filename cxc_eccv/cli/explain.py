@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -101,7 +101,7 @@ def explain(
     runs = _load_runs(files, direction)
     called = _names_of(runs, files, name)
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
-    options = {"directions": names(directions), "similarity": similarity}
+    options: dict[str, Any] = {"directions": names(directions), "similarity": similarity}
     explained = [
         explain_run(run, library, shown, wanted, name=own, **options) for run, own in zip(runs, called, strict=True)
     ]
