@@ -391,7 +391,9 @@ class QueryCorpusReport:
     def table(self) -> Table:
         """Its numbers: a line per metric, a column per position; one column alone has its intervals beside it."""
         alone = len(self.rows) == 1
-        lines = [(TITLES[label], *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label in TITLES]
+        lines: list[tuple[str | Cell, ...]] = [
+            (TITLES[label], *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label in TITLES
+        ]
         counts = ("queries", "left_out", "same_words", "ties")
         lines += [(name.replace("_", " "), *(f"{getattr(row, name):,}" for row in self.rows)) for name in counts]
         model = self.provenance.get("model") or "a model"

@@ -353,7 +353,8 @@ class _Search:
                 before.append(gallery.compare(self.original(part.ids)))
                 after.append(gallery.compare(part))
         found = [np.concatenate(parts) if parts else np.empty(0) for parts in (places, ranks, before, after)]
-        return found[0].astype(np.int64), found[1].astype(np.int64), found[2], found[3]
+        whole, real = [own.astype(np.int64) for own in found[:2]], [own.astype(np.float64) for own in found[2:]]
+        return whole[0], whole[1], real[0], real[1]
 
 
 def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests: PairedBootstrap) -> KindMoves:
@@ -472,7 +473,7 @@ def _title(row: KindMoves) -> str:
 
 
 def _table_of_moves(direction: str, rows: Sequence[KindMoves]) -> Table:
-    lines = []
+    lines: list[tuple[str | Cell, ...]] = []
     for row in rows:
         cells = [
             Cell(
@@ -491,13 +492,15 @@ def _table_of_metrics(direction: str, rows: Sequence[KindMoves]) -> Table:
     specs = {label: metric_labelled(label) for label in METRICS}
     titles = [spec.title.format(**own) for spec, own in specs.values()]
     header = [("all queries",), *((title.replace("median rank", "median"),) for title in titles), ("fails",)]
-    lines = [("original", *(_show(label, change.before) for label, change in rows[0].whole.items()))]
+    lines: list[tuple[str | Cell, ...]] = [
+        ("original", *(_show(label, change.before) for label, change in rows[0].whole.items()))
+    ]
     lines += [(_title(row), *(_show(label, change.after) for label, change in row.whole.items())) for row in rows]
     return Table(header, lines, f"Metrics with altered queries in the place of the originals, {direction}", "percent")
 
 
 def _table_of_changes(rows: Sequence[KindMoves]) -> Table:
-    lines = [
+    lines: list[tuple[str | Cell, ...]] = [
         (
             _title(row),
             _change(row.whole["recall_at_1"], 100, 2),

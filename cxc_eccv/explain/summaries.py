@@ -62,7 +62,8 @@ class Summarizer:
 
     def write(self, texts: Sequence[str]) -> list[str]:
         """A summary of each text, of one batch."""
-        tokenizer, model = self.loaded.tokenizer, self.loaded.model
+        tokenizer = self.loaded.tokenizer
+        model: Any = self.loaded.model
         limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 10**6, 10**6)
         inputs = tokenizer(
             [self.prefix + text for text in texts], padding=True, truncation=True, max_length=limit, return_tensors="pt"
@@ -94,7 +95,7 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     torch_on(device)
     model = from_checkpoint(source, kinds[dtype or "float32"], MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     if not (getattr(config, "is_encoder_decoder", False) and model.can_generate()):
         raise ModelError(
             f"{source}: is a {type(model).__name__}, which writes no summary; name a sequence-to-sequence model, as "
