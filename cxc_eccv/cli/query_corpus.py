@@ -26,7 +26,6 @@ from cxc_eccv.cli.choices import (
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.runs.checks import hash_file
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
@@ -210,6 +209,7 @@ def _summarise(
     positions = find_positions(query_position, owners)
     if given["summarizer"] is None:
         from cxc_eccv.cli.user_tables import read_summaries
+        from cxc_eccv.runs.checks import hash_file
 
         found = key_summaries(read_summaries(file), positions, file)
         facts = {"file": file.name, "sha256": hash_file(file)}

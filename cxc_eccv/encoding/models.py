@@ -239,8 +239,12 @@ def load_model(
     source = str(model) if isinstance(model, str | Path) else ""
     if revision is not None and (not source or Path(source).is_dir()):
         raise InvalidOption(f"revision {revision!r}: only a repository of the Hub has revisions; leave it out")
-    origin = Origin(revision, trust_remote_code)
     is_clip = is_open_clip(source)
+    if not is_clip and Path(source).is_file():
+        raise ModelError(
+            f"{source} is a file, and a model is a folder or a Hub id; name the folder that it was saved to"
+        )
+    origin = Origin(revision, trust_remote_code)
     if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
         raise InvalidOption(
             f"{source} is a model of open_clip, which loads its newest revision and own tokenizer, and no code; leave "

@@ -209,9 +209,13 @@ def choose_threshold(
     levels, places = np.unique(-values, return_inverse=True)  # the highest score first
     predicted = np.cumsum(np.bincount(places))
     hits = np.cumsum(np.bincount(places, weights=truth))
-    shares, found = hits / predicted, hits / truth.sum()
+    shares = hits / predicted
     if precision is None:
-        by_measure = {"f_half": f_half(shares, found), "accuracy": (truth.size - truth.sum() - predicted + 2 * hits)}
+        # One division of whole numbers, so that equal values are equal in floating point, too.
+        by_measure = {
+            "f_half": 5 * hits / (4 * predicted + truth.sum()),
+            "accuracy": (truth.size - truth.sum() - predicted + 2 * hits),
+        }
         if for_ not in by_measure:
             raise UnknownName("measure to choose a threshold for", for_, by_measure)
         return float(-levels[np.argmax(by_measure[for_])])

@@ -205,7 +205,7 @@ def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None)
 
     Example:
         >>> len(load_catalog().entries), load_catalog().version
-        (81, '1.0.0')
+        (94, '1.0.0')
     """
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():

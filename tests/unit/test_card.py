@@ -167,6 +167,12 @@ def test_the_committed_statistics_are_those_of_the_data(real_library):
     assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.slow
+def test_the_committed_statistics_of_tagged_configs_are_those_of_the_data(real_library):
+    checked = generate("--check", "--tagged", CXC_ECCV_DATA=str(real_library.data_dir))
+    assert checked.returncode == 0, checked.stderr
+
+
 def test_stale_and_foreign_cards_are_found_and_mended(tmp_path):
     folder = tmp_path / "cards"
     shutil.copytree(COMMITTED, folder)

@@ -74,6 +74,7 @@ def test_the_columns_of_class_labels():
         "retrieval/direction": ["i2t", "t2i", "t2t", "i2i"],
         "sis/sampling_method": ["i2i_csim"],
         "sits/sampling_method": ["c2i_original", "c2i_intrasim"],
+        "sugarcrepe/part": ["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"],
         "sts/sampling_method": ["c2c_cocaption", "c2c_isim"],
     }
 

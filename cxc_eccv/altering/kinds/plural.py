@@ -25,7 +25,7 @@ NO_SINGULAR = frozenset(
 QUANTIFIERS = frozenset(
     "all assorted different few many more most multiple numerous other several some such these those various".split()
 )
-NOT_BEFORE_ONE = frozenset({"among", "any", "between", "enough", "no", "of", *QUANTIFIERS})
+NOT_BEFORE_ONE = frozenset({"a", "among", "an", "any", "between", "enough", "no", "of", *QUANTIFIERS})
 NO_BOUNDARY = ("CD", "RB", ",", "JJ", "NN", "NNP", "NNS")
 """Tags of words after which the start of a noun phrase is not certain."""
 

@@ -267,8 +267,10 @@ class TopRows:
         """(P,) whole numbers that order items of equal scores."""
         size = self.gallery_ids.size
         pairs = queries * size + items
-        places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
-        codes = np.where(self._judged[places] == pairs, self._codes[places], self._unjudged)
+        codes = np.full(pairs.size, self._unjudged)
+        if self._judged.size:
+            places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
+            codes = np.where(self._judged[places] == pairs, self._codes[places], codes)
         return np.asarray(codes * size + self._order_of_ids[items])
 
 
