@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import numpy as np
 import typer
 
 from cxc_eccv.cli.choices import (
@@ -111,6 +110,8 @@ def query_corpus(
       cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2
       --collection flickr8k --summarizer google-t5/t5-base --summaries t5.jsonl
     """
+    import numpy as np
+
     from cxc_eccv.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
@@ -203,6 +204,8 @@ def _summarise(
     captions: pa.Table, query_position: str, given: dict[str, Any], encode: Encode
 ) -> tuple[Corpus, dict[str, Any]]:
     """Images as summaries, made now or read from a file; and what a report says of these."""
+    import numpy as np
+
     from cxc_eccv.explain.query_corpus import find_positions, key_summaries, pair_up, summary_corpus
 
     owners, file = np.asarray(captions["image_id"], dtype=np.int64), given["summaries"]

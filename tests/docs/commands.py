@@ -35,6 +35,8 @@ NOT_RUN = {
     "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
     "cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-": "test_judge_command.py beside the next runs it",
     "cxc-eccv concepts --source visual-genome": "needs Visual Genome; tests/explain/test_concepts.py has files like it",
+    "cxc-eccv concepts --instances": "needs COCO's instances; tests/cli/test_concepts_command.py has some",
+    "cxc-eccv query-corpus": "needs vectors of a text model; tests/explain/test_query_corpus_command.py runs it",
     "python -m spacy download": "downloads",
     "python -m nltk.downloader": "downloads",
     "cxc-eccv build --output adversarial_data": "needs a tagger and WordNet; tests/altering/test_config.py builds it",
