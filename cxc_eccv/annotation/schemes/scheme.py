@@ -107,6 +107,32 @@ class Scheme:
             raise InvalidOption(f"answer {answer!r:.60}: {' and '.join(criteria)} take true or false")
         return float(all(answer.values()))
 
+    def check_details(self, answer: object, details: object) -> dict[str, list[str]]:
+        """The ticks of an answer, by group, in the order of the choices.
+
+        Raises:
+            InvalidOption: an unknown group or choice, ticks where the answer asks for none, or none where it does.
+
+        Example:
+            >>> from cxc_eccv.annotation.schemes.eccv import SCHEME
+            >>> SCHEME.check_details("mostly_no", {"shortcomings": ["grammar"]})
+            {'shortcomings': ['grammar']}
+        """
+        if not isinstance(details, dict) or not all(isinstance(ticks, list) for ticks in details.values()):
+            raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list")
+        ticked = {name: ticks for name, ticks in details.items() if ticks}
+        asks = any(own.asks for own in self.answers if own.name == answer)
+        every = [tick for ticks in ticked.values() for tick in ticks]
+        wanted = [own for own in self.details if asks and (not own.after or own.after in every)]
+        for name in ticked.keys() - {own.name for own in wanted}:
+            raise InvalidOption(f"details {name!r:.60}: answer {answer!r:.60} asks for no such thing")
+        for own in wanted:
+            unknown = [tick for tick in ticked.get(own.name, []) if tick not in own.choices]
+            if unknown or own.name not in ticked:
+                found = f"{unknown[0]!r:.60}" if unknown else "none"
+                raise InvalidOption(f"details {own.name}: {found}; tick one or more of {', '.join(own.choices)}")
+        return {own.name: [tick for tick in own.choices if tick in ticked[own.name]] for own in wanted}
+
     def is_positive(self, gain: float) -> bool:
         """Whether a pair of this gain counts as positive."""
         return gain >= self.positive
