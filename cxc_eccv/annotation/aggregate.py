@@ -1,0 +1,103 @@
+"""From several people's answers to one label: majority, unanimity, or weighted by how reliable each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["Consensus", "estimate_truth"]
+
+PATIENCE = 1_000
+TOLERANCE = 1e-9
+RIGHT, WRONG = 1.0, 0.01
+"""Answers that every worker is given to begin with, for each class: what never happened is not impossible, and a worker
+of whom little is known is believed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consensus:
+    """What the model of Dawid and Skene makes of answers.
+
+    Attributes:
+        probabilities: (N, C) of each class, for every item.
+        confusion: (W, C, C) chance that a worker answers a column where the class of the row is true.
+        prior: (C,) shares of the classes.
+    """
+
+    probabilities: FloatArray
+    confusion: FloatArray
+    prior: FloatArray
+
+    @property
+    def quality(self) -> FloatArray:
+        """(W,) chance that a worker's answer is right."""
+        return np.asarray(np.einsum("wcc,c->w", self.confusion, self.prior))
+
+
+def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> Consensus:
+    r"""The likeliest truth behind answers, and how reliable each worker is, found together.
+
+    Every item has one true class, drawn with shares :math:`p_c`; worker w answers k with chance :math:`\pi^w_{ck}`.
+    Expectation maximisation, from the shares of each item's answers: classes from the tables of the workers, the
+    tables from the classes, until nothing moves.
+
+    Args:
+        items: (A,) item of each answer, from 0; each has one at least.
+        workers: (A,) who gave it, from 0.
+        answers: (A,) class from 0.
+        n_classes: how many there are.
+
+    Raises:
+        DataError: unequal lengths, numbers out of range, an item or a worker without an answer, or a worker who
+            answered twice about an item.
+
+    References:
+        Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
+
+    Example:
+        >>> found = estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)
+        >>> found.probabilities.argmax(axis=1).tolist(), int(found.quality.argmin())
+        ([1, 0], 2)
+    """
+    item, worker, answer = _check(items, workers, answers, n_classes)
+    n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1
+    truth = np.zeros((n_items, n_classes))
+    np.add.at(truth, (item, answer), 1)
+    truth /= truth.sum(axis=1, keepdims=True)
+    for _ in range(PATIENCE):
+        prior = truth.mean(axis=0)
+        tables = np.tile(np.where(np.eye(n_classes), RIGHT, WRONG), (n_workers, 1, 1))
+        np.add.at(tables.transpose(0, 2, 1), (worker, answer), truth[item])
+        confusion = tables / tables.sum(axis=2, keepdims=True)
+        logs = np.tile(np.log(prior + np.finfo(float).tiny), (n_items, 1))
+        np.add.at(logs, item, np.log(confusion[worker, :, answer]))
+        again = np.exp(logs - logs.max(axis=1, keepdims=True))
+        again /= again.sum(axis=1, keepdims=True)
+        moved = np.abs(again - truth).max()
+        truth = again
+        if moved < TOLERANCE:
+            break
+    return Consensus(truth, confusion, prior)
+
+
+def _check(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> tuple[IntArray, ...]:
+    given = tuple(np.asarray(own) for own in (items, workers, answers))
+    if len({own.shape for own in given}) > 1 or given[0].ndim != 1 or not given[0].size:
+        raise DataError("answers: give as many items, workers and answers, one of each for every answer")
+    if any(own.dtype.kind not in "iu" or own.min() < 0 for own in given) or given[2].max() >= n_classes:
+        raise DataError(f"answers: items and workers are numbered from 0, answers run from 0 to {n_classes - 1}")
+    item, worker, answer = (own.astype(np.int64) for own in given)
+    for name, own in (("item", item), ("worker", worker)):
+        lacking = np.setdiff1d(np.arange(own.max() + 1), own)
+        if lacking.size:
+            raise DataError(f"{name} {lacking[0]} has no answer; number those that have one without a gap")
+    pairs, counts = np.unique(np.stack([item, worker]), axis=1, return_counts=True)
+    if (counts > 1).any():
+        twice = pairs[:, counts > 1][:, 0]
+        raise DataError(f"worker {twice[1]} answered {counts.max()} times about item {twice[0]}; keep one answer")
+    return item, worker, answer

@@ -1,0 +1,161 @@
+"""People's answers read back: every line against the question that was asked, before any of them counts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cxc_eccv.annotation.questionnaire import questionnaire_id
+from cxc_eccv.annotation.questions import Question
+from cxc_eccv.annotation.schemes import Scheme
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.sources.reading import parse_json, read_lines, require_keys, shown
+
+__all__ = ["SCHEMA", "read_answers"]
+
+SCHEMA = pa.schema(
+    [
+        ("sheet", pa.int32()),
+        ("pair_id", pa.string()),
+        ("image_id", pa.int64()),
+        ("caption_id", pa.int64()),
+        ("role", pa.string()),
+        ("worker", pa.string()),
+        ("answer", pa.string()),
+        ("gain", pa.float64()),
+        ("positive", pa.bool_()),
+        ("details", pa.string()),
+        ("remark", pa.string()),
+        ("seconds", pa.float64()),
+    ]
+)
+"""Answer and details are JSON; a remark is what somebody typed, and is shown as text alone."""
+
+KEYS = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption", "worker", "answer", "seconds")
+Key = tuple[int, str, int]
+"""Sheet, worker, and place of the question in the sheet."""
+
+ASKED = ("image_id", "caption_id", "caption")
+"""What a person answers about, and must not change."""
+
+
+def read_answers(paths: Iterable[str | Path], sheets: Sequence[Sequence[Question]], scheme: Scheme) -> pa.Table:
+    """The answers in JSONL files, as the questionnaire saves them, in the order of sheets, workers and questions.
+
+    Args:
+        paths: one file or several, in any order.
+        sheets: what was asked.
+        scheme: how it was asked.
+
+    Raises:
+        MalformedSource: a line is no answer to one of the questions as they were asked: another questionnaire, an
+            unknown pair, a changed text, no such answer or details; or a worker answered twice, or not all of a sheet.
+            The message names file, line and remedy.
+    """
+    own, asked = questionnaire_id(sheets, scheme), {}
+    for number, sheet in enumerate(sheets):
+        for place, question in enumerate(sheet):
+            asked[number, question.pair_id] = (place, question)
+    found: dict[Key, dict[str, Any]] = {}
+    places: dict[Key, str] = {}
+    for path in map(Path, paths):
+        for number, line in enumerate(read_lines(path), start=1):
+            where = f"line {number}"
+            record = require_keys(path, where, parse_json(line, path, number), KEYS)
+            if record["questionnaire"] != own:
+                raise MalformedSource(
+                    path,
+                    f"{where}, questionnaire",
+                    shown(record["questionnaire"]),
+                    f"{own!r}: these are answers to other questions, or to those of another edition of the data",
+                )
+            place, question = _find_question(path, where, record, asked)
+            row = _read_row(path, where, record, question, scheme)
+            key = record["sheet"], row["worker"], place
+            if key in found:
+                raise MalformedSource(
+                    path,
+                    where,
+                    f"a second answer of {shown(row['worker'])} about {question.pair_id}",
+                    f"one answer of a worker to a question; the other is in {places[key]}, remove one",
+                )
+            found[key], places[key] = row, f"{path.name}, {where}"
+    _refuse_halves(found, places, sheets)
+    return pa.Table.from_pylist([found[key] for key in sorted(found)], schema=SCHEMA)
+
+
+def _find_question(
+    path: Path, where: str, record: dict[str, Any], asked: dict[tuple[int, str], tuple[int, Question]]
+) -> tuple[int, Question]:
+    key = record["sheet"], record["pair_id"]
+    if not (type(key[0]) is int and isinstance(key[1], str) and key in asked):
+        raise MalformedSource(
+            path,
+            where,
+            f"pair_id {shown(key[1])} of sheet {shown(key[0])}",
+            "a question that was asked; remove the line",
+        )
+    place, question = asked[key]
+    for name in ASKED:
+        if record[name] != getattr(question, name):
+            raise MalformedSource(
+                path,
+                f"{where}, {name}",
+                shown(record[name]),
+                f"{shown(getattr(question, name))}, as it was asked: undo the change",
+            )
+    return place, question
+
+
+def _read_row(path: Path, where: str, record: dict[str, Any], question: Question, scheme: Scheme) -> dict[str, Any]:
+    worker, seconds, remark = record["worker"], record["seconds"], record.get("remark", "")
+    if not (isinstance(worker, str) and worker.strip() and worker.isprintable()):
+        raise MalformedSource(path, f"{where}, worker", shown(worker), "the worker's name or number, in one line")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise MalformedSource(path, f"{where}, seconds", shown(seconds), "the seconds that the answer took")
+    if not isinstance(remark, str):
+        raise MalformedSource(path, f"{where}, remark", shown(remark), "a text, or nothing")
+    try:
+        gain = scheme.gain_of(record["answer"])
+        details = scheme.check_details(record["answer"], record.get("details") or {})
+    except InvalidOption as error:
+        raise MalformedSource(path, where, str(error), "an answer as the questionnaire offers it") from None
+    return {
+        "sheet": record["sheet"],
+        "pair_id": question.pair_id,
+        "image_id": question.image_id,
+        "caption_id": question.caption_id,
+        "role": question.role,
+        "worker": worker,
+        "answer": json.dumps(record["answer"]),
+        "gain": gain,
+        "positive": scheme.is_positive(gain),
+        "details": json.dumps(details, sort_keys=True),
+        "remark": remark,
+        "seconds": float(seconds),
+    }
+
+
+def _refuse_halves(
+    found: dict[tuple[int, str, int], Any],
+    places: dict[Key, str],
+    sheets: Sequence[Sequence[Question]],
+) -> None:
+    begun: dict[tuple[int, str], list[int]] = {}
+    for sheet, worker, place in found:
+        begun.setdefault((sheet, worker), []).append(place)
+    for (sheet, worker), answered in begun.items():
+        if len(answered) < len(sheets[sheet]):
+            lacking = next(place for place in range(len(sheets[sheet])) if place not in answered)
+            place = places[sheet, worker, answered[0]]
+            raise MalformedSource(
+                place,
+                f"sheet {sheet}",
+                f"{len(answered)} of {len(sheets[sheet])} answers of {shown(worker)}",
+                f"a whole sheet, and {sheets[sheet][lacking].pair_id} has no answer; finish it, or remove its lines",
+            )

@@ -1,0 +1,126 @@
+"""Preferences between systems: strengths of the Bradley-Terry model from counts of pairwise choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.types import FloatArray
+
+__all__ = ["Strength", "fit_strengths", "rate_preferences"]
+
+TOLERANCE = 1e-12
+SAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """A system's share of all strengths, in percent, with the interval over drawn choices."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+def fit_strengths(wins: ArrayLike) -> FloatArray:
+    r"""Strengths p with :math:`P(i > j) = p_i / (p_i + p_j)` that make the choices likeliest; they sum to 1.
+
+    The zero of the likelihood's gradient is a fixed point, :math:`p_i = W_i / \sum_j n_{ij} / (p_i + p_j)` with the
+    :math:`W_i` choices that i won and the :math:`n_{ij}` between i and j; iterating it converges.
+
+    Args:
+        wins: (S, S) how often the system of a row was preferred to that of a column; the diagonal is not looked at.
+
+    Raises:
+        DataError: no square table of whole counts; or some systems never lost to the others, so that no finite
+            strengths exist.
+
+    References:
+        Bradley and Terry, Rank Analysis of Incomplete Block Designs, Biometrika 1952; Hunter, MM Algorithms for
+        Generalized Bradley-Terry Models, Annals of Statistics 2004.
+
+    Example:
+        >>> fit_strengths([[0, 30], [10, 0]]).tolist()
+        [0.75, 0.25]
+    """
+    counts = _check_wins(wins)
+    _check_connected(counts)
+    return np.asarray(_iterate(counts[None])[0])
+
+
+def _iterate(counts: FloatArray) -> FloatArray:
+    """(B, S) strengths of (B, S, S) counts."""
+    played, won = counts + counts.transpose(0, 2, 1), counts.sum(axis=2)
+    strengths = np.full(won.shape, 1 / won.shape[1])
+    while True:
+        again = won / (played / (strengths[:, :, None] + strengths[:, None, :])).sum(axis=2)
+        again /= again.sum(axis=1, keepdims=True)
+        if np.abs(again - strengths).max() < TOLERANCE:
+            return np.asarray(again)
+        strengths = again
+
+
+def rate_preferences(
+    wins: ArrayLike, names: Sequence[str], *, confidence: float = 0.95, seed: int = 0
+) -> tuple[Strength, ...]:
+    """Strengths in percent, strongest first, with bootstrap intervals.
+
+    A sample draws as many choices between each two systems as were made, with the shares that were found. Samples in
+    which one side won all have no finite strengths and do not count.
+
+    Args:
+        wins: as of :func:`fit_strengths`.
+        names: S names.
+        confidence: of the intervals.
+        seed: of the draws.
+
+    Raises:
+        DataError: as of :func:`fit_strengths`; or not a name for each system.
+
+    Example:
+        >>> [(own.name, round(own.value)) for own in rate_preferences([[0, 10], [30, 0]], ["A", "B"])]
+        [('B', 75), ('A', 25)]
+    """
+    counts = _check_wins(wins)
+    if len(names) != len(counts) or len(set(names)) < len(names):
+        raise DataError(f"{len(counts)} systems and the names {', '.join(names)}: give each system one of its own")
+    found, random = 100 * fit_strengths(counts), np.random.default_rng(seed)
+    upper = np.triu_indices(len(counts), 1)
+    played, won = (counts + counts.T)[upper].astype(np.int64), counts[upper]
+    shares = np.divide(won, played, out=np.zeros_like(won), where=played > 0)
+    samples = np.zeros((SAMPLES, *counts.shape))
+    samples[:, upper[0], upper[1]] = random.binomial(played, shares, (SAMPLES, played.size))
+    samples[:, upper[1], upper[0]] = played - samples[:, upper[0], upper[1]]
+    drawn = 100 * _iterate(samples[[_is_connected(sample) for sample in samples]])
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    order = np.argsort(-found, kind="stable").tolist()
+    return tuple(Strength(names[own], float(found[own]), float(low[own]), float(high[own])) for own in order)
+
+
+def _check_wins(wins: ArrayLike) -> FloatArray:
+    counts = np.asarray(wins, dtype=np.float64)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or len(counts) < 2:
+        raise DataError(f"preferences of shape {counts.shape}: give a row and a column for each of two or more systems")
+    if not (np.isfinite(counts) & (counts >= 0) & (counts == np.round(counts))).all():
+        raise DataError("preferences are counts: whole numbers of at least 0")
+    return counts * (1 - np.eye(len(counts)))
+
+
+def _is_connected(counts: FloatArray) -> bool:
+    return bool(connected_components(counts > 0, connection="strong")[0] == 1)
+
+
+def _check_connected(counts: FloatArray) -> None:
+    parts, labels = connected_components(counts > 0, connection="strong")
+    if parts > 1:
+        groups = [np.flatnonzero(labels == part).tolist() for part in range(parts)]
+        raise DataError(
+            f"preferences fall into {parts} groups (rows {' and '.join(map(str, groups))}) of which one never lost to "
+            "another: no finite strengths fit; collect more choices between them, or leave a group out"
+        )
