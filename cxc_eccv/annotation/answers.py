@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.annotation.questionnaire import questionnaire_id
-from cxc_eccv.annotation.questions import Question
-from cxc_eccv.annotation.schemes import Scheme
+from cxc_eccv.annotation.asking.questionnaire import questionnaire_id
+from cxc_eccv.annotation.asking.questions import Question
+from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import parse_json, read_lines, require_keys, shown
 

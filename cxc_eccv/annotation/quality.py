@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.annotation.questions import CANDIDATE, NEGATIVE, POSITIVE
+from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["ACCEPTED", "BY_HAND", "REJECTED", "Activity", "SheetQuality", "accept", "group_workers", "judge_sheets"]

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from cxc_eccv.annotation.answers import SCHEMA, read_answers
-from cxc_eccv.annotation.questionnaire import questionnaire_id
-from cxc_eccv.annotation.questions import build_sheets
-from cxc_eccv.annotation.schemes import schemes
+from cxc_eccv.annotation.asking.questionnaire import questionnaire_id
+from cxc_eccv.annotation.asking.questions import build_sheets
+from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.errors import MalformedSource
 
 ECCV = schemes()["eccv"]

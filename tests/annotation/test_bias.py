@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxc_eccv.annotation.bias import Bias, bias_by_size, measure_bias
+from cxc_eccv.annotation.worth.bias import Bias, bias_by_size, measure_bias
 from cxc_eccv.errors import DataError
 
 MODELS = ("PVSE", "VSRN", "PCME", "ViLT", "CLIP")

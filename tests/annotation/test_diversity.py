@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.diversity import correlate_tops, place_first
+from cxc_eccv.annotation.worth.diversity import correlate_tops, place_first
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import TopK
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cxc_eccv.annotation.preferences import fit_strengths, rate_preferences
+from cxc_eccv.annotation.worth.preferences import fit_strengths, rate_preferences
 from cxc_eccv.errors import DataError
 
 PRINTED = [[0, 231, 66, 111, 316], [89, 0, 21, 79, 328], [254, 299, 0, 273, 343], [185, 217, 23, 0, 287]]

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.questions import CANDIDATE, NEGATIVE, POSITIVE, build_sheets, pair_id
+from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, build_sheets, pair_id
 from cxc_eccv.errors import DataError, InvalidOption
 
 

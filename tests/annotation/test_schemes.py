@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxc_eccv.annotation.schemes import Answer, Scheme, schemes
+from cxc_eccv.annotation.asking.schemes import Answer, Scheme, schemes
 from cxc_eccv.errors import InvalidOption
 
 

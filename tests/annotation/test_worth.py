@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxc_eccv.annotation.worth import count_positives, measure_labels
+from cxc_eccv.annotation.worth.labels import count_positives, measure_labels
 from cxc_eccv.errors import DataError
 
 

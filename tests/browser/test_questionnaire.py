@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from cxc_eccv.annotation.questionnaire import render_questionnaire
-from cxc_eccv.annotation.questions import build_sheets
-from cxc_eccv.annotation.schemes import schemes
+from cxc_eccv.annotation.asking.questionnaire import render_questionnaire
+from cxc_eccv.annotation.asking.questions import build_sheets
+from cxc_eccv.annotation.asking.schemes import schemes
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def test_nobody_begins_without_a_name(measure, page_of):
 
 
 def test_nothing_shown_or_typed_runs(measure, page_of, monkeypatch):
-    monkeypatch.setattr("cxc_eccv.annotation.questions._in_one_line", lambda text: HOSTILE)
+    monkeypatch.setattr("cxc_eccv.annotation.asking.questions._in_one_line", lambda text: HOSTILE)
     page, _ = page_of("entailment")
     script = press("Enter", "1", "3").replace('"w1 <b>"', json.dumps(HOSTILE.replace("</script>", "<\\/script>")))
     found, _, console = measure(page, script.replace("</script>", "<\\/script>"), widths=(1280,))

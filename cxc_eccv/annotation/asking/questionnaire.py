@@ -11,8 +11,8 @@ from hashlib import blake2b
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from cxc_eccv.annotation.questions import Question
-from cxc_eccv.annotation.schemes import Scheme
+from cxc_eccv.annotation.asking.questions import Question
+from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.errors import DataError
 
 __all__ = ["questionnaire_id", "render_questionnaire"]
@@ -28,7 +28,7 @@ def render_questionnaire(sheets: Sequence[Sequence[Question]], scheme: Scheme, i
     """The page. It tells nobody which pairs are known, keeps answers in the browser, and saves them as JSONL.
 
     Args:
-        sheets: of :func:`cxc_eccv.annotation.questions.build_sheets`.
+        sheets: of :func:`cxc_eccv.annotation.asking.questions.build_sheets`.
         scheme: how to ask.
         images: file name to the address that the page shows: ``https:``, ``data:`` or relative to the page.
 
@@ -55,6 +55,6 @@ def render_questionnaire(sheets: Sequence[Sequence[Question]], scheme: Scheme, i
 @cache
 def _template() -> Template:
     environment = Environment(
-        loader=PackageLoader("cxc_eccv.annotation"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("cxc_eccv.annotation.asking"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     return environment.get_template("questionnaire.html.jinja")

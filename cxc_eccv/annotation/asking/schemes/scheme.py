@@ -86,7 +86,7 @@ class Scheme:
             InvalidOption: no such answer; a number outside the scale; a criterion without yes or no.
 
         Example:
-            >>> from cxc_eccv.annotation.schemes.eccv import SCHEME
+            >>> from cxc_eccv.annotation.asking.schemes.eccv import SCHEME
             >>> SCHEME.gain_of("partially_yes")
             0.5
         """
@@ -114,7 +114,7 @@ class Scheme:
             InvalidOption: an unknown group or choice, ticks where the answer asks for none, or none where it does.
 
         Example:
-            >>> from cxc_eccv.annotation.schemes.eccv import SCHEME
+            >>> from cxc_eccv.annotation.asking.schemes.eccv import SCHEME
             >>> SCHEME.check_details("mostly_no", {"shortcomings": ["grammar"]})
             {'shortcomings': ['grammar']}
         """

@@ -1,6 +1,6 @@
 """Crisscrossed Captions': how similar the meanings are, on a scale without visible numbers."""
 
-from cxc_eccv.annotation.schemes.scheme import Scheme
+from cxc_eccv.annotation.asking.schemes.scheme import Scheme
 
 SCHEME = Scheme(
     name="cxc",

@@ -1,6 +1,6 @@
 """The multi-modal entailment paper's: two criteria, both of which must hold."""
 
-from cxc_eccv.annotation.schemes.scheme import Scheme
+from cxc_eccv.annotation.asking.schemes.scheme import Scheme
 
 SCHEME = Scheme(
     name="entailment",

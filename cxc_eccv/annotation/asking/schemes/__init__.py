@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 
-from cxc_eccv.annotation.schemes.scheme import Answer, Details, Scheme
+from cxc_eccv.annotation.asking.schemes.scheme import Answer, Details, Scheme
 from cxc_eccv.discovery import find_declared
 
 __all__ = ["Answer", "Details", "Scheme", "schemes"]

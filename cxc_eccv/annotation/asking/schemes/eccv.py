@@ -1,6 +1,6 @@
 """ECCV Caption's: four answers, and why a match is not whole."""
 
-from cxc_eccv.annotation.schemes.scheme import Answer, Details, Scheme
+from cxc_eccv.annotation.asking.schemes.scheme import Answer, Details, Scheme
 
 SCHEME = Scheme(
     name="eccv",

@@ -1,0 +1,1 @@
+"""Which pairs people are asked about: one ``STRATEGY`` per file."""
