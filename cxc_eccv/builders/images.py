@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,12 +32,18 @@ AnyDataset = TypeVar(
 
 MISSING = ("error", "null", "drop")
 
+COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
+"""An image of COCO has one name in the release of 2014 and another in that of 2017."""
+
 IMAGES_PER_GROUP = 100
 """Rows in a Parquet row group with photographs, about 16 MB."""
 
 
 class ImageFolder:
-    """Files below an existing folder, found by name at any depth; links are followed."""
+    """Files below an existing folder, found by name at any depth; links are followed.
+
+    An image of COCO is found under the name that it has in the other release, too.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = image_folder(folder)
@@ -46,7 +53,8 @@ class ImageFolder:
 
     def find(self, file_name: str) -> Path | None:
         """The file of that name, or None; one directly in the folder goes before those in subfolders."""
-        places = self._places.get(file_name, [])
+        there = (places for name in _names_of(file_name) if (places := self._places.get(name)))
+        places: list[Path] = next(there, [])
         direct = [path for path in places if path.parent == self.folder]
         if len(places) > 1 and not direct:
             raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Point at one of them.")
@@ -64,6 +72,15 @@ class ImageFolder:
         except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
             raise MalformedSource(path, "", error, "a complete image; fetch the file again") from None
         return {"bytes": content, "path": file_name}
+
+
+def _names_of(file_name: str) -> tuple[str, ...]:
+    """What a file may be called, its own name first."""
+    coco = COCO_NAME.fullmatch(file_name)
+    if coco is None:
+        return (file_name,)
+    prefix, number = coco.groups()
+    return (file_name, number) if prefix else (file_name, f"COCO_val2014_{number}", f"COCO_train2014_{number}")
 
 
 def embed_images(table: pa.Table, folder: ImageFolder, schema: pa.Schema) -> Iterator[pa.Table]:

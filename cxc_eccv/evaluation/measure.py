@@ -70,6 +70,9 @@ def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: boo
     for seen, own in _group_by_view(run, parts):
         needs = [need for part in own for need in part.needs]
         collections = {part.task.collection for part in own} | {one for one in further if one.at_hand(library)}
+        if all(one.arrays for one in collections):  # they may stand beside the vectors of any split
+            every = {known.collection for known in tasks().values()}
+            collections |= {one for one in every if not one.arrays and one.at_hand(library)}
         missing += find_missing_ids(seen, needs)
         unknown += find_unknown_ids(seen, needs, library, collections)
     for kind in sorted({part.task.altered for part in parts} - {""}):

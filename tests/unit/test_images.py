@@ -13,6 +13,7 @@ from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.writing.shards import portable_schema
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.registry import task
 
 RED, BLUE = [True, False, False], [False, False, True]
 
@@ -42,6 +43,21 @@ def test_files_are_found_at_any_depth_and_through_links(folder, tmp_path):
     assert files.find("blue.jpg") == folder / "val2014" / "blue.jpg"
     assert files.find("green.png") == folder / "linked" / "green.png"
     assert files.find("RED.png") is None
+
+
+def test_an_image_of_coco_is_found_under_the_name_of_either_release(tmp_path, sample_library):
+    draw(tmp_path / "val2017" / "000000391895.jpg", "red")
+    draw(tmp_path / "train2014" / "COCO_train2014_000000000009.jpg", "blue")
+    files = ImageFolder(tmp_path)
+    assert files.find("COCO_val2014_000000391895.jpg") == tmp_path / "val2017" / "000000391895.jpg"
+    assert files.read("COCO_val2014_000000391895.jpg")["path"] == "COCO_val2014_000000391895.jpg"
+    assert files.find("000000000009.jpg") == tmp_path / "train2014" / "COCO_train2014_000000000009.jpg"
+    assert files.find("COCO_val2014_000000000009.jpg") is None, "an image has one split in each release"
+    assert files.find("00000000009.jpg") is None, "Flickr's photo numbers are no ids of COCO"
+    draw(tmp_path / "val2014" / "COCO_val2014_000000391895.jpg", "black")
+    assert ImageFolder(tmp_path).find("000000391895.jpg").parent.name == "val2017", "its own name goes first"
+    pictures = task("sugarcrepe").collection.content(sample_library, "test").images["file_name"].to_pylist()
+    assert all(ImageFolder("sample").find(name) for name in pictures)
 
 
 def test_two_files_of_one_name_need_a_choice(folder):

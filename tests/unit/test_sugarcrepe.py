@@ -156,6 +156,8 @@ def test_other_tasks_keep_their_values(items, make_run, sample_library, tmp_path
     rows = {row.key: row for row in after.results}
     assert [rows.pop(row.key) for row in before.results] == list(before.results)
     assert {key.split("/")[0] for key in rows} == {"sugarcrepe"}
+    alone = ce.evaluate(load_embeddings(tmp_path / "both.npz"), "sugarcrepe", data_dir=ce.Library("sample"))
+    assert list(alone.results) == list(rows.values()), "the vectors of the split beside it disturb nothing"
     assert before.skipped["sugarcrepe"] == "the run has no arrays sugarcrepe_..., the vectors of SugarCrepe's captions"
 
 
