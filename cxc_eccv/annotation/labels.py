@@ -29,7 +29,7 @@ from cxc_eccv.annotation.agreement import uniform_kappa
 from cxc_eccv.annotation.asking.questions import CANDIDATE
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.sources.readers.labels import LABELS_SCHEMA
+from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
 __all__ = ["RULES", "describe_labels", "label_card", "settle", "weigh_workers"]
@@ -55,7 +55,7 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
         least_answers: people who must have answered about a pair; others get no label.
 
     Returns:
-        A table of :data:`cxc_eccv.sources.readers.labels.LABELS_SCHEMA`, in the order of image and caption ids.
+        A table of :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, in the order of image and caption ids.
 
     Raises:
         UnknownName: no such rule.

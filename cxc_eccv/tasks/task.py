@@ -101,7 +101,7 @@ class Task:
         serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
             gains), ``plausible_hits`` (category matches) or ``comparisons``.
         graded: direction to judgments with gains, for metrics that need ``top_k``, where ``serves`` is another.
-        gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
+        gains: what those gains are, as in ``Spec.gains``: ``ratings``, ``labels`` of 0 and 1, or ``degrees``.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
         label_sources: where its positives come from, as in :func:`cxc_eccv.judgments.evidence.label_sources`; a
