@@ -50,7 +50,12 @@ def _read_folder(folder: Path, place: str) -> list[LabelFile]:
 def _download(repository: str, revision: str | None, offline: str) -> Path:
     """The folder of one commit of a dataset in the cache of huggingface_hub, named after it."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
     name = f"{repository}@{revision}" if revision else repository
     try:

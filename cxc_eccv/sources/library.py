@@ -263,6 +263,15 @@ class Library:
         """
         return tuple(self._label_files())
 
+    @property
+    def label_files(self) -> dict[str, LabelFile]:
+        """The label files that the library was opened with, under their names in :meth:`files_used`."""
+        return {
+            f"labels_{name}_{RAW_SPLIT[split]}": found
+            for name, of_splits in self._label_files().items()
+            for split, found in of_splits.items()
+        }
+
     def labels(self, name: str, split: str) -> LabelFile | None:
         """The labels of a name for a split, or None where they are of other splits.
 

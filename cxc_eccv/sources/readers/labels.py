@@ -86,6 +86,13 @@ class LabelFile:
         """Of the images and captions."""
         return str(self.facts["split"])
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """What reports and manifests say of the labels: whose, by which rule, how many, from where on the Hub."""
+        facts = {name: self.facts[name] for name in ("version", "scheme", "rule", "people")}
+        counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
+        return {**facts, **counts, **self.origin}
+
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
     """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written.
