@@ -219,8 +219,8 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     """Hex sha256 that changes whenever the rows may change.
 
     It covers the content of every raw file at hand among the sources of the config, which of them are absent, that of
-    weak positives and label files, the edition and version of the data, the options, what else the rows are made with, and the code of
-    this package that makes them.
+    weak positives and label files, the edition and version of the data, the options, what else the rows are made with,
+    and the code of this package that makes them.
     """
     catalog = catalog_of(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}

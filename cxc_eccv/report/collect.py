@@ -241,7 +241,7 @@ def _verdicts_of_pairs(
 
     Some sources list positives alone, as the original links and ECCV Caption do: a pair that they do not list is
     false where they list another one of the query, and null where they do not judge the query. The columns are those
-    of the sources (bool; of label files under names that begin with ``labels_``), ``cxc_rating`` and ``cxc_reverse`` (float64).
+    of the sources (bool; of label files ``labels_`` and the name), ``cxc_rating`` and ``cxc_reverse`` (float64).
     """
     size = merged.gallery_ids.size
     queries = positions_of(query_ids, merged.query_ids)[0]

@@ -403,10 +403,11 @@ class Library:
         content = self.karpathy(split)
         if data.get("content") != content.fingerprint:
             raise DataError(
-                f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with {data.get('images')} images "
-                f"and {data.get('captions')} captions, and the data at hand is another: edition {self.edition}, with "
-                f"{content.image_ids.size} images and {content.caption_ids.size} captions there. Name the data that "
-                f"it is of, with restval folded into train or not as it was then; or {remedy}."
+                f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with "
+                f"{data.get('images')} images and {data.get('captions')} captions, and the data at hand is another: "
+                f"edition {self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions "
+                "there. Name the data that it is of, with restval folded into train or not as it was then; or "
+                f"{remedy}."
             )
         for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
             own = np.asarray(table[name])

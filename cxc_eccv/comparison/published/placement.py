@@ -181,7 +181,8 @@ def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelO
 def check_placeable(name: str, report: Report) -> None:
     """Refuse a report that published figures say nothing about.
 
-    They are of the official edition's test split, all of it, with none of its raw files modified, on each task's labels.
+    They are of the official edition's test split, all of it, with none of its raw files modified and each task's own
+    labels.
     """
     if report.restriction:
         raise InvalidOption(

@@ -128,12 +128,12 @@ def read_labels(path: Path) -> LabelFile:
 
 def _check(path: Path, table: pa.Table, facts: Any) -> LabelFile:  # noqa: ANN401 - what a file says
     _check_facts(path, facts)
-    for field in LABELS_SCHEMA:
-        if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
+    for column in LABELS_SCHEMA:
+        if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
             found = f"columns {', '.join(f'{own.name} {own.type}' for own in table.schema)}"
-            raise MalformedSource(path, "", found, f"{field.name} {field.type}")
-        if table[field.name].null_count:
-            raise MalformedSource(path, field.name, f"{table[field.name].null_count} nulls", "a value in every row")
+            raise MalformedSource(path, "", found, f"{column.name} {column.type}")
+        if table[column.name].null_count:
+            raise MalformedSource(path, column.name, f"{table[column.name].null_count} nulls", "a value in every row")
     table = table.select(LABELS_SCHEMA.names).cast(LABELS_SCHEMA)
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
