@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,14 @@ class LabelFile:
 
     ``facts`` has the ``name`` and ``version`` of the labels, ``collection`` and ``split``; ``scheme``, what people were
     asked, ``rule``, how their answers became labels, ``people``, how many answered, ``models``, which proposed pairs;
-    and ``data``, whose ``content`` is the fingerprint of the split that the pairs are of.
+    and ``data``, whose ``content`` is the fingerprint of the split that the pairs are of. ``path`` is where the file
+    lies, and ``origin`` the dataset on the Hub that it is from: ``repository`` and ``revision``.
     """
 
+    path: Path
     table: pa.Table
     facts: Mapping[str, Any]
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -128,7 +131,7 @@ def _check(path: Path, table: pa.Table, facts: Any) -> LabelFile:  # noqa: ANN40
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
     _check_rows(path, table)
-    return LabelFile(table, facts)
+    return LabelFile(path, table, facts)
 
 
 def _check_facts(path: Path, facts: Any) -> None:  # noqa: ANN401 - what a file says
