@@ -58,7 +58,7 @@ from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.types import IntArray
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
 
-__all__ = ["CARD", "LABELS", "Project", "compare_labels"]
+__all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]
 
 PROJECT, LABELS, CARD = "annotation.json", "labels.parquet", "README.md"
 
@@ -135,7 +135,7 @@ class Project:
             raise InvalidOption(f"{folder} is an annotation project already; open it, or name another folder")
         if not NAME.fullmatch(name):
             raise InvalidOption(
-                f"name {name!r}: labels are named in small letters, digits and _, beginning with a letter; choose another"
+                f"name {name!r}: labels are named in small letters, digits and _, with a letter first; choose another"
             )
         if name in label_sources():
             raise InvalidOption(
@@ -164,11 +164,8 @@ class Project:
         """
         folder, path = Path(folder), Path(folder) / PROJECT
         if not path.is_file():
-            told = (
-                f"but {folder / ROUNDS} is there: {RESTORE}"
-                if round_numbers(folder)
-                else "cxc-eccv annotate propose makes one"
-            )
+            there = bool(round_numbers(folder))
+            told = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
             raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {told}")
         facts = unseal(path, ("name", "scheme", "split", "seed", "data"))
         if facts["scheme"] not in schemes():
@@ -214,11 +211,11 @@ class Project:
         request = _identify(runs, strategy=strategy, size=size, sources=sources, **options)
         last = self.rounds[-1] if self.rounds else None
         if last is not None and last.open_sheets and not leave_open:
-            if last.facts["request"] == request:
+            if request is not None and last.facts["request"] == request:
                 return self
             raise InvalidOption(
-                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. Import "
-                "answers to them first, or leave them open (--leave-open)."
+                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
+                "Import answers to them first, or leave them open (--leave-open)."
             )
         number = len(self.rounds) + 1
         found = propose(
@@ -428,8 +425,10 @@ def _find_positives(library: Library, split: str, sources: Sequence[str] | None)
     return np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])
 
 
-def _identify(runs: Mapping[str, Run], **options: Any) -> str:  # noqa: ANN401 - of any strategy
-    """A hash of what is asked for, by which the same request is known again."""
+def _identify(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy
+    """A hash of what is asked for, by which the same request is known again; None where a run is of no file."""
+    if any(run.path is None for run in runs.values()):
+        return None
     content = {"models": {name: run.facts() for name, run in runs.items()}, **options}
     given = {name: value for name, value in content.items() if value is not None}
     return hashlib.sha256(json.dumps(given, sort_keys=True, default=_to_json).encode()).hexdigest()
