@@ -199,9 +199,7 @@ class Need(Generic[Judged]):
         """All that must read the scores for it."""
         return () if self.reader is None else (self.reader,)
 
-    def look_for_unjudged(
-        self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]
-    ) -> None:
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
         """Prepare for bounds over the pairs that no source judged, those of so many items of every query.
 
         Called before the pass over the run. ``unbounded`` then has the label of each metric that cannot have bounds,
@@ -274,9 +272,7 @@ class Ranks(Need[Judgments]):
         """Of the top of every query, where bounds are asked for."""
         return self._stopping
 
-    def look_for_unjudged(
-        self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]
-    ) -> None:
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
         """Read the top, of rankings as far down as all go; what the sources of its labels judged is known."""
         deepest = max(_looks_at(variant, depth) for variant in self.variants)
         if isinstance(run, RankingsRun):
@@ -489,9 +485,7 @@ class TopItems(_FromRows[Judgments]):
         wanted = self.judged.n_relevant
         return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
 
-    def look_for_unjudged(
-        self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]
-    ) -> None:
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
         """R grows with each label: a metric at R then looks below its own top."""
         if any("k" not in variant.parameters for variant in self.variants):
             self._further = TopRows(self.judged, int(self.judged.n_relevant.max()) + depth)
