@@ -71,9 +71,7 @@ class GradedRankingModule(MetricModule):
         return np.maximum(np.fromiter(relevant, np.int64, n_queries), 1)
 
     @classmethod
-    def _depths(
-        cls, run: RankingsRun, sizes: IntArray | None, looks: IntArray, chosen: Mapping[str, Any]
-    ) -> IntArray:
+    def _depths(cls, run: RankingsRun, sizes: IntArray | None, looks: IntArray, chosen: Mapping[str, Any]) -> IntArray:
         """(Q,) items that the metric looks at; galleries smaller than it wants are ranked whole."""
         held = run.depths(DIRECTION)
         depths = looks if sizes is None else np.minimum(looks, sizes)

@@ -485,7 +485,7 @@ class TopItems(_FromRows[Judgments]):
         wanted = self.judged.n_relevant
         return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
 
-    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
         """R grows with each label: a metric at R then looks below its own top."""
         if any("k" not in variant.parameters for variant in self.variants):
             self._further = TopRows(self.judged, int(self.judged.n_relevant.max()) + depth)
