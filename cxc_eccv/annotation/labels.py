@@ -14,15 +14,13 @@ exactly where its gain is above 0.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cxc_eccv.annotation.aggregate import Consensus, estimate_truth
 from cxc_eccv.annotation.agreement import uniform_kappa
