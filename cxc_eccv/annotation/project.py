@@ -232,9 +232,11 @@ class Project:
             **options,
         )
         if not found.candidates.num_rows:
+            counts = found.facts["counts"]
             raise DataError(
-                f"strategy {strategy} with these models has no pair left to ask about: "
-                f"{found.known.num_rows:,} of those that it proposes are known to match, the others were asked before"
+                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
+                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, and "
+                f"{counts['asked_before']:,} were asked before. Take more models, queries or depth, or another strategy."
             )
         sheets = build_sheets(
             found.candidates,
