@@ -18,7 +18,7 @@ from cxc_eccv.entailment.judge import ClassifierJudge
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import choose_similarity
 from cxc_eccv.evaluation.settings import PairValues
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
@@ -202,12 +202,14 @@ def propose(
             "content": library.karpathy(split).fingerprint,
         },
     }
-    tables = [
-        _tabulate(part, values, chosen.entries, pool, own.name, known)
-        for part, values in ((candidates, priority), (positive, None))
-    ]
     near = [own[:, :NEAR].ravel() for ranked in lists.values() for own in ranked.values()]
-    return Proposal(*tables, facts, pairs, distinct_of(np.concatenate([before[:0], *near])))
+    return Proposal(
+        candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
+        known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
+        facts=facts,
+        pairs=pairs,
+        near=distinct_of(np.concatenate([before[:0], *near])),
+    )
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
@@ -285,10 +287,10 @@ def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
     lacking = [name for name in ("image_id", "caption_id") if name not in table.column_names]
     if lacking:
         raise DataError(f"{what}: no column {lacking[0]} among {', '.join(table.column_names)}")
-    ids = [np.asarray(table[name]) for name in ("image_id", "caption_id")]
-    if table.num_rows and any(own.dtype.kind not in "iu" for own in ids):
+    images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
+    if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
         raise DataError(f"{what}: image_id and caption_id must be whole numbers without gaps")
-    return pairs.of_ids(*(own.astype(np.int64) for own in ids), what)
+    return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
 
 
 def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
@@ -319,7 +321,8 @@ class _Known:
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
     """What sources say of a pair in either direction."""
-    names = list(official_sources()) if sources is None else list(sources)
+    every = sources_of(library)
+    names = [name for name, own in every.items() if own.official] if sources is None else list(sources)
     judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library, split, direction, sources=names)

@@ -92,13 +92,13 @@ def _measure_widths(
 
 def _move(retrieved: Retrieved, score: Score) -> tuple[FloatArray, FloatArray]:
     """How far a label moves the value of each query: (Q, D) of each unjudged item of the top, (Q,) of one below it."""
-    ranks, base = retrieved.ranks, score(retrieved.ranks)
-    near = np.zeros(retrieved.ids.shape)
-    for place in range(near.shape[1]):
+    ranks, base, near = retrieved.ranks, score(retrieved.ranks), []
+    for place, flags in enumerate(retrieved.unjudged.T):
         label = np.zeros_like(retrieved.unjudged)
-        label[:, place] = retrieved.unjudged[:, place]
-        near[:, place] = np.abs(score(retrieved.relabel(label)) - base)
-    return near, np.abs(score(replace(ranks, n_positives=ranks.n_positives + 1)) - base)
+        label[:, place] = flags
+        near.append(np.abs(score(retrieved.relabel(label)) - base))
+    below = score(replace(ranks, n_positives=ranks.n_positives + 1))
+    return np.stack(near, axis=1), np.abs(below - base)
 
 
 STRATEGY = Strategy(

@@ -131,8 +131,8 @@ def choose(pool: Pool) -> Chosen:
     names = list(pool.runs)
     entries = [_enter(by_captions, captions, names, "t2t"), _enter(by_images, images, names, "i2i")]
     every = Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True)))
-    halves = (_distinct(own[pool.is_open(own)]) for own in (by_captions, by_images))
-    return Chosen(_take_halves(*halves, pool.budget), None, every)
+    first, second = (_distinct(own[pool.is_open(own)]) for own in (by_captions, by_images))
+    return Chosen(_take_halves(first, second, pool.budget), None, every)
 
 
 def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
@@ -162,7 +162,7 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means), captions=None)
+    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)), captions=None)
 
 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
