@@ -494,7 +494,11 @@ class TestUncertainty:
         refuse(
             DataError, "image 1 is not of this split", {}, sample_library, strategy="uncertainty", probabilities=foreign
         )
-        refuse(InvalidOption, "at least 1 of the models", {}, sample_library, strategy="uncertainty")
+        refuse(InvalidOption, "give one of the two", {}, sample_library, strategy="uncertainty")
+        judge = SimpleNamespace(threshold=0.5)
+        options = {"strategy": "uncertainty", "classifier": judge}
+        refuse(InvalidOption, "at least one model", {}, sample_library, **options)
+        refuse(InvalidOption, "give one of the two", {}, sample_library, probabilities=table, **options)
 
 
 METRICS = {
@@ -629,6 +633,7 @@ class TestRefused:
             ({"queries": (61, 5)}, InvalidOption, "61 images of 60"),
             ({"queries": (0, 0)}, InvalidOption, "neither an image nor a caption"),
             ({"queries": ([1], [])}, InvalidOption, "1 is none of the split's images"),
+            ({"queries": ([1.5], [])}, CxcEccvError, "whole-number ids"),
             ({"sources": ["ecvc"]}, UnknownName, "eccv"),
             ({"sources": []}, InvalidOption, "no source"),
             ({"split": "tset"}, CxcEccvError, "tset"),
@@ -646,6 +651,10 @@ class TestRefused:
     def test_a_model_of_one_modality(self, sample_library, content):
         texts = {"texts": vectors(content, images=False)}
         refuse(InvalidOption, "texts does not rank i2t: the run has no images", texts, sample_library)
+
+    def test_a_model_given_twice(self, runs, sample_library):
+        twice = {"first": runs["first"], "again": runs["first"]}
+        refuse(InvalidOption, "first and again have the same lists", twice, sample_library)
 
     def test_a_model_that_lacks_an_image(self, runs, sample_library):
         first = runs["first"]

@@ -8,11 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, Pool
+from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, Pool, find_similarity
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen, Strategy
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.bounds import Retrieved, TopOfKnown
-from cxc_eccv.evaluation.report import choose_similarity
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.ranking.lists import FAR, GivenRanks, needed_depth
 from cxc_eccv.ranking.rank import ranks_of_run
@@ -74,7 +73,7 @@ def _measure_widths(
     depth = int(needed_depth(score, np.unique(judged.n_positives) + 1).max())
     images, captions = pool.pairs.ids(pool.closed)
     top = TopOfKnown(judged, (images, captions) if direction == "i2t" else (captions, images), depth)
-    similarity = choose_similarity(run, similarity=None)["similarity"]
+    similarity = find_similarity(run)
     ranks = ranks_of_run(run, {"": (direction, judged)}, readers={direction: top.readers}, similarity=similarity)[""]
     retrieved = top.retrieved(ranks.ranks if isinstance(ranks, GivenRanks) else ranks)
     near, far = _move(retrieved, score)
