@@ -138,15 +138,14 @@ def evaluate(
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
-        chosen = select(
-            run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources
-        )
+        chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
         parts, left_out = chosen.parts, chosen.restriction.facts
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
         raise_all([*chosen.refused, *faults])
         if settings.bounds:
             for need in [need for part in parts for need in part.needs]:
-                need.look_for_unjudged(run, library, split, settings.depth, chosen.sources or need.task.label_sources)
+                sources = chosen.sources or need.task.sources_in(library)
+                need.look_for_unjudged(run, library, split, settings.depth, sources)
         measure(run, parts, scoring["similarity"], **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}
