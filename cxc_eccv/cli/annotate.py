@@ -119,7 +119,8 @@ def propose(
     else:
         say(f"round {last.number} of {folder}: {last.candidates.num_rows:,} pairs in {len(last.sheets):,} sheets")
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
-    _say_next(data_dir, "export", folder, "--output", "questions")
+    shown = {"official": [], "sample": ["--images", "sample"]}.get(library.edition, ["--images", "FOLDER"])
+    _say_next(data_dir, "export", folder, *shown, "--output", "questions")
 
 
 @annotate.command("export", cls=Command)
@@ -366,9 +367,10 @@ def _read_sheet(option: str, text: str) -> tuple[int, str]:
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
     """The project of a folder, which must be as it is given; where there is none, one as it is given."""
-    from cxc_eccv.annotation.project import PROJECT, Project
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.annotation.rounds import round_numbers
 
-    if not (folder / PROJECT).is_file():
+    if not round_numbers(folder):
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
         return Project.create(folder, library, **{"name": name, **given})
     project = Project.open(folder, library)
