@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,14 @@ class LabelFile:
 
     ``facts`` has the ``name`` and ``version`` of the labels, ``collection`` and ``split``; ``scheme``, what people were
     asked, ``rule``, how their answers became labels, ``people``, how many answered, ``models``, which proposed pairs;
-    and ``data``, whose ``content`` is the fingerprint of the split that the pairs are of.
+    and ``data``, whose ``content`` is the fingerprint of the split that the pairs are of. ``path`` is where the file
+    lies, and ``origin`` the dataset on the Hub that it is from: ``repository`` and ``revision``.
     """
 
+    path: Path
     table: pa.Table
     facts: Mapping[str, Any]
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -82,6 +85,13 @@ class LabelFile:
     def split(self) -> str:
         """Of the images and captions."""
         return str(self.facts["split"])
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What reports and manifests say of the labels: whose, by which rule, how many, from where on the Hub."""
+        facts = {name: self.facts[name] for name in ("version", "scheme", "rule", "people")}
+        counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
+        return {**facts, **counts, **self.origin}
 
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
@@ -118,17 +128,17 @@ def read_labels(path: Path) -> LabelFile:
 
 def _check(path: Path, table: pa.Table, facts: Any) -> LabelFile:  # noqa: ANN401 - what a file says
     _check_facts(path, facts)
-    for field in LABELS_SCHEMA:
-        if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
+    for column in LABELS_SCHEMA:
+        if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
             found = f"columns {', '.join(f'{own.name} {own.type}' for own in table.schema)}"
-            raise MalformedSource(path, "", found, f"{field.name} {field.type}")
-        if table[field.name].null_count:
-            raise MalformedSource(path, field.name, f"{table[field.name].null_count} nulls", "a value in every row")
+            raise MalformedSource(path, "", found, f"{column.name} {column.type}")
+        if table[column.name].null_count:
+            raise MalformedSource(path, column.name, f"{table[column.name].null_count} nulls", "a value in every row")
     table = table.select(LABELS_SCHEMA.names).cast(LABELS_SCHEMA)
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
     _check_rows(path, table)
-    return LabelFile(table, facts)
+    return LabelFile(path, table, facts)
 
 
 def _check_facts(path: Path, facts: Any) -> None:  # noqa: ANN401 - what a file says
