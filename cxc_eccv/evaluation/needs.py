@@ -199,8 +199,10 @@ class Need(Generic[Judged]):
         """All that must read the scores for it."""
         return () if self.reader is None else (self.reader,)
 
-    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
-        """Prepare for bounds over the pairs that nobody judged, those of so many items of every query.
+    def look_for_unjudged(
+        self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]
+    ) -> None:
+        """Prepare for bounds over the pairs that no source judged, those of so many items of every query.
 
         Called before the pass over the run. ``unbounded`` then has the label of each metric that cannot have bounds,
         and why.
@@ -272,12 +274,14 @@ class Ranks(Need[Judgments]):
         """Of the top of every query, where bounds are asked for."""
         return self._stopping
 
-    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
-        """Read the top, of rankings as far down as all go; what its labels' sources judged is known."""
+    def look_for_unjudged(
+        self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]
+    ) -> None:
+        """Read the top, of rankings as far down as all go; what the sources of its labels judged is known."""
         deepest = max(_looks_at(variant, depth) for variant in self.variants)
         if isinstance(run, RankingsRun):
             deepest = min(deepest, int(run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)].min()))
-        known = judged_pairs(library, split, self.direction, self.task.label_sources)
+        known = judged_pairs(library, split, self.direction, sources)
         self._top = TopOfKnown(self.judged, known, deepest)
         self._stopping = [_StoppingReader(reader) for reader in self._top.readers]
         needed = {variant.label: min(_looks_at(variant, depth), self._top.largest) for variant in self.variants}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.evaluation.labels import check_sources, drop_other_labels, relabel, why_not_relabelled
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.registry import metric_variants, task, tasks
@@ -80,12 +81,14 @@ class Selection:
         skipped: key to reason of those that cannot.
         refused: why tasks that were named cannot be computed at all.
         restriction: what of the split takes no part.
+        sources: of labels, in place of those of the tasks; empty where each task has its own.
     """
 
     parts: list[Part]
     skipped: dict[str, str]
     refused: list[CxcEccvError]
     restriction: Restriction
+    sources: tuple[str, ...] = ()
 
 
 def select(
@@ -97,8 +100,10 @@ def select(
     *,
     limit: int | None = None,
     allow_missing: bool = False,
+    sources: Sequence[str] | None = None,
 ) -> Selection:
     """What of the wanted tasks and metrics can be computed, of the whole split or of a part of it."""
+    labels = () if sources is None else check_sources(sources, library, split)
     selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
@@ -113,7 +118,7 @@ def select(
                 refused.append(InvalidOption(f"{own.name} cannot be computed: {WHOLE}"))
             continue
         try:
-            parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction)
+            parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction, labels)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
@@ -122,7 +127,7 @@ def select(
     if metrics is not None and wanted == "all" and not selected and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"nothing to compute of the metrics {', '.join(metrics)}: {why}")
-    return Selection(selected, skipped, refused, restriction)
+    return Selection(selected, skipped, refused, restriction, labels)
 
 
 WHOLE = "it is scored whole, not on a part of the split; leave out --limit and --allow-missing, and encode every image"
@@ -160,9 +165,14 @@ def _select_parts(
     split: str,
     metrics: Sequence[str] | None,
     restriction: Restriction,
+    sources: tuple[str, ...],
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
+    if sources and (reason := why_not_relabelled(own)) is not None:
+        if named:
+            raise InvalidOption(f"{own.name} cannot be computed: {reason}")
+        return [], {own.name: reason}
     if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
         if named:
             reason = why_no_altered(run, own.altered, called=own.altered)
@@ -174,7 +184,13 @@ def _select_parts(
         if named:
             raise
         return [], {own.name: str(error)}
+    if sources:
+        fitting, lost = drop_other_labels(own, plan.parts)
+        plan = Plan(relabel(own, sources), fitting, plan.strict)
+        reasons = {key: reason for key, reason in lost.items() if key.split("/")[1] in names}
     for name in names:
+        if f"{own.name}/{name}" in reasons:
+            continue
         try:
             parts.append(Part(plan, name, _find_needs(run, plan, name, library, split, restriction)))
         except (NotApplicable, SourceMissing) as error:

@@ -21,8 +21,8 @@ from cxc_eccv.judgments.evidence import (
     Thresholds,
     gather,
     item_ids,
-    label_sources,
     labels_of_file,
+    sources_of,
 )
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
@@ -96,14 +96,15 @@ def merge(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
-    """Merge what the sources, all that are declared unless some are named, say of a direction.
+    """Merge what the sources, all that a library has unless some are named, say of a direction.
 
     Policies: under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
     contradicts; under ``override`` the latest source that judged the pair decides, in the order of
-    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment. Weak positives (mined), which a
-    library has that was opened with a file of them, are of pairs that none of these judges.
+    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment, then the label files that the
+    library was opened with. Weak positives (mined), which a library has that was opened with a file of them, are of
+    pairs that none of these judges.
     """
-    known = label_sources()
+    known = sources_of(library)
     asked = known if sources is None else sources
     if not asked:
         raise InvalidOption(f"no source of judgments given; choose among {', '.join(known)}")
@@ -133,7 +134,8 @@ def merge_evidence(
     keys = [rows * gallery_ids.size + columns for rows, columns in places]
     pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
     places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
-    names = tuple(dict.fromkeys(evidence.source for evidence in found))
+    rules = {evidence.source: evidence.rule for evidence in found}
+    names = tuple(rules)
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
     left_out: Counter[str] = Counter()
@@ -156,7 +158,7 @@ def merge_evidence(
         reverse=reverse,
         positive=_verdict(policy, judged, said_positive),
         conflict=_conflict(judged, said_positive, ratings, reverse, thresholds.of_direction(direction)),
-        rules=tuple(f"{name}: {label_sources()[name].rule(direction, thresholds)}" for name in names),
+        rules=tuple(f"{name}: {rule}" for name, rule in rules.items()),
         left_out=dict(left_out),
     )
 
@@ -214,7 +216,7 @@ def merged_qrels(
         library: the raw sources.
         split: ``validation`` or ``test``; any split for ``sources=("coco",)``.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its own gallery.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` to consult.
+        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the library's label files to consult.
         policy: as in :func:`cxc_eccv.judgments.qrels.merge`.
         thresholds: lowest CxC ratings that count as positive; the paper's by default.
 
