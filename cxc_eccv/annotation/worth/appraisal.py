@@ -23,11 +23,12 @@ from cxc_eccv.annotation.worth.bias import (
 from cxc_eccv.annotation.worth.diversity import correlate_tops, place_first
 from cxc_eccv.annotation.worth.labels import Multiplicity, count_positives, measure_labels
 from cxc_eccv.annotation.worth.preferences import Strength
-from cxc_eccv.annotation.worth.sets import Verified, check_sets, find_positives, find_verified
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
+from cxc_eccv.annotation.worth.sets import Positives, Verified, check_sets, find_positives, find_verified
+from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
-from cxc_eccv.evaluation.settings import SPLITS, check_split
-from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, label_sources
+from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
@@ -42,6 +43,8 @@ __all__ = ["DEPTH", "Appraisal", "BiasOfSet", "Biases", "Estimate", "Likeness", 
 
 DIRECTIONS = ("t2i", "i2t")
 """As the paper has them: captions look for images first."""
+
+PLAUSIBLE = ("plausible_0",)
 
 DEPTH = 25
 """Items of a list that are compared, as in Table A.1."""
@@ -228,7 +231,289 @@ def appraise(
         UnknownName: no such source, split or model.
         DataError: no set has a positive; a run lacks items of the split.
     """
-    check_split(split, SPLITS)
-    return _Appraiser(library, split, seed, confidence).appraise(
-        sets, verified, queries, runs or {}, project, similarity, preferences
+    check_split(split)
+    own = _Bench(library, split, Draws(seed), confidence)
+    named = [*(name for names in sets or () for name in names), *(verified or ())]
+    check_sets([*named, *([queries] if queries not in (None, "all") else [])], library)
+    there = [name for name in sources_of(library) if own.says(name)]
+    files = [name for name in there if name in library.label_names]
+    counted = queries or ("eccv" if "eccv" in there else "all")
+    shown = list(dict.fromkeys(map(tuple, sets or own.all_sets(there))))
+    truth = verified or files or [name for name in ("cxc", "eccv") if name in there]
+    reasons: dict[str, str] = {}
+    proposals = None if project is None else _join_rounds(project)
+    judged_by = {name: proposals if project is not None and name == project.name else None for name in truth}
+    counts = own.count(shown, None if counted == "all" else counted)
+    worth = own.compare(shown, judged_by, reasons)
+    biases, likenesses = own.look_at_models(runs or {}, project, proposals, similarity, reasons)
+    if not preferences:
+        reasons["preferences"] = "no file of choices was named"
+    facts = provenance_of(
+        library,
+        split=split,
+        seed=seed,
+        confidence=confidence,
+        labels={name: dict(found.facts) for name in files if (found := library.labels(name, split)) is not None},
+        models={name: run.facts() for name, run in (runs or {}).items()},
     )
+    of = None if counted == "all" else counted
+    return Appraisal(split, of, counts, worth, biases, likenesses, tuple(preferences), reasons, facts)
+
+
+def _join_rounds(project: Project) -> pa.Table:
+    """All that models proposed, asked about or known."""
+    return pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What every part of an appraisal is made with."""
+
+    library: Library
+    split: str
+    draws: Draws
+    confidence: float
+
+    def says(self, name: str) -> bool:
+        """Whether a source says anything of pairs of the split."""
+        return gather(self.library, self.split, "t2i", name, Thresholds()) is not None
+
+    def all_sets(self, there: Sequence[str]) -> list[tuple[str, ...]]:
+        """Each source alone, plausible matches, and what the sources say together, from the oldest on."""
+        together = [tuple(there[:size]) for size in range(2, len(there) + 1)]
+        return [*((name,) for name in there), *([PLAUSIBLE] if self._has_categories() else []), *together]
+
+    def _has_categories(self) -> bool:
+        try:
+            self.library.categories(self.split)
+        except SourceMissing:
+            return False
+        return True
+
+    def count(self, sets: Sequence[Sequence[str]], queries: str | None) -> tuple[SetCounts, ...]:
+        """Rows of Table 3, of every set that has a positive."""
+        rows = []
+        for direction in DIRECTIONS:
+            query_ids, _ = item_ids(self.library, self.split, direction)
+            counted = np.ones(query_ids.size, bool)
+            if queries is not None:
+                known = gather(self.library, self.split, direction, queries, Thresholds())
+                counted = np.isin(query_ids, [] if known is None else known.queries)
+            original = find_positives(self.library, self.split, direction, ("coco",))
+            links = 0 if original is None else int(original.sizes()[counted].sum())
+            for names in sets:
+                found = find_positives(self.library, self.split, direction, names)
+                sizes = np.zeros(query_ids.size, int) if found is None else found.sizes()
+                asked = counted & (sizes > 0)
+                if not asked.any():
+                    continue
+                counts = count_positives(sizes[counted])
+                mean = self.estimate(query_ids[asked], sizes[asked].astype(np.float64), direction)
+                rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
+        return tuple(rows)
+
+    def compare(
+        self, sets: Sequence[Sequence[str]], judged_by: Mapping[str, pa.Table | None], reasons: dict[str, str]
+    ) -> tuple[SetWorth, ...]:
+        """Rows of Table 2, of every set beside every source of verdicts that is not in it."""
+        rows = []
+        for name, proposals in judged_by.items():
+            for direction in DIRECTIONS:
+                verified = find_verified(self.library, self.split, direction, name, proposals)
+                if verified is None:
+                    reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split} split"
+                    continue
+                for names in sets:
+                    found = find_positives(self.library, self.split, direction, names)
+                    if found is not None and name not in names:
+                        rows.append(self._compare(found, verified, ",".join(names), direction))
+        if not judged_by:
+            reasons["worth"] = f"no source says which pairs of the {self.split} split people turned down"
+        return tuple(rows)
+
+    def _compare(self, found: Positives, verified: Verified, labels: str, direction: str) -> SetWorth:
+        labelled = found.holds(verified.queries, verified.items)
+        own = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
+        return SetWorth(
+            verified.name,
+            labels,
+            direction,
+            self.estimate(own.precision_ids, own.precision, direction),
+            self.estimate(own.recall_ids, own.recall, direction),
+            own.precision.size,
+            own.recall.size,
+            own.n_unlabelled,
+            own.n_unverified,
+        )
+
+    def estimate(self, ids: IntArray, values: FloatArray, direction: str) -> Estimate | None:
+        """The mean of queries, with the interval of a bootstrap over the images behind them; None of no query."""
+        if not ids.size:
+            return None
+        samples = self.bootstrap(ids, direction).means(values[:, None])[0]
+        return Estimate(float(values.mean()), *interval(samples, self.confidence))
+
+    def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
+        """Draws the images behind queries."""
+        return ClusterBootstrap(images_behind(ids, self.library, self.split, direction), self.draws)
+
+    def look_at_models(
+        self,
+        runs: Mapping[str, Run],
+        project: Project | None,
+        proposals: pa.Table | None,
+        similarity: str | None,
+        reasons: dict[str, str],
+    ) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
+        """Bias of the annotators, and the rows of Table A.1, from one pass over each model's scores and direction."""
+        biases: list[Biases] = []
+        likenesses: list[Likeness] = []
+        if len(runs) < 2:
+            reasons["diversity"] = "name the files of two models or more"
+        for direction in DIRECTIONS:
+            labels = self._find_labels(runs, project, proposals, direction, reasons)
+            able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
+            lacking = [name for name in runs if name not in able]
+            if lacking and len(runs) > 1:
+                reasons[f"diversity/{direction}"] = f"{', '.join(lacking)}: {runs[lacking[0]].why_not(direction)}"
+            if labels is not None and lacking:
+                reasons[f"bias/{direction}"] = f"{', '.join(lacking)}: {runs[lacking[0]].why_not(direction)}"
+                labels = None
+            links = coco_links(self.library, self.split, direction)
+            near, deep = {}, {}
+            for name, run in able.items():
+                readers = [TopRows(links, DEPTH)] if len(able) > 1 else []
+                if labels is not None:
+                    readers.append(TopRows(labels.judgments, int(labels.judgments.n_positives.max())))
+                if readers:
+                    options = {} if similarity is None else {"similarity": similarity}
+                    ranks_of_run(run, {}, readers={direction: readers}, **options)
+                    near[name], deep[name] = readers[0].result, readers[-1].result
+            if len(able) > 1:
+                likenesses += self._compare_lists(near, direction)
+            if labels is not None:
+                biases += self._measure_biases(deep, labels, direction)
+        return tuple(biases), tuple(likenesses)
+
+    def _find_labels(
+        self,
+        runs: Mapping[str, Run],
+        project: Project | None,
+        proposals: pa.Table | None,
+        direction: str,
+        reasons: dict[str, str],
+    ) -> ProposedLabels | None:
+        """The labels of a project with their proposers; None where bias cannot be measured, and the reason."""
+        key = f"bias/{direction}"
+        if project is None or proposals is None:
+            reasons["bias"] = "no annotation project was named, which says whose proposals people verified"
+            return None
+        verified = find_verified(self.library, self.split, direction, project.name, proposals)
+        if verified is None:
+            raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers first")
+        try:
+            labels = join_proposals(
+                verified, proposals, item_ids(self.library, self.split, direction)[1], direction
+            )
+        except DataError as error:
+            reasons[key] = str(error)
+            return None
+        absent = [name for name in labels.annotators if name not in runs]
+        if absent or len(labels.annotators) < 2:
+            reasons[key] = (
+                f"{', '.join(labels.annotators)} proposed the pairs: name the files of all of them; lacking: "
+                f"{', '.join(absent)}"
+                if absent
+                else f"{labels.annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
+            )
+            return None
+        return labels
+
+    def _measure_biases(
+        self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str
+    ) -> list[Biases]:
+        models, annotators = list(tops), labels.annotators
+        scores = [score_sets(top, labels) for top in tops.values()]
+        bootstrap = self.bootstrap(labels.judgments.query_ids, direction)
+        sizes = labels.sizes
+        found = []
+        for metric in scores[0]:
+            values = np.stack([own[metric] for own in scores])
+            points = values.mean(axis=2)
+            samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*points.shape, -1)
+
+            def number(own: frozenset[str]) -> int:
+                return sum(1 << annotators.index(name) for name in own) - 1
+
+            def score(own: frozenset[str], points: FloatArray = points) -> dict[str, float]:
+                return dict(zip(models, points[:, number(own)].tolist(), strict=True))
+
+            def draw(own: frozenset[str], samples: FloatArray = samples) -> dict[str, FloatArray]:
+                return dict(zip(models, samples[:, number(own)], strict=True))
+
+            everybody = frozenset(annotators)
+            by_number = sorted(range(1, 2 ** len(annotators)), key=lambda own: (own.bit_count(), own))
+            sets = tuple(
+                BiasOfSet(
+                    tuple(name for name in annotators if name in own),
+                    int((sizes[number(own)] == 0).sum()),
+                    {name: self._join(score(own)[name], draw(own)[name]) for name in models},
+                    self._join_parts(
+                        measure_bias(score(own), score(everybody), own), measure_bias(draw(own), draw(everybody), own)
+                    ),
+                )
+                for own in map(labels.members, by_number)
+            )
+            drawn_sizes, drawn_gains = bias_by_size(annotators, draw), measure_gains(annotators, draw)
+            found.append(
+                Biases(
+                    direction,
+                    metric,
+                    labels.judgments.query_ids.size,
+                    labels.proposers.size,
+                    labels.n_unproposed,
+                    labels.n_unanswered,
+                    sets,
+                    {
+                        size: self._join_parts(bias, drawn_sizes[size])
+                        for size, bias in bias_by_size(annotators, score).items()
+                    },
+                    {
+                        name: self._join_parts(gain, drawn_gains[name])
+                        for name, gain in measure_gains(annotators, score).items()
+                    },
+                )
+            )
+        return found
+
+    def _join_parts(self, point: Bias | Gain, samples: Bias | Gain) -> dict[str, Estimate | None]:
+        return {
+            part: None if (value := getattr(point, part)) is None else self._join(value, getattr(samples, part))
+            for part in type(point).__slots__
+        }
+
+    def _join(self, value: float, samples: FloatArray) -> Estimate:
+        return Estimate(float(value), *interval(samples, self.confidence))
+
+    def _compare_lists(self, tops: Mapping[str, TopK], direction: str) -> list[Likeness]:
+        rows = []
+        correlations: dict[frozenset[str], FloatArray] = {}
+        for one, other in permutations(tops, 2):
+            pair = frozenset((one, other))
+            if pair not in correlations:
+                correlations[pair] = correlate_tops(tops[one], tops[other])
+            correlation, place = correlations[pair], place_first(tops[one], tops[other])
+            ids, (both, placed) = tops[one].query_ids, (~np.isnan(correlation), ~np.isnan(place))
+            rows.append(
+                Likeness(
+                    direction,
+                    one,
+                    other,
+                    self.estimate(ids[both], correlation[both], direction),
+                    int(both.sum()),
+                    self.estimate(ids[placed], place[placed], direction),
+                    int(placed.sum()),
+                    ids.size,
+                )
+            )
+        return rows

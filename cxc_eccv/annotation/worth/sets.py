@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, label_sources
+from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.library import Library
@@ -90,7 +90,7 @@ def check_sets(names: Sequence[str], library: Library) -> None:
     Raises:
         UnknownName: there is no such source.
     """
-    known = label_sources()
+    known = sources_of(library)
     for name in names:
         if name not in known and not PLAUSIBLE.fullmatch(name):
             raise UnknownName("source of labels", name, [*known, "plausible_0"])
@@ -189,7 +189,7 @@ def find_verified(
         if found is None:
             return None
         queries, items, positive, gains = found.queries, found.items, found.positive, np.ones(found.queries.size)
-        asked = np.full(queries.size, not label_sources()[source].lists_positives)
+        asked = np.full(queries.size, not sources_of(library)[source].lists_positives)
     own = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
     return own if proposals is None else _with_known(own, proposals, direction)
 
