@@ -117,6 +117,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
             [code_span(cell) for cell in (name, hashes["expected"], hashes["found"])]
             for name, hashes in provenance.modified.items()
         ],
+        labels=[_labels_line(name, told, provenance.sources[name]) for name, told in provenance.labels.items()],
         overview=_overview(summary),
         configs=[(parts[0].config, _built_sections(parts)) for parts in summary.configs.values()],
         images=[
@@ -130,6 +131,16 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
         citations=citations(groups, catalog),
     )
     return card
+
+
+def _labels_line(file: str, told: Mapping[str, Any], sha256: str) -> str:
+    """Of a label file: whose labels, where in the dataset they are, from where on the Hub."""
+    place = f"; from {code_span(told['repository'])} at `{told['revision']}`" if "repository" in told else ""
+    return (
+        f"`{file}`: labels in `pairs` and `retrieval` as source `{told['name']}`, version "
+        f"{markdown_text(told['version'])}: {told['pairs']:,} pairs, {told['positive']:,} of them positive by the rule "
+        f"{code_span(told['rule'])}, of {told['people']:,} people{place}; sha256 `{sha256}`"
+    )
 
 
 def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:

@@ -52,18 +52,8 @@ def check_sources(sources: Sequence[str], library: Library, split: str) -> tuple
 def describe_sources(sources: Sequence[str], library: Library, split: str) -> dict[str, Any]:
     """What a report says of the labels that it is on: the sources, and of each label file whose it is."""
     files = {name: library.labels(name, split) for name in sources if name in library.label_names}
-    kept = ("version", "scheme", "rule", "people")
-    return {
-        "sources": list(sources),
-        "policy": "union",
-        "files": {
-            name: {fact: found.facts[fact] for fact in kept}
-            | {"pairs": found.table.num_rows, "positive": int(np.count_nonzero(found.table["positive"]))}
-            | {"sha256": sha256_of(found.path), **found.origin}
-            for name, found in files.items()
-            if found is not None
-        },
-    }
+    told = {name: {**found.told, "sha256": sha256_of(found.path)} for name, found in files.items() if found is not None}
+    return {"sources": list(sources), "policy": "union", "files": told}
 
 
 def why_not_relabelled(task: Task) -> str | None:
@@ -139,8 +129,6 @@ def _merge_for(
     return replace(merged, unreachable=unreachable[left])
 
 
-def _find_positives(
-    library: Library, split: str, direction: str, sources: Sequence[str]
-) -> tuple[IntArray, IntArray]:
+def _find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
     pairs = merge(library, split, direction, sources=sources)
     return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]

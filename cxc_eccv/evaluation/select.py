@@ -112,10 +112,11 @@ def select(
     restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
     partial = limit is not None or allow_missing or bool(restriction.facts)
     for own, names, named in chosen:
-        if own.collection.arrays and partial:
-            skipped[own.name] = WHOLE
+        reason = WHOLE if own.collection.arrays and partial else why_not_relabelled(own) if labels else None
+        if reason is not None:
+            skipped[own.name] = reason
             if named:
-                refused.append(InvalidOption(f"{own.name} cannot be computed: {WHOLE}"))
+                refused.append(InvalidOption(f"{own.name} cannot be computed: {reason}"))
             continue
         try:
             parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction, labels)
@@ -170,10 +171,6 @@ def _select_parts(
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
-    if sources and (reason := why_not_relabelled(own)) is not None:
-        if named:
-            raise InvalidOption(f"{own.name} cannot be computed: {reason}")
-        return [], {own.name: reason}
     if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
         if named:
             reason = why_no_altered(run, own.altered, called=own.altered)
@@ -186,12 +183,9 @@ def _select_parts(
             raise
         return [], {own.name: str(error)}
     if sources:
-        fitting, lost = drop_other_labels(own, plan.parts)
+        fitting, reasons = drop_other_labels(own, {name: plan.parts[name] for name in (*names, "")})
         plan = Plan(relabel(own, sources), fitting, plan.strict)
-        reasons = {key: reason for key, reason in lost.items() if key.split("/")[1] in names}
-    for name in names:
-        if f"{own.name}/{name}" in reasons:
-            continue
+    for name in [name for name in names if f"{own.name}/{name}" not in reasons]:
         try:
             parts.append(Part(plan, name, _find_needs(run, plan, name, library, split, restriction)))
         except (NotApplicable, SourceMissing) as error:

@@ -217,7 +217,8 @@ def merged_qrels(
         library: the raw sources.
         split: ``validation`` or ``test``; any split for ``sources=("coco",)``.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its own gallery.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the library's label files to consult.
+        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the names of the library's label
+            files to consult.
         policy: as in :func:`cxc_eccv.judgments.qrels.merge`.
         thresholds: lowest CxC ratings that count as positive; the paper's by default.
 

@@ -49,8 +49,7 @@ def _read_folder(folder: Path, place: str) -> list[LabelFile]:
 
 def _download(repository: str, revision: str | None, offline: str) -> Path:
     """The folder of one commit of a dataset in the cache of huggingface_hub, named after it."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub import errors, snapshot_download
 
     name = f"{repository}@{revision}" if revision else repository
     try:
@@ -63,18 +62,18 @@ def _download(repository: str, revision: str | None, offline: str) -> Path:
             local_files_only=bool(offline),
             library_name="cxc_eccv",
         )
-    except LocalEntryNotFoundError:
+    except errors.LocalEntryNotFoundError:
         why = f"downloads are off ({offline})" if offline else "the Hugging Face Hub does not answer"
         raise SourceMissing(
             f"labels {name}: no file or folder has this name, no dataset of it is in the cache, and {why}. "
             "Check the path; or allow downloads once, and the dataset is kept."
         ) from None
-    except RepositoryNotFoundError:
+    except errors.RepositoryNotFoundError:
         raise SourceMissing(
             f"labels {name}: no file or folder has this name, and neither has a dataset on the Hugging Face Hub that "
             "you may see. Check the name; for a private dataset run `hf auth login`, or set HF_TOKEN."
         ) from None
-    except (HfHubHTTPError, HFValidationError, OSError) as error:
+    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         told = str(error).strip().partition("\n")[0]
         raise DownloadFailed(f"labels {name}: the Hugging Face Hub did not deliver them: {told}") from None
     return Path(folder)

@@ -44,7 +44,10 @@ from cxc_eccv.sources.readers import (
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["Library"]
+__all__ = ["COCO_IMAGES", "Library"]
+
+COCO_IMAGES = "http://images.cocodataset.org"
+"""Where COCO's images are, by folder and file name."""
 
 Content = TypeVar("Content")
 
@@ -263,6 +266,15 @@ class Library:
         """
         return tuple(self._label_files())
 
+    @property
+    def label_files(self) -> dict[str, LabelFile]:
+        """The label files that the library was opened with, under their names in :meth:`files_used`."""
+        return {
+            f"labels_{name}_{RAW_SPLIT[split]}": found
+            for name, of_splits in self._label_files().items()
+            for split, found in of_splits.items()
+        }
+
     def labels(self, name: str, split: str) -> LabelFile | None:
         """The labels of a name for a split, or None where they are of other splits.
 
@@ -394,10 +406,11 @@ class Library:
         content = self.karpathy(split)
         if data.get("content") != content.fingerprint:
             raise DataError(
-                f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with {data.get('images')} images "
-                f"and {data.get('captions')} captions, and the data at hand is another: edition {self.edition}, with "
-                f"{content.image_ids.size} images and {content.caption_ids.size} captions there. Name the data that "
-                f"it is of, with restval folded into train or not as it was then; or {remedy}."
+                f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with "
+                f"{data.get('images')} images and {data.get('captions')} captions, and the data at hand is another: "
+                f"edition {self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions "
+                "there. Name the data that it is of, with restval folded into train or not as it was then; or "
+                f"{remedy}."
             )
         for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
             own = np.asarray(table[name])

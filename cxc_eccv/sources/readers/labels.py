@@ -86,6 +86,13 @@ class LabelFile:
         """Of the images and captions."""
         return str(self.facts["split"])
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """What reports and manifests say of the labels: whose, by which rule, how many, from where on the Hub."""
+        facts = {name: self.facts[name] for name in ("version", "scheme", "rule", "people")}
+        counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
+        return {**facts, **counts, **self.origin}
+
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
     """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written.
@@ -121,12 +128,12 @@ def read_labels(path: Path) -> LabelFile:
 
 def _check(path: Path, table: pa.Table, facts: Any) -> LabelFile:  # noqa: ANN401 - what a file says
     _check_facts(path, facts)
-    for field in LABELS_SCHEMA:
-        if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
+    for column in LABELS_SCHEMA:
+        if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
             found = f"columns {', '.join(f'{own.name} {own.type}' for own in table.schema)}"
-            raise MalformedSource(path, "", found, f"{field.name} {field.type}")
-        if table[field.name].null_count:
-            raise MalformedSource(path, field.name, f"{table[field.name].null_count} nulls", "a value in every row")
+            raise MalformedSource(path, "", found, f"{column.name} {column.type}")
+        if table[column.name].null_count:
+            raise MalformedSource(path, column.name, f"{table[column.name].null_count} nulls", "a value in every row")
     table = table.select(LABELS_SCHEMA.names).cast(LABELS_SCHEMA)
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
