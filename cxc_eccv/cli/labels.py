@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +9,12 @@ import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
     from cxc_eccv.annotation.worth.appraisal import Appraisal
-    from cxc_eccv.runs import Run
 
 FILES = ("labels.json", "labels.md", "labels.html")
 
@@ -111,7 +109,7 @@ def labels(
         sets=None if not sources else [[part for part in one.split(",") if part] for one in sources],
         verified=names(verified),
         queries=queries,
-        runs=_load_runs(files or [], name, direction),
+        runs=load_runs(files or [], direction, name),
         project=opened,
         similarity=similarity,
         preferences=rated,
@@ -126,18 +124,6 @@ def labels(
         for reason in say_lacking(found):
             say(reason)
     say_written(written)
-
-
-def _load_runs(files: list[Path], given: list[str] | None, direction: str | None) -> Mapping[str, Run]:
-    from cxc_eccv.runs import load_run
-
-    runs = [load_run(file, direction=direction) for file in files]
-    told = given or [run.model or file.stem for run, file in zip(runs, files, strict=True)]
-    if len(told) != len(runs) or len(set(told)) != len(told):
-        raise InvalidOption(
-            f"{len(runs)} models need as many different names, not {', '.join(told) or 'none'}; give --name once for each"
-        )
-    return dict(zip(told, runs, strict=True))
 
 
 def _write(output: Path, found: Appraisal) -> list[Path]:

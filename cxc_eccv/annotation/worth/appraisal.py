@@ -70,6 +70,8 @@ class SetWorth:
         precision, recall: as of :func:`cxc_eccv.annotation.worth.labels.measure_labels`; None where no query has one.
         n_precision, n_recall: queries that they are means of.
         n_unlabelled, n_unverified: queries left out of both, and of recall alone.
+        asked: whether it is known what people were asked about, without which there is no precision.
+        n_known: verified pairs that nobody was asked about, as they were known to match.
     """
 
     verified: str
@@ -81,6 +83,8 @@ class SetWorth:
     n_recall: int
     n_unlabelled: int
     n_unverified: int
+    asked: bool
+    n_known: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +264,15 @@ def appraise(
     return Appraisal(split, of, counts, worth, biases, likenesses, tuple(preferences), reasons, facts)
 
 
+def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run says of itself, without its names."""
+    return {
+        key: _identify(value) if isinstance(value, Mapping) else value
+        for key, value in facts.items()
+        if key not in ("file", "model")
+    }
+
+
 def _join_rounds(project: Project) -> pa.Table:
     """All that models proposed, asked about or known."""
     return pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
@@ -344,6 +357,8 @@ class _Bench:
             own.recall.size,
             own.n_unlabelled,
             own.n_unverified,
+            bool(verified.asked.any()),
+            int((~verified.asked).sum()) if verified.asked.any() else 0,
         )
 
     def estimate(self, ids: IntArray, values: FloatArray, direction: str) -> Estimate | None:
@@ -427,6 +442,14 @@ class _Bench:
                 else f"{labels.annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
             )
             return None
+        for own in project.rounds:
+            for name, told in own.facts["proposal"]["models"].items():
+                if name in labels.annotators and _identify(told["run"]) != _identify(runs[name].facts()):
+                    reasons[key] = (
+                        f"the {name} that proposed the pairs of round {own.number} is another than the file of this "
+                        "name: name the file that proposed them"
+                    )
+                    return None
         return labels
 
     def _measure_biases(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import TypeVar
 
 from cxc_eccv.annotation.worth.appraisal import DEPTH, Appraisal, Biases, Estimate, Likeness, SetCounts, SetWorth
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -35,6 +36,11 @@ UNSEEN = (
     "{name} lists positives alone: what people were asked about and turned down was not published, so that precision "
     "cannot be computed, and recall is the share of what {name} lists. Sets with {name} in them are not shown."
 )
+KNOWN = (
+    "{n:,} proposed pairs that were known to match count as verified for recall, and not at all for precision: nobody "
+    "was asked about them. Queries are those for which a model looked for items."
+)
+PARTS = {"all": "bias", "own": "self-bias", "others": "non-self-bias"}
 LIKE = {
     "correlation": (
         "Kendall's tau-b",
@@ -53,7 +59,7 @@ def appraisal_to_tables(found: Appraisal) -> dict[str, list[Table]]:
     tables = {
         "counts": [*_count_tables(found)],
         "worth": [*_worth_tables(found.worth)],
-        "bias": [table for own in found.biases for table in _bias_tables(own)],
+        "bias": [table for own in _by(found.biases, "direction").values() for table in _bias_tables(own)],
         "diversity": [*_diversity_tables(found.likenesses)],
         "preferences": _preference_tables(found),
     }
@@ -73,8 +79,11 @@ def say_lacking(found: Appraisal) -> list[str]:
     return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in group_by_reason(found.not_computed).items()]
 
 
-def _by(rows: Sequence[SetCounts | SetWorth | Likeness], *names: str) -> dict[tuple[str, ...], list]:
-    found: dict[tuple[str, ...], list] = {}
+Row = TypeVar("Row", SetCounts, SetWorth, Biases, Likeness)
+
+
+def _by(rows: Sequence[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
+    found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
     return found
@@ -109,7 +118,7 @@ def _count_tables(found: Appraisal) -> Iterator[Table]:
 
 def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
     for (name, direction), rows in _by(worth, "verified", "direction").items():
-        seen = any(row.n_precision for row in rows)
+        seen = rows[0].asked
         header = [("labels",), *([("precision, %",), ("queries",)] if seen else []), ("recall, %",), ("queries",), ("left out",)]
         cells = [
             (
@@ -122,52 +131,56 @@ def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
             for row in rows
         ]
         notes = [(SEEN if seen else UNSEEN).format(name=name)]
+        notes += [KNOWN.format(n=rows[0].n_known)] if rows[0].n_known else []
         stacked = ([(0,), (1, 2), (3, 4), (5,)],) if seen else ()
         yield Table(header, cells, f"Precision and recall beside {name}, {direction}", notes=notes, stacked=stacked)
 
 
-def _bias_tables(own: Biases) -> Iterator[Table]:
-    alone = [row for row in own.sets if len(row.annotators) == 1]
-    shown = [*alone, own.sets[-1]]
-    names = [*(row.annotators[0] for row in alone), "all"]
-    title = f"graded {METRICS[own.metric]}, {own.direction}"
-    models = list(shown[0].scores)
-    rows: list[tuple[str | Cell, ...]] = [
-        (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in shown)) for model in models
-    ]
-    rows.append(("queries without a label", *(f"{row.n_without:,}" for row in shown)))
+def _bias_tables(both: Sequence[Biases]) -> Iterator[Table]:
+    """Of one direction, with a section for each metric."""
+    first = both[0]
+    alone = [row.annotators[0] for row in first.sets if len(row.annotators) == 1]
+    scores: list[Sequence[str | Cell]] = []
+    biases: list[Sequence[str | Cell]] = []
+    gains: list[Sequence[str | Cell]] = []
+    for own in both:
+        section = (METRICS[own.metric],)
+        shown = [row for row in own.sets if len(row.annotators) in (1, len(alone))]
+        of_models = [(name, *(_cell(row.scores[name], "{:.1f}", 100) for row in shown)) for name in shown[0].scores]
+        scores += [section, *of_models]
+        biases += [section, *((row.annotators[0], *_points(row.bias, PARTS)) for row in shown[:-1])]
+        biases += [
+            (f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in own.by_size.items() if size > 1
+        ]
+        gains += [section, *((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in own.gains.items())]
+    without = [f"{row.n_without:,}" for row in first.sets if len(row.annotators) in (1, len(alone))]
     yield Table(
-        [("models",), *((name,) for name in names)],
-        rows,
-        f"Scores on the labels of one annotator's proposals, {title}",
-        f"{own.n_positives:,} labels of {own.n_queries:,} queries",
+        [("model",), *((name,) for name in alone), ("all",)],
+        [("without a label", *without), *scores],
+        f"Graded scores on the labels of one annotator's proposals, {first.direction}",
+        f"{first.n_positives:,} labels of {first.n_queries:,} queries",
         [
-            "A query for which an annotator's proposals gave no label counts 0. "
-            f"{own.n_unanswered:,} proposals without an answer count as no match; {own.n_unproposed:,} verified pairs "
-            "that no model proposed are in no set."
+            "Queries without a label among an annotator's proposals count 0, as no item matches. "
+            f"{first.n_unanswered:,} proposals without an answer count as no match; {first.n_unproposed:,} verified "
+            "pairs that no model proposed are in no set."
         ],
     )
-    parts = {"all": "bias", "own": "self-bias", "others": "non-self-bias"}
-    lines: list[tuple[str | Cell, ...]] = [
-        (row.annotators[0], *(_cell(row.bias[part], "{:.2f}", 100) for part in parts)) for row in alone
-    ]
-    by_size = [
-        (f"mean over sets of {size}", *(_cell(bias[part], "{:.2f}", 100) for part in parts))
-        for size, bias in own.by_size.items()
-        if size > 1
-    ]
     yield Table(
-        [("annotators",), *((title,) for title in parts.values())],
-        [*lines, *by_size],
-        f"Bias, {title}",
-        notes=["Mean distance of scores from those on the labels of all annotators, in points (E.5)."],
+        [("annotators",), *((title,) for title in PARTS.values())],
+        biases,
+        f"Bias of the annotators, {first.direction}",
+        notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
     )
     yield Table(
         [("annotator",), ("its own score",), ("others' scores",)],
-        [(name, *(_cell(gain[part], "{:+.2f}", 100) for part in ("own", "others"))) for name, gain in own.gains.items()],
-        f"Gain from joining the annotators, {title}",
+        gains,
+        f"Gain from joining the annotators, {first.direction}",
         notes=["Mean over all sets of annotators that it can join, in points."],
     )
+
+
+def _points(parts: Mapping[str, Estimate | None], names: Iterable[str], form: str = "{:.2f}") -> list[str | Cell]:
+    return [_cell(parts[name], form, 100) for name in names]
 
 
 def _diversity_tables(likenesses: Sequence[Likeness]) -> Iterator[Table]:
