@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,13 +14,23 @@ from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.cli.runs import load_runs
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.readers import LabelFile
 
 __all__ = ["annotate"]
 
 annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models propose pairs, people judge them.")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
+
+Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or argilla.")]
 
 SHOWN = 8
 """Sheets or pairs that are named in a line, of however many there are."""
@@ -30,7 +43,8 @@ def propose(
         list[Path], typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model.")
     ],
     strategy: Annotated[
-        str, typer.Option(help="How pairs are chosen; cxc-eccv list --strategies tells them.")
+        str,
+        typer.Option(help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; or random."),
     ] = "eccv",
     budget: Annotated[int | None, typer.Option(help="Candidates at most. Default: all that are proposed.")] = None,
     depth: Annotated[
@@ -105,7 +119,8 @@ def propose(
     else:
         say(f"round {last.number} of {folder}: {last.candidates.num_rows:,} pairs in {len(last.sheets):,} sheets")
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
-    _say_next(data_dir, "export", folder, "--output", "questions")
+    shown = {"official": [], "sample": ["--images", "sample"]}.get(library.edition, ["--images", "FOLDER"])
+    _say_next(data_dir, "export", folder, *shown, "--output", "questions")
 
 
 @annotate.command("export", cls=Command)
@@ -199,6 +214,7 @@ def merge(
       cxc-eccv annotate merge mine --rule dawid_skene --version 1.1.0
     """
     from cxc_eccv.annotation.project import CARD, LABELS, Project, compare_labels
+    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
     from cxc_eccv.sources.library import Library
 
     library = Library(data_dir, allow_modified=allow_modified)
@@ -210,8 +226,9 @@ def merge(
     else:
         say_written(files)
     _say_compared(labels, compare_labels(labels, library))
-    names = [*labels_of_split(library, labels.split), labels.name]
-    command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder), "--sources", ",".join(names)]
+    judging = [name for name in official_sources() if gather(library, labels.split, "i2t", name, Thresholds())]
+    command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
+    command += ["--sources", ",".join([*judging, labels.name])]
     if labels.split != "test":
         command += ["--split", labels.split]
     say(f"use them: {shlex.join(command + _data_option(data_dir))}")
@@ -219,9 +236,10 @@ def merge(
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
     """The project of a folder, which must be as it is given; where there is none, one as it is given."""
-    from cxc_eccv.annotation.project import PROJECT, Project
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.annotation.rounds import round_numbers
 
-    if not (folder / PROJECT).is_file():
+    if not round_numbers(folder):
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
         return Project.create(folder, library, **{"name": name, **given})
     project = Project.open(folder, library)
@@ -229,7 +247,7 @@ def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Pr
     for option, value in given.items():
         if own[option] != value:
             raise InvalidOption(
-                f"--{option} {value}: that of {folder} is {own[option]}, and stays; leave it out, or name another folder"
+                f"--{option} {value}: that of {folder} is {own[option]} and stays. Leave it out, or name another folder"
             )
     return project
 
@@ -282,9 +300,25 @@ def _say_status(project: Project, data_dir: str | None) -> None:
     doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {_name_some(doubtful)}")
-        say("look at them:", ...)
+        _say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
     _say_next(data_dir, "merge", project.folder)
 
 
 def _say_compared(labels: LabelFile, compared: Table) -> None:
-    """What is new, and what contradicts existing sources."""
+    """What is new, and what contradicts official sources."""
+    positive = int(labels.table["positive"].to_numpy().sum())
+    rows = compared.to_pylist()
+    confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
+    say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    say(f"{positive - len(confirmed):,} positives are new: no official source has them")
+    against = [row for row in rows if row["positive"] != row["source_positive"]]
+    for source in dict.fromkeys(row["source"] for row in against):
+        pairs = [row for row in against if row["source"] == source]
+        named = (f"image {row['image_id']} with caption {row['caption_id']}" for row in pairs)
+        say(f"{source} says otherwise of {len(pairs):,}: {_name_some(named)}")
+    if not against:
+        say("no label contradicts an official source")
+
+
+def _read_all(files: Iterable[Path]) -> list[bytes | None]:
+    return [file.read_bytes() if file.is_file() else None for file in files]

@@ -158,7 +158,7 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
             f"{name} lacks {lacking.size} of {known.size} captions of the split, the first: {lacking[0]}. Encode all"
         )
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
-    vectors = cast(Embeddings, run.captions).vectors[places]
+    vectors = cast("Embeddings", run.captions).vectors[places]
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
@@ -170,7 +170,7 @@ def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbo
     judged = judge_nothing(image_ids, image_ids, without_self=True)
     similarity = choose_similarity(run, similarity=None)["similarity"]
     top = top_k(run, judged, "i2i", neighbours, similarity=similarity)
-    scores = cast(FloatArray, top.scores).ravel()  # vectors have them
+    scores = cast("FloatArray", top.scores).ravel()  # vectors have them
     order = np.argsort(-scores, kind="stable")
     columns = {
         "left_id": np.repeat(image_ids, top.depth)[order],
