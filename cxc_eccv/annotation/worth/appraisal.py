@@ -24,7 +24,7 @@ from cxc_eccv.annotation.worth.diversity import correlate_tops, place_first
 from cxc_eccv.annotation.worth.labels import Multiplicity, count_positives, measure_labels
 from cxc_eccv.annotation.worth.preferences import Strength
 from cxc_eccv.annotation.worth.sets import Positives, Verified, check_sets, find_positives, find_verified
-from cxc_eccv.errors import DataError, SourceMissing
+from cxc_eccv.errors import DataError, SourceMissing, UnknownName
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.settings import check_split
@@ -237,8 +237,15 @@ def appraise(
     """
     check_split(split)
     own = _Bench(library, split, Draws(seed), confidence)
-    named = [*(name for names in sets or () for name in names), *(verified or ())]
-    check_sets([*named, *([queries] if queries not in (None, "all") else [])], library)
+    for names in sets or ():
+        check_sets(names, library)
+    for name in [*(verified or ()), *([] if queries in (None, "all") else [queries])]:
+        if name not in sources_of(library):
+            raise UnknownName("source of labels", name, sources_of(library))
+    if project is not None and project.split != split:
+        raise DataError(f"{project.folder} is about the {project.split} split: ask for that one (--split)")
+    if project is not None and project.name not in library.label_names:
+        raise DataError(f"{project.folder} has no labels named {project.name}; merge its answers first: annotate merge")
     there = [name for name in sources_of(library) if own.says(name)]
     files = [name for name in there if name in library.label_names]
     counted = queries or ("eccv" if "eccv" in there else "all")
@@ -386,14 +393,10 @@ class _Bench:
         if len(runs) < 2:
             reasons["diversity"] = "name the files of two models or more"
         for direction in DIRECTIONS:
-            labels = self._find_labels(runs, project, proposals, direction, reasons)
             able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
-            lacking = [name for name in runs if name not in able]
-            if lacking and len(runs) > 1:
-                reasons[f"diversity/{direction}"] = f"{', '.join(lacking)}: {runs[lacking[0]].why_not(direction)}"
-            if labels is not None and lacking:
-                reasons[f"bias/{direction}"] = f"{', '.join(lacking)}: {runs[lacking[0]].why_not(direction)}"
-                labels = None
+            for name in runs.keys() - able.keys():
+                reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
+            labels = self._find_labels(able, project, proposals, direction, reasons)
             links = coco_links(self.library, self.split, direction)
             near, deep = {}, {}
             for name, run in able.items():
@@ -425,7 +428,7 @@ class _Bench:
             return None
         verified = find_verified(self.library, self.split, direction, project.name, proposals)
         if verified is None:
-            raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers first")
+            raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers anew")
         try:
             labels = join_proposals(
                 verified, proposals, item_ids(self.library, self.split, direction)[1], direction
