@@ -44,7 +44,8 @@ def labels(
     verified: Annotated[
         list[str] | None,
         typer.Option(
-            help="Sources whose verdicts count as people's, comma-separated. Default: your own labels, else cxc and eccv."
+            help="Sources whose verdicts count as people's, comma-separated. Default: your own labels, else cxc and "
+            "eccv."
         ),
     ] = None,
     queries: Annotated[
@@ -60,9 +61,7 @@ def labels(
         list[str] | None,
         typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
     ] = None,
-    direction: Annotated[
-        str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")
-    ] = None,
+    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
     similarity: Annotated[
         str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
     ] = None,
@@ -94,7 +93,11 @@ def labels(
 
     check_output(output)
     wanted = split_name(split)
-    rated = () if preferences is None else rate_preferences(*read_preferences(preferences), confidence=confidence, seed=seed)
+    rated = (
+        ()
+        if preferences is None
+        else rate_preferences(*read_preferences(preferences), confidence=confidence, seed=seed)
+    )
     library = Library(
         data_dir, allow_modified=allow_modified, labels=[*(own or ()), *([] if project is None else [project])]
     )

@@ -13,14 +13,22 @@ from cxc_eccv.report.pages import template
 __all__ = ["render_labels"]
 
 LEADS = {
-    "counts": "A query has several matches, and most sets of labels know few of them. Counted are the items that each set "
-    "calls positive for a query.",
-    "worth": "Precision: how much of what a set calls positive people confirmed. Recall: how much of what people "
-    "confirmed the set has. Both are means over queries.",
-    "bias": "People verify what models propose, so that labels favour those models. Scores on the labels of some models' "
-    "proposals are held against scores on the labels of all.",
-    "diversity": "Models that rank alike propose alike: how far the orders of their first items agree, and where one has "
-    "what another has first.",
+    "counts": (
+        "A query has several matches, and most sets of labels know few of them. Counted are the items that each set "
+        "calls positive for a query."
+    ),
+    "worth": (
+        "Precision: how much of what a set calls positive people confirmed. Recall: how much of what people confirmed "
+        "the set has. Both are means over queries."
+    ),
+    "bias": (
+        "People verify what models propose, so that labels favour those models. Scores on the labels of some models' "
+        "proposals are held against scores on the labels of all."
+    ),
+    "diversity": (
+        "Models that rank alike propose alike: how far the orders of their first items agree, and where one has what "
+        "another has first."
+    ),
     "preferences": "Strengths under which the choices that people made are likeliest.",
 }
 
@@ -32,7 +40,8 @@ def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
     facts = {
         "Command": command,
         "Labels": "; ".join(
-            f"{name} {own['version']}: {own['rule']}, {own['people']:,} people" for name, own in provenance["labels"].items()
+            f"{name} {own['version']}: {own['rule']}, {own['people']:,} people"
+            for name, own in provenance["labels"].items()
         ),
         "Models": ", ".join(provenance["models"]),
         "Intervals": f"{100 * provenance['confidence']:g}%, of a bootstrap over images, seed {provenance['seed']}",

@@ -156,7 +156,13 @@ def test_sets_verdicts_and_queries_can_be_named(sample_library):
     assert {row.verified for row in found.worth} == {"entailment"}
     row = found.counts[0]
     assert row.counts.n_queries + row.counts.n_without == sample_library.karpathy("test").caption_ids.size
-    for wrong in ({"sets": [["nobody"]]}, {"verified": ["nobody"]}, {"queries": "nobody"}, {"split": "train"}, {"verified": ["plausible_0"]}):
+    for wrong in (
+        {"sets": [["nobody"]]},
+        {"verified": ["nobody"]},
+        {"queries": "nobody"},
+        {"split": "train"},
+        {"verified": ["plausible_0"]},
+    ):
         with pytest.raises(UnknownName):
             appraise(sample_library, **wrong)
 
@@ -242,7 +248,9 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
         rows = {(row.one, row.other): row for row in found.likenesses if row.direction == direction}
         assert len(rows) == 6
         places = [
-            right.index(left[0]) + 1 for left, right in zip(tops["early"], tops["other"], strict=True) if left[0] in right
+            right.index(left[0]) + 1
+            for left, right in zip(tops["early"], tops["other"], strict=True)
+            if left[0] in right
         ]
         row = rows["early", "other"]
         assert (row.place.value, row.n_placed) == (pytest.approx(np.mean(places)), len(places))

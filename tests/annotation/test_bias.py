@@ -186,7 +186,7 @@ def test_what_was_left_out_is_counted(world):
 
 
 def test_shallow_lists_and_other_queries_are_refused(world):
-    tops, table, verified, _, _ = world
+    _, table, verified, _, _ = world
     labels = join_proposals(verified, table, GALLERY, "t2i")
     own = TopK(labels.judgments.query_ids, np.tile(GALLERY, (labels.judgments.query_ids.size, 1)))
     for wrong in (TopK(own.query_ids[::-1], own.ids), TopK(own.query_ids, own.ids[:, :1])):

@@ -17,7 +17,9 @@ def library():
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize(("name", "images", "captions"), [("coco", 1332, 6305), ("cxc", 1895, 8906), ("eccv", 11279, 22550)])
+@pytest.mark.parametrize(
+    ("name", "images", "captions"), [("coco", 1332, 6305), ("cxc", 1895, 8906), ("eccv", 11279, 22550)]
+)
 def test_table_3_for_the_queries_of_eccv_caption(real_library, name, images, captions):
     """From the sources of the library, and from the files that eccv_caption brings along for the same labels."""
     for direction, expected in (("t2i", images), ("i2t", captions)):
@@ -93,7 +95,9 @@ def test_counts_of_positives():
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
-@pytest.mark.parametrize("names", [["coco"], ["cxc", "eccv"], ["plausible_0"], ["plausible_2"], ["coco", "plausible_1"]])
+@pytest.mark.parametrize(
+    "names", [["coco"], ["cxc", "eccv"], ["plausible_0"], ["plausible_2"], ["coco", "plausible_1"]]
+)
 def test_sets_hold_what_their_parts_hold(library, direction, names):
     """Pair by pair, against the judgments of the sources and the categories of the images."""
     found = find_positives(library, "test", direction, names)
@@ -107,7 +111,9 @@ def test_sets_hold_what_their_parts_hold(library, direction, names):
         kept = pairs.positive
         listed = set(
             zip(
-                pairs.query_ids[pairs.queries[kept]].tolist(), pairs.gallery_ids[pairs.items[kept]].tolist(), strict=True
+                pairs.query_ids[pairs.queries[kept]].tolist(),
+                pairs.gallery_ids[pairs.items[kept]].tolist(),
+                strict=True,
             )
         )
     images, present = with_categories(library, "test")

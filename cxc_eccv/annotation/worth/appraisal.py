@@ -25,9 +25,9 @@ from cxc_eccv.annotation.worth.labels import Multiplicity, count_positives, meas
 from cxc_eccv.annotation.worth.preferences import Strength
 from cxc_eccv.annotation.worth.sets import Positives, Verified, check_sets, find_positives, find_verified
 from cxc_eccv.errors import DataError, SourceMissing, UnknownName
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
+from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.ranking import ranks_of_run
@@ -236,6 +236,7 @@ def appraise(
         DataError: no set has a positive; a run lacks items of the split.
     """
     check_split(split)
+    Settings(seed=seed, confidence=confidence)  # refuses what is none
     own = _Bench(library, split, Draws(seed), confidence)
     for names in sets or ():
         check_sets(names, library)
@@ -430,9 +431,7 @@ class _Bench:
         if verified is None:
             raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers anew")
         try:
-            labels = join_proposals(
-                verified, proposals, item_ids(self.library, self.split, direction)[1], direction
-            )
+            labels = join_proposals(verified, proposals, item_ids(self.library, self.split, direction)[1], direction)
         except DataError as error:
             reasons[key] = str(error)
             return None
@@ -455,9 +454,7 @@ class _Bench:
                     return None
         return labels
 
-    def _measure_biases(
-        self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str
-    ) -> list[Biases]:
+    def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
         models, annotators = list(tops), labels.annotators
         scores = [score_sets(top, labels) for top in tops.values()]
         bootstrap = self.bootstrap(labels.judgments.query_ids, direction)

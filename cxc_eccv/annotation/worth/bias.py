@@ -200,7 +200,9 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     rows, models, _ = list_proposals(proposals)
     annotators, numbers = np.unique(models, return_inverse=True)
     if annotators.size > MOST:
-        raise InvalidOption(f"{annotators.size} annotators have {2**annotators.size - 1:,} sets: {MOST} can be told apart")
+        raise InvalidOption(
+            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets: {MOST} can be told apart"
+        )
     if not annotators.size:
         raise DataError("no model proposed a pair: nobody can be biased")
     bits = np.zeros(proposals.num_rows, np.int64)
@@ -217,7 +219,9 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     gain[place[own.sum() :]] = verified.gains
     kept = (gain > 0) & (of_pairs > 0)
     if not kept.any():
-        raise DataError("no pair that a model proposed was verified: there are no labels that models could be scored on")
+        raise DataError(
+            "no pair that a model proposed was verified: there are no labels that models could be scored on"
+        )
     found = np.unique(pairs[0, kept])
     judgments = Judgments.from_pairs(found, gallery_ids, *pairs[:, kept], gains=gain[kept])
     if judgments.unreachable.any():
@@ -259,7 +263,9 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     judgments = labels.judgments
     deepest = int(judgments.n_positives.max())
     if not np.array_equal(top.query_ids, judgments.query_ids) or top.depth < min(deepest, judgments.gallery_ids.size):
-        raise DataError(f"a top of {top.depth} items of {top.query_ids.size} queries: need {deepest}, of the labels' queries")
+        raise DataError(
+            f"a top of {top.depth} items of {top.query_ids.size} queries: need {deepest}, of the labels' queries"
+        )
     columns = positions_of(top.ids, judgments.gallery_ids)[0]
     size = judgments.gallery_ids.size
     listed = judgments.rows * size + judgments.indices  # ascending

@@ -71,8 +71,8 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
         raise DataError("pairs: give a query, and three values that are true or false, for each of them")
     if (~seen & ~truth).any():
         raise DataError(
-            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs of "
-            "which nothing is known"
+            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs "
+            "of which nothing is known"
         )
     own, rows = np.unique(ids, return_inverse=True)
 

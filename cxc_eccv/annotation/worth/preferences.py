@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.reading import read_csv, shown
 from cxc_eccv.types import FloatArray
 
@@ -87,11 +88,13 @@ def rate_preferences(
 
     Raises:
         DataError: as of :func:`fit_strengths`; or not a name for each system.
+        InvalidOption: a confidence that is not between 0 and 1, a negative seed.
 
     Example:
         >>> [(own.name, round(own.value)) for own in rate_preferences([[0, 10], [30, 0]], ["A", "B"])]
         [('B', 75), ('A', 25)]
     """
+    Settings(seed=seed, confidence=confidence)  # refuses what is none
     counts = _check_wins(wins)
     if len(names) != len(counts) or len(set(names)) < len(names):
         raise DataError(f"{len(counts)} systems and the names {', '.join(names)}: give each system one of its own")

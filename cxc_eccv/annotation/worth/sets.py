@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
@@ -88,9 +88,12 @@ def check_sets(names: Sequence[str], library: Library) -> None:
     """Refuse names that are neither a source of labels nor plausible matches.
 
     Raises:
+        InvalidOption: no name is given.
         UnknownName: there is no such source.
     """
     known = sources_of(library)
+    if not names:
+        raise InvalidOption(f"a set of labels without a source: choose among {', '.join(known)}, plausible_0")
     for name in names:
         if name not in known and not PLAUSIBLE.fullmatch(name):
             raise UnknownName("source of labels", name, [*known, "plausible_0"])

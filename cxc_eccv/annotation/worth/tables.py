@@ -28,9 +28,9 @@ METRICS = {"recall_at_1": "R@1", "r_precision": "R-Precision"}
 ITEMS = {"t2i": "images", "i2t": "captions"}
 
 SEEN = (
-    "Over the pairs that {name} judged. Precision: over queries with a labelled positive among them. Recall: over those "
-    "that also have a verified positive. Left out: queries without such a label; nothing is known of what else is "
-    "labelled for them. Sets with {name} in them are not shown."
+    "Over the pairs that {name} judged. Precision: over queries with a labelled positive among them. Recall: over "
+    "those that also have a verified positive. Left out: queries without such a label; nothing is known of what else "
+    "is labelled for them. Sets with {name} in them are not shown."
 )
 UNSEEN = (
     "{name} lists positives alone: what people were asked about and turned down was not published, so that precision "
@@ -76,7 +76,9 @@ def appraisal_to_json(found: Appraisal, *, command: str | None = None) -> str:
 
 def say_lacking(found: Appraisal) -> list[str]:
     """What could not be computed, a sentence for each reason."""
-    return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in group_by_reason(found.not_computed).items()]
+    return [
+        f"Not computed: {', '.join(names)}: {reason}." for reason, names in group_by_reason(found.not_computed).items()
+    ]
 
 
 Row = TypeVar("Row", SetCounts, SetWorth, Biases, Likeness)
@@ -119,7 +121,13 @@ def _count_tables(found: Appraisal) -> Iterator[Table]:
 def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
     for (name, direction), rows in _by(worth, "verified", "direction").items():
         seen = rows[0].asked
-        header = [("labels",), *([("precision, %",), ("queries",)] if seen else []), ("recall, %",), ("queries",), ("left out",)]
+        header = [
+            ("labels",),
+            *([("precision, %",), ("queries",)] if seen else []),
+            ("recall, %",),
+            ("queries",),
+            ("left out",),
+        ]
         cells = [
             (
                 row.labels,
@@ -188,11 +196,11 @@ def _diversity_tables(likenesses: Sequence[Likeness]) -> Iterator[Table]:
         cells = {(row.one, row.other): row for row in rows}
         models = list(dict.fromkeys(row.one for row in rows))
         for part, (title, note) in LIKE.items():
-            lines = [
-                (one, *(_like(cells.get((one, other)), part) for other in models)) for one in models
-            ]
+            lines = [(one, *(_like(cells.get((one, other)), part) for other in models)) for one in models]
             notes = [note.format(depth=DEPTH)] if note else []
-            yield Table([("",), *((name,) for name in models)], lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes)
+            yield Table(
+                [("",), *((name,) for name in models)], lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes
+            )
 
 
 def _like(row: Likeness | None, part: str) -> str | Cell:
