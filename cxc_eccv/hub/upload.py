@@ -30,7 +30,7 @@ from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_ca
 from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.sources.library import Library
 
 __all__ = ["DATASET_KEYS", "Change", "LocalFile", "Push", "UploadContent", "plan_push", "read_folder"]
 
@@ -246,8 +246,8 @@ class UploadContent:
 
     Owned are the keys of the card's front matter that describe the files. Other Parquet files in the folders of the
     configs would be loaded with them, and are removed. Paths left out are in the folder and not uploaded. A dataset has
-    an edition of the data, and in its ``eval.yaml`` the name of the evaluation and ids of tasks. Labels have no configs,
-    and all Parquet files beside the card are theirs.
+    an edition of the data, and in its ``eval.yaml`` the name of the evaluation and ids of tasks. Labels have no
+    configs, and all Parquet files beside the card are theirs.
     """
 
     files: tuple[LocalFile, ...]
@@ -292,9 +292,7 @@ def _gather_labels(folder: Path, found: Mapping[str, LocalFile], left_out: Seque
     """The label files and their card; what else an annotation project has, people's answers above all, stays here."""
     sent = {path: file for path, file in found.items() if _is_label_file(path) or path == CARD}
     kept = [*left_out, *(path for path in found if path not in sent)]
-    for path in sent:
-        if path != CARD:
-            read_labels(folder / path)
+    Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
     if CARD not in found:
         raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
     return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
