@@ -31,6 +31,7 @@ __all__ = [
     "group_workers",
     "judge_sheets",
     "judge_workers",
+    "keep_sheets",
     "read_checks",
     "write_checks",
 ]
@@ -174,9 +175,14 @@ def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
         answers: as of :func:`judge_sheets`.
         judged: of :func:`judge_sheets`.
     """
-    good = {(own.sheet, own.worker) for own in judged if own.verdict == ACCEPTED}
+    return keep_sheets(answers, judged, ACCEPTED)
+
+
+def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str) -> pa.Table:
+    """The answers of the sheets with a verdict; arguments as of :func:`accept`."""
+    kept = {(own.sheet, own.worker) for own in judged if own.verdict == verdict}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
-    return answers.filter(pa.array([key in good for key in keys], pa.bool_()))
+    return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
 
 
 def read_checks(folder: Path) -> Checks:
