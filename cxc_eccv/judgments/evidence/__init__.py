@@ -8,8 +8,10 @@ from cxc_eccv.judgments.evidence.source import (
     Thresholds,
     gather,
     item_ids,
+    label_file_source,
     label_sources,
     official_sources,
+    sources_of,
 )
 
 __all__ = [
@@ -19,8 +21,10 @@ __all__ = [
     "Thresholds",
     "gather",
     "item_ids",
+    "label_file_source",
     "label_sources",
     "labels_of_file",
     "match_hypotheses",
     "official_sources",
+    "sources_of",
 ]
