@@ -91,7 +91,7 @@ def read_answers(
                     f"{own!r}: these are answers to other questions, or to those of another edition of the data",
                 )
             place, question = _find_question(path, where, record, asked)
-            if not _is_answered(record):
+            if not _is_answered(record) and isinstance(record["worker"], str | None):
                 continue
             row = _read_row(path, where, record, question, scheme, own_format)
             key = record["sheet"], row["worker"], place
