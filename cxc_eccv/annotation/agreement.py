@@ -8,22 +8,32 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["cohen_kappa", "count_answers", "fleiss_kappa", "krippendorff_alpha", "uniform_kappa"]
+__all__ = [
+    "cohen_kappa",
+    "count_answers",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "share_of_agreement",
+    "uniform_kappa",
+]
 
 
-def count_answers(answers: ArrayLike, n_classes: int) -> IntArray:
+def count_answers(items: ArrayLike, answers: ArrayLike, n_classes: int) -> IntArray:
     """(N, C) how many annotators gave each answer.
 
     Args:
-        answers: (A, N) classes from 0, -1 where an annotator gave none.
+        items: (A,) item of each answer, from 0.
+        answers: (A,) class from 0.
         n_classes: C.
 
     Example:
-        >>> count_answers([[0, 1], [0, -1]], 2).tolist()
+        >>> count_answers([0, 0, 1], [0, 0, 1], 2).tolist()
         [[2, 0], [0, 1]]
     """
-    given = _check_answers(answers, n_classes)
-    return np.stack([(given == place).sum(axis=0) for place in range(n_classes)], axis=1)
+    places, given = np.asarray(items), _check_answers([answers], n_classes)[0]
+    counts = np.zeros((int(places.max()) + 1, n_classes), dtype=np.int64)
+    np.add.at(counts, (places, given), 1)
+    return counts
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int) -> float:
@@ -38,15 +48,13 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int) -> float:
         DataError: no such classes, unequal lengths, or both gave one answer throughout, so that chance is certain.
 
     References:
-        Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
+        Cohen, A Coefficient of Agreement for Nominal Scales, Educational and Psychological Measurement 1960.
 
     Example:
         >>> cohen_kappa([0, 0, 1, 1], [0, 1, 1, 1], 2)
         0.5
     """
     given = _check_answers([first, second], n_classes)
-    if (given < 0).any():
-        raise DataError("Cohen's kappa needs an answer of both annotators for every item")
     shares = np.stack([np.bincount(own, minlength=n_classes) / own.size for own in given])
     return _above_chance(float((given[0] == given[1]).mean()), float(shares.prod(axis=0).sum()))
 
@@ -69,7 +77,7 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         1.0
     """
     given = _check_counts(counts)
-    return _above_chance(_agreement(given), float(((given / given.sum()).sum(axis=0) ** 2).sum()))
+    return _above_chance(share_of_agreement(given), float(((given.sum(axis=0) / given.sum()) ** 2).sum()))
 
 
 def uniform_kappa(counts: ArrayLike) -> float:
@@ -93,35 +101,62 @@ def uniform_kappa(counts: ArrayLike) -> float:
         1.0
     """
     given = _check_counts(counts)
-    return _above_chance(_agreement(given), 1 / given.shape[1])
+    return _above_chance(share_of_agreement(given), 1 / given.shape[1])
 
 
-def krippendorff_alpha(answers: ArrayLike, level: str = "nominal") -> float:
-    """Krippendorff's alpha, for any number of annotators and missing answers.
+def krippendorff_alpha(items: ArrayLike, values: ArrayLike, level: str = "nominal") -> float:
+    r"""Krippendorff's alpha, for any number of annotators and missing answers.
+
+    Of the interval level it is computed here: with n answers in units of :math:`m_u \ge 2` it is
+
+    .. math:: 1 - (n - 1) \frac{\sum_u \sum_{i<j \in u} (v_i - v_j)^2 / (m_u - 1)}{\sum_{i<j} (v_i - v_j)^2}.
 
     Args:
-        answers: (A, N) numbers, NaN where an annotator gave none.
+        items: (A,) unit of each answer, from 0.
+        values: (A,) numbers.
         level: of measurement: ``nominal``, ``ordinal``, ``interval`` or ``ratio``.
 
     Raises:
-        DataError: fewer than two different answers, or no item with two.
+        DataError: fewer than two different answers, or no unit with two.
 
     References:
-        Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011. The computation is that of the package
-        ``krippendorff``.
+        Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011. The computation of the other levels is that of
+        the package ``krippendorff``, whose memory grows with the square of the number of different values, and a slider
+        gives as many of these as answers.
+
+    Example:
+        >>> krippendorff_alpha([0, 0, 1, 1], [1.0, 2.0, 4.0, 4.0], "interval")
+        0.8888888888888888
     """
+    units, given = np.asarray(items, dtype=np.int64), np.asarray(values, dtype=np.float64)
+    pairable = np.bincount(units)[units] > 1
+    units, given = np.unique(units[pairable], return_inverse=True)[1], given[pairable]
+    domain, codes = np.unique(given, return_inverse=True)
+    if domain.size < 2:
+        found = "all answers are the same" if domain.size else "no item has two answers"
+        raise DataError(f"{found}: Krippendorff's alpha has no value")
+    if level == "interval":
+        centred, sizes = given - given.mean(), np.bincount(units)
+        # The squares of all differences within a unit come to m times the squares less the square of the sum.
+        within = sizes * np.bincount(units, centred**2) - np.bincount(units, centred) ** 2
+        total = given.size * float((centred**2).sum())
+        return 1 - (given.size - 1) * float((within / (sizes - 1)).sum()) / total
     import krippendorff
 
-    try:
-        return float(krippendorff.alpha(np.asarray(answers, dtype=np.float64), level_of_measurement=level))
-    except ValueError as error:
-        raise DataError(f"Krippendorff's alpha has no value: {error}") from None
+    counts = count_answers(units, codes, domain.size)
+    return float(krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level))
 
 
-def _agreement(counts: FloatArray) -> float:
-    """Mean over items of the share of pairs of annotators that agree."""
-    per_item = counts.sum(axis=1)
-    return float(((counts * (counts - 1)).sum(axis=1) / (per_item * (per_item - 1))).mean())
+def share_of_agreement(counts: ArrayLike) -> float:
+    """Mean over items of the share of pairs of annotators that agree; counts as of :func:`fleiss_kappa`.
+
+    Example:
+        >>> share_of_agreement([[2, 0], [1, 1]])
+        0.5
+    """
+    given = _check_counts(counts)
+    per_item = given.sum(axis=1)
+    return float(((given * (given - 1)).sum(axis=1) / (per_item * (per_item - 1))).mean())
 
 
 def _above_chance(observed: float, expected: float) -> float:
@@ -134,15 +169,10 @@ def _check_answers(answers: ArrayLike, n_classes: int) -> IntArray:
     try:
         given = np.asarray(answers)
     except ValueError:
-        raise DataError("annotators with unequal numbers of items; give -1 where one gave no answer") from None
-    if (
-        given.ndim != 2
-        or not given.size
-        or given.dtype.kind not in "iu"
-        or given.min() < -1
-        or given.max() >= n_classes
-    ):
-        raise DataError(f"answers: give a row of classes from 0 to {n_classes - 1} for every annotator, -1 for none")
+        raise DataError("annotators with unequal numbers of items; give an answer of both for every item") from None
+    whole = given.ndim == 2 and given.size and given.dtype.kind in "iu"
+    if not whole or given.min() < 0 or given.max() >= n_classes:
+        raise DataError(f"answers: give a row of classes from 0 to {n_classes - 1} for every annotator")
     return given.astype(np.int64)
 
 

@@ -37,10 +37,12 @@ __all__ = [
     "citations",
     "config_card",
     "config_sections",
+    "dataset_info",
     "folder_card",
     "licence_file",
     "licences",
     "point_examples",
+    "size_category",
     "sources_of",
     "terms",
 ]
@@ -83,7 +85,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
     sizes = {split: (found["rows"], found["num_bytes"]) for split, found in splits.items()}
     groups = sources_of([config])
     card: DatasetCard = DatasetCard.from_template(
-        _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
+        _front_matter(f"cxc_eccv: {config.name}", [dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
         built=BUILT,
@@ -147,7 +149,7 @@ def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     # datasets finds its cache of a local folder by the front matter alone: without a hash of the files it would serve
     # other rows of equal size from an old cache.
     content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
-    return _dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
+    return dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
 
 
 def _built_sections(parts: Sequence[SplitSummary]) -> str:
@@ -164,7 +166,7 @@ def _overview(summary: BuildSummary) -> str:
     return table(["config", "what", *splits], rows)
 
 
-def _dataset_info(
+def dataset_info(
     name: str,
     features: datasets.Features,
     sizes: Mapping[str, tuple[int, int]],
@@ -210,13 +212,23 @@ def _front_matter(
         license_link=LICENCE_FILE,
         annotations_creators=["crowdsourced", "machine-generated"],
         language_creators="crowdsourced",
-        size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
+        size_categories=size_category(n_rows),
         task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
         tags=list(TAGS),
         configs=[_files(info, info["config_name"] == default) for info in infos],
         dataset_info=infos,
         **extra,
     )
+
+
+def size_category(n_rows: int) -> str:
+    """What the Hub calls a dataset of so many rows.
+
+    Example:
+        >>> size_category(999), size_category(46_424)
+        ('n<1K', '10K<n<100K')
+    """
+    return next((name for bound, name in SIZES if n_rows < bound), "n>100M")
 
 
 def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:

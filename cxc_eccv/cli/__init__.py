@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from cxc_eccv import __version__
+from cxc_eccv.cli.annotate import annotate
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
@@ -74,6 +75,7 @@ COMMANDS = (
 for command in COMMANDS:
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
+app.add_typer(annotate, name="annotate")
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")
 app.add_typer(failures, name="failures")

@@ -144,7 +144,8 @@ def evaluate(
         raise_all([*chosen.refused, *faults])
         if settings.bounds:
             for need in [need for part in parts for need in part.needs]:
-                need.look_for_unjudged(run, library, split, settings.depth, chosen.sources or need.task.label_sources)
+                sources = chosen.sources or need.task.sources_in(library)
+                need.look_for_unjudged(run, library, split, settings.depth, sources)
         measure(run, parts, scoring["similarity"], **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}

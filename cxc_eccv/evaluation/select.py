@@ -140,8 +140,9 @@ def _choose_tasks(
 ) -> Iterator[tuple[Task, Sequence[str], bool]]:
     """Task, parts, and whether the user named it; among all tasks, those of collections that the run is about."""
     if wanted == "all":
-        held = collections_held([own.collection for own in tasks().values()], run, library, split)
-        for own in tasks().values():
+        there = [own for own in tasks().values() if not own.of_label_files or library.label_names]
+        held = collections_held([own.collection for own in there], run, library, split)
+        for own in there:
             if held[own.collection] is None:
                 yield own, own.parts, False
             else:

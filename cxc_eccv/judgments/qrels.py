@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -296,6 +297,27 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
     asked, rows = np.unique(pairs.queries[rated], return_inverse=True)
     query_ids, within = pairs.query_ids[asked], KIND[direction] != "sits"
     return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
+
+
+def label_degrees(library: Library, split: str, direction: str) -> Judgments:
+    """Every pair that a label file of the library judges, with its gain, from 0 to 1, as its degree of being positive.
+
+    Where a file calls a pair no positive its gain is 0; of several files the highest gain counts, as under ``union``
+    one of them suffices for a positive. A query without a positive is left out.
+    """
+    tables = [found.table for name in library.label_names if (found := library.labels(name, split)) is not None]
+    table, columns = pa.concat_tables(tables), ("image_id", "caption_id", "gain", "positive")
+    images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
+    query_ids, gallery_ids = item_ids(library, split, direction)
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    numbers = positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
+    pairs, places = np.unique(numbers, return_inverse=True)
+    degrees = np.zeros(pairs.size)
+    np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
+    rows = pairs // gallery_ids.size
+    kept = np.isin(rows, rows[degrees > 0])
+    asked, own = np.unique(rows[kept], return_inverse=True)
+    return _with_gains(query_ids[asked], gallery_ids, own, pairs[kept] % gallery_ids.size, degrees[kept])
 
 
 def entailment_labels(library: Library, split: str) -> Judgments:

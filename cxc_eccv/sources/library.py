@@ -44,7 +44,10 @@ from cxc_eccv.sources.readers import (
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["Library"]
+__all__ = ["COCO_IMAGES", "Library"]
+
+COCO_IMAGES = "http://images.cocodataset.org"
+"""Where COCO's images are, by folder and file name."""
 
 Content = TypeVar("Content")
 

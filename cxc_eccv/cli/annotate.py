@@ -1,0 +1,322 @@
+"""``cxc-eccv annotate``: the loop from disagreement of models to labels that people gave, in one folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.output import say_written
+from cxc_eccv.cli.runs import load_runs
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.terminal import say
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.readers import LabelFile
+
+__all__ = ["annotate"]
+
+annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models propose pairs, people judge them.")
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
+
+Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or argilla.")]
+
+SHOWN = 8
+"""Sheets or pairs that are named in a line, of however many there are."""
+
+
+@annotate.command("propose", cls=Command)
+def propose(
+    folder: Annotated[Path, typer.Argument(help="Folder of the project; made where there is none.")],
+    models: Annotated[
+        list[Path], typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model.")
+    ],
+    strategy: Annotated[
+        str,
+        typer.Option(help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; or random."),
+    ] = "eccv",
+    budget: Annotated[int | None, typer.Option(help="Candidates at most. Default: all that are proposed.")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Items of a list that are proposed. Default: what the strategy says.")
+    ] = None,
+    queries: Annotated[
+        str | None, typer.Option(help="Queries drawn: images and captions, as 500,500, or a number for both.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the labels, as --sources will have it. Default: that of the folder.")
+    ] = None,
+    scheme: Annotated[str | None, typer.Option(help="How people are asked: eccv, cxc or entailment.")] = None,
+    split: Annotated[str | None, typer.Option(help="train, val or test. Default: test.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of all draws. Default: 0.")] = None,
+    size: Annotated[int, typer.Option(help="Candidates of a sheet, beside two known pairs.")] = 18,
+    model_name: Annotated[
+        list[str] | None,
+        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources whose positives nobody is asked about. Default: all official ones."),
+    ] = None,
+    probabilities: Annotated[
+        Path | None, typer.Option(help="For uncertainty: a file with image_id, caption_id, probability.")
+    ] = None,
+    classifier: Annotated[
+        str | None, typer.Option(help="For uncertainty, in its place: id or folder of a classifier of entailment.")
+    ] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images, for a classifier that looks.")] = None,
+    metric: Annotated[str | None, typer.Option(help="For bounds: the metric that a label shall move.")] = None,
+    leave_open: Annotated[
+        bool, typer.Option("--leave-open", help="Go on although sheets of the last round have no answer.")
+    ] = False,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Propose pairs to ask people about, in sheets with known pairs among them: the first round, or the next.
+
+    The first time makes the project, with its name, scheme, split and seed, which stay. A pair that an earlier round
+    asked about is not asked again. Pairs that are known to match already are set apart.
+
+    Examples:
+      cxc-eccv annotate propose mine clip.npz siglip.npz --budget 900
+      cxc-eccv annotate propose mine clip.npz siglip.npz
+      --strategy disagreement --budget 900
+      cxc-eccv annotate propose mine clip.npz --scheme entailment --split val
+    """
+    from cxc_eccv.cli.user_tables import policy, read_probabilities
+    from cxc_eccv.sources.library import Library
+
+    library = Library(data_dir, allow_modified=allow_modified)
+    given = {"name": name, "scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
+    project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
+    options: dict[str, Any] = {
+        "strategy": strategy,
+        "budget": budget,
+        "depth": depth,
+        "queries": None if queries is None else _read_queries(queries),
+        "sources": names(sources),
+        "probabilities": None if probabilities is None else read_probabilities(probabilities),
+        "classifier": None if classifier is None else policy(classifier, images),
+        "metric": metric,
+    }
+    runs = load_runs(models, direction, model_name, "--model-name")
+    kept = {key: value for key, value in options.items() if value is not None}
+    after = project.propose(runs, size=size, leave_open=leave_open, **kept)
+    last = after.rounds[-1]
+    if len(after.rounds) == len(project.rounds):
+        say(f"round {last.number} is there already, as it was asked for")
+    else:
+        say(f"round {last.number} of {folder}: {last.candidates.num_rows:,} pairs in {len(last.sheets):,} sheets")
+        say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
+    _say_next(data_dir, "export", folder, "--output", "questions")
+
+
+@annotate.command("export", cls=Command)
+def export(
+    folder: Folder,
+    output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
+    form: Form = "html",
+    images: Annotated[
+        str,
+        typer.Option(
+            help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
+            "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
+        ),
+    ] = "coco",
+    number: Annotated[int | None, typer.Option("--round", help="Which round. Default: the last.")] = None,
+    sheets: Annotated[
+        str | None, typer.Option(help="Numbers of sheets, for one person: 0-4 or 0,7. Default: all of the round.")
+    ] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Write the questions of a round as a page, or for an annotation tool. Nothing in them tells the known pairs.
+
+    html is one page for any browser, by keyboard alone: people save their answers to a file, which import reads.
+
+    Examples:
+      cxc-eccv annotate export mine --images val2014 --output questions
+      cxc-eccv annotate export mine --sheets 0-9 --output for_ann
+      cxc-eccv annotate export mine --format label_studio --output studio
+    """
+    from cxc_eccv.annotation.exchange import find_images, formats
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.sources.library import Library
+
+    if form not in formats():
+        raise UnknownName("format", form, formats())
+    library = Library(data_dir, allow_modified=allow_modified)
+    project = Project.open(folder, library)
+    own = project.round(number)
+    only = None if sheets is None else _read_numbers("--sheets", sheets, len(own.sheets))
+    asked = own.sheets if only is None else [own.sheets[place] for place in only]
+    addresses = find_images(images, asked, library, project.split)
+    say_written(formats()[form].export(own.sheets, project.scheme, addresses, output, only))
+    say(f"round {own.number}, {len(asked):,} sheets: {formats()[form].exported}")
+    _say_next(data_dir, "import", folder, "ANSWERS", *([] if form == "html" else ["--format", form]))
+
+
+@annotate.command("import", cls=Command)
+def import_answers(
+    folder: Folder,
+    files: Annotated[list[Path], typer.Argument(help="Answered files, all of one round.")],
+    form: Form = "html",
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Take in what people answered: all files or, where anything in one is not in order, none.
+
+    Files say which round they answer. Answers that are there already are no error, so that a person's file may come
+    again when more of it is done; a different answer of the same person is refused, with both places.
+
+    Examples:
+      cxc-eccv annotate import mine ann.jsonl ben.jsonl
+      cxc-eccv annotate import mine project-3.json --format label_studio
+    """
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.sources.library import Library
+
+    before = Project.open(folder, Library(data_dir, allow_modified=allow_modified))
+    after = before.add_answers(files, form)
+    added = after.answers().num_rows - before.answers().num_rows
+    say(f"{added:,} answers are new" if added else "nothing is new: these answers are there already")
+    _say_status(after, data_dir)
+
+
+@annotate.command("merge", cls=Command)
+def merge(
+    folder: Folder,
+    rule: Annotated[str, typer.Option(help="How answers become a label: majority, all or dawid_skene.")] = "majority",
+    version: Annotated[str, typer.Option(help="Of the labels.")] = "1.0.0",
+    least_answers: Annotated[int, typer.Option(help="People who must have answered about a pair.")] = 1,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Make labels of the answers: labels.parquet, a source like the official ones, and README.md, its card.
+
+    Rejected sheets do not count, nor do those that are still to be checked by hand. The folder can be loaded by
+    datasets, and pushed to the Hub, as it is.
+
+    Examples:
+      cxc-eccv annotate merge mine
+      cxc-eccv annotate merge mine --rule dawid_skene --version 1.1.0
+    """
+    from cxc_eccv.annotation.project import CARD, LABELS, Project, compare_labels
+    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.sources.library import Library
+
+    library = Library(data_dir, allow_modified=allow_modified)
+    files = [folder / LABELS, folder / CARD]
+    before = _read_all(files)
+    labels = Project.open(folder, library).merge(rule=rule, version=version, least_answers=least_answers)
+    if _read_all(files) == before:
+        say(f"nothing has changed: {folder / LABELS} is what these answers say")
+    else:
+        say_written(files)
+    _say_compared(labels, compare_labels(labels, library))
+    judging = [name for name in official_sources() if gather(library, labels.split, "i2t", name, Thresholds())]
+    command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
+    command += ["--sources", ",".join([*judging, labels.name])]
+    if labels.split != "test":
+        command += ["--split", labels.split]
+    say(f"use them: {shlex.join(command + _data_option(data_dir))}")
+
+
+def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
+    """The project of a folder, which must be as it is given; where there is none, one as it is given."""
+    from cxc_eccv.annotation.project import PROJECT, Project
+
+    if not (folder / PROJECT).is_file():
+        name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
+        return Project.create(folder, library, **{"name": name, **given})
+    project = Project.open(folder, library)
+    own = {"name": project.name, "scheme": project.scheme.name, "split": project.split, "seed": project.seed}
+    for option, value in given.items():
+        if own[option] != value:
+            raise InvalidOption(
+                f"--{option} {value}: that of {folder} is {own[option]} and stays. Leave it out, or name another folder"
+            )
+    return project
+
+
+def _read_queries(text: str) -> tuple[int, int]:
+    """How many images and how many captions are queries."""
+    numbers = re.fullmatch(r"(\d{1,9})(?:,(\d{1,9}))?", text)
+    if numbers is None:
+        raise InvalidOption(f"--queries {text}: give how many images and how many captions, as 500,500, or one number")
+    return int(numbers[1]), int(numbers[2] or numbers[1])
+
+
+def _read_numbers(option: str, text: str, size: int) -> list[int]:
+    """Numbers below a size: ``0-4,7``."""
+    parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
+    ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
+    found = [number for part in ranges if len(part) <= size for number in part]
+    if None in parts or not all(ranges) or not all(part.stop <= size for part in ranges):
+        raise InvalidOption(f"{option} {text}: give numbers from 0 to {size - 1}, as 0-4 or 0,7")
+    return sorted(set(found))
+
+
+def _say_next(data_dir: str | None, step: str, *arguments: object) -> None:
+    """Print the command that comes next, to copy."""
+    say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *_data_option(data_dir)])}")
+
+
+def _data_option(data_dir: str | None) -> list[str]:
+    return [] if data_dir is None else ["--data-dir", data_dir]
+
+
+def _name_some(names: Iterable[object]) -> str:
+    """Of many the first few."""
+    every = list(map(str, names))
+    return ", ".join([*every[:SHOWN], *(["..."] if len(every) > SHOWN else [])])
+
+
+def _say_status(project: Project, data_dir: str | None) -> None:
+    """Which sheets are answered, what is thought of them, and what comes next."""
+    from cxc_eccv.annotation.quality import ACCEPTED, BY_HAND, REJECTED, judge_sheets, read_checks
+
+    for own in project.rounds:
+        people = len(set(own.answers["worker"].to_pylist()))
+        still = own.open_sheets
+        told = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets answered, by {people:,} people"
+        say(f"round {own.number}: {told}" + (f"; open: {_name_some(still)}" if still else ""))
+    judged = judge_sheets(project.answers(), read_checks(project.folder))
+    counts = {verdict: sum(own.verdict == verdict for own in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
+    say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
+    doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
+    if doubtful:
+        say(f"to be checked by hand, as sheet:worker: {_name_some(doubtful)}")
+        _say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
+    _say_next(data_dir, "merge", project.folder)
+
+
+def _say_compared(labels: LabelFile, compared: Table) -> None:
+    """What is new, and what contradicts official sources."""
+    positive = int(labels.table["positive"].to_numpy().sum())
+    rows = compared.to_pylist()
+    confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
+    say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    say(f"{positive - len(confirmed):,} positives are new: no official source has them")
+    against = [row for row in rows if row["positive"] != row["source_positive"]]
+    for source in dict.fromkeys(row["source"] for row in against):
+        pairs = [row for row in against if row["source"] == source]
+        named = (f"image {row['image_id']} with caption {row['caption_id']}" for row in pairs)
+        say(f"{source} says otherwise of {len(pairs):,}: {_name_some(named)}")
+    if not against:
+        say("no label contradicts an official source")
+
+
+def _read_all(files: Iterable[Path]) -> list[bytes | None]:
+    return [file.read_bytes() if file.is_file() else None for file in files]
