@@ -123,9 +123,8 @@ def _hidden_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
     notes = (
         f"Means over {facts['seeds']} seeds, with 95% intervals: a bootstrap over the seeds. Hidden are "
         f"{facts['to_find']:,} of {facts['known_to_eccv_alone']:,} positives that ECCV Caption alone judged; recall, "
-        f"in percent, is of these. Ahead: how many more are found than by {BASELINE} with as many questions, seed by seed. "
-        "Of 20 questions 18 are about proposed pairs. "
-        f"Models: {list_names(facts['models'])}.",
+        f"in percent, is of these. Ahead: how many more are found than by {BASELINE} with as many questions, seed by "
+        f"seed. Of 20 questions 18 are about proposed pairs. Models: {list_names(facts['models'])}.",
         "A proposed pair that is not hidden is unknown, not negative: nobody judged it.",
     )
     return Table(_head(header), sections, "Hidden positives found", "ECCV Caption, test split", notes)
