@@ -120,7 +120,8 @@ def propose(
     else:
         say(f"round {last.number} of {folder}: {last.candidates.num_rows:,} pairs in {len(last.sheets):,} sheets")
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
-    _say_next(data_dir, "export", folder, "--output", "questions")
+    shown = {"official": [], "sample": ["--images", "sample"]}.get(library.edition, ["--images", "FOLDER"])
+    _say_next(data_dir, "export", folder, *shown, "--output", "questions")
 
 
 @annotate.command("export", cls=Command)
@@ -195,6 +196,51 @@ def import_answers(
     _say_status(after, data_dir)
 
 
+@annotate.command("check", cls=Command)
+def check(
+    folder: Folder,
+    accept: Annotated[
+        list[str] | None, typer.Option(help="A sheet whose answers are good, as SHEET:WORKER; repeat it for more.")
+    ] = None,
+    reject: Annotated[list[str] | None, typer.Option(help="A sheet whose answers are not; of any verdict.")] = None,
+    least_seconds: Annotated[
+        float | None, typer.Option(help="Time below which a sheet is too hasty; 0 for no limit.")
+    ] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say which sheets count, after somebody has looked at their answers; without an option list those to look at.
+
+    A sheet with both known pairs answered wrongly is rejected. One wrong, the same answer to all candidates, or less
+    than the least time: somebody looks at its answers, which report --output shows, and decides. What was decided
+    is kept in the folder (checks.json), and a later decision about a sheet takes the place of an earlier one.
+
+    Examples:
+      cxc-eccv annotate check mine
+      cxc-eccv annotate check mine --accept 3:ann --accept 4:ann
+      --reject 4:ben
+      cxc-eccv annotate check mine --least-seconds 60
+    """
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.annotation.quality import Checks, judge_sheets, read_checks, write_checks
+    from cxc_eccv.sources.library import Library
+
+    project = Project.open(folder, Library(data_dir, allow_modified=allow_modified))
+    before = read_checks(folder)
+    decided = {
+        **{_read_sheet("--accept", text): True for text in accept or ()},
+        **{_read_sheet("--reject", text): False for text in reject or ()},
+    }
+    if len(decided) < len(accept or ()) + len(reject or ()):
+        raise InvalidOption("a sheet is named twice by --accept and --reject; decide once about each")
+    least = before.least_seconds if least_seconds is None else least_seconds
+    after = Checks(least, {**before.by_hand, **decided})
+    judge_sheets(project.answers(), after)  # raises where a sheet cannot be decided so
+    if after != before:
+        say_written([write_checks(folder, after)])
+    _say_status(project, data_dir)
+
+
 @annotate.command("merge", cls=Command)
 def merge(
     folder: Folder,
@@ -232,6 +278,92 @@ def merge(
     if labels.split != "test":
         command += ["--split", labels.split]
     say(f"use them: {shlex.join(command + _data_option(data_dir))}")
+
+
+@annotate.command("report", cls=Command)
+def report(
+    folder: Folder,
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Embeddings, scores or rankings, a file per model, to see what the labels change."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
+    ] = None,
+    sources: Annotated[
+        list[str] | None, typer.Option(help="Of labels before the new ones. Default: all official ones of the split.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Whose queries and galleries are taken. Default: coco_5k, all of the split."),
+    ] = None,
+    metrics: Annotated[list[str] | None, typer.Option(help="Default: recall_at_1, r_precision and map_at_r.")] = None,
+    model_name: Annotated[
+        list[str] | None,
+        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
+    samples: Annotated[int, typer.Option(help="Bootstrap samples behind the intervals.")] = 1_000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say how good the answers are, what people said of each model's pairs, and what the labels change for models.
+
+    Sheets and what speaks against them, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff),
+    answers and shortcomings by model and rank. With models and merged labels: every metric on the labels before and
+    after, with intervals of a paired bootstrap over images, and who changes places.
+
+    Examples:
+      cxc-eccv annotate report mine
+      cxc-eccv annotate report mine clip.npz siglip.npz --output report
+      cxc-eccv annotate report mine clip.npz --sources coco
+      --tasks eccv_caption
+    """
+    from cxc_eccv.annotation.changes import METRICS, TASKS, measure_changes
+    from cxc_eccv.annotation.project import LABELS, Project
+    from cxc_eccv.annotation.report import report_project
+    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.report.annotated import write_annotated
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.tables import tables_to_console
+
+    check_output(output)
+    merged = (folder / LABELS).is_file()
+    library = Library(data_dir, allow_modified=allow_modified, labels=[str(folder / LABELS)] if merged else [])
+    project = Project.open(folder, library)
+    changes: Any = None
+    if models and merged:
+        runs = load_runs(models, direction, model_name, "--model-name")
+        judging = [name for name in official_sources() if gather(library, project.split, "i2t", name, Thresholds())]
+        before = names(sources) or judging
+        changes = measure_changes(
+            runs,
+            library,
+            project.split,
+            before=before,
+            after=[*before, project.name],
+            tasks=names(tasks) or TASKS,
+            metrics=names(metrics) or METRICS,
+            seed=seed,
+            samples=samples,
+            confidence=confidence,
+        )
+    found = report_project(project, changes, command=COMMAND.get())
+    try:
+        written = [] if output is None else write_annotated(output, found)
+    finally:
+        print_shown(tables_to_console(found.tables()))
+    say_written(written)
+
+
+def _read_sheet(option: str, text: str) -> tuple[int, str]:
+    """Number of a sheet and its worker, whose name may have colons of its own."""
+    sheet, colon, worker = text.partition(":")
+    if not (sheet.isdecimal() and sheet.isascii() and colon and worker):
+        raise InvalidOption(f"{option} {text}: name a sheet and its worker, as 3:ann")
+    return int(sheet), worker
 
 
 @annotate.command("simulate", cls=Command)
@@ -374,9 +506,10 @@ def _load_scorers(models: list[str], library: Library) -> dict[str, Run]:
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
     """The project of a folder, which must be as it is given; where there is none, one as it is given."""
-    from cxc_eccv.annotation.project import PROJECT, Project
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.annotation.rounds import round_numbers
 
-    if not (folder / PROJECT).is_file():
+    if not round_numbers(folder):
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
         return Project.create(folder, library, **{"name": name, **given})
     project = Project.open(folder, library)
