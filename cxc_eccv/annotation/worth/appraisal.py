@@ -326,11 +326,10 @@ class _Bench:
                 found = find_positives(self.library, self.split, direction, names)
                 sizes = np.zeros(query_ids.size, int) if found is None else found.sizes()
                 asked = counted & (sizes > 0)
-                if not asked.any():
-                    continue
-                counts = count_positives(sizes[counted])
                 mean = self.estimate(query_ids[asked], sizes[asked].astype(np.float64), direction)
-                rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
+                if mean is not None:
+                    counts = count_positives(sizes[counted])
+                    rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
         return tuple(rows)
 
     def compare(
@@ -405,7 +404,7 @@ class _Bench:
                 if labels is not None:
                     readers.append(TopRows(labels.judgments, int(labels.judgments.n_positives.max())))
                 if readers:
-                    options = {} if similarity is None else {"similarity": similarity}
+                    options: dict[str, Any] = {} if similarity is None else {"similarity": similarity}
                     ranks_of_run(run, {}, readers={direction: readers}, **options)
                     near[name], deep[name] = readers[0].result, readers[-1].result
             if len(able) > 1:
