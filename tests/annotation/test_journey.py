@@ -15,12 +15,16 @@ import cxc_eccv as ce
 from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.annotation.exchange import formats
 from cxc_eccv.annotation.labels import RULES
-from cxc_eccv.annotation.project import Project
+from cxc_eccv.annotation.project import Project, compare_labels
 from cxc_eccv.annotation.proposing.strategies import strategies
+from cxc_eccv.annotation.quality import Checks, judge_sheets, write_checks
 from cxc_eccv.annotation.simulation import Truth
 from cxc_eccv.cli import main
+from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.types import Embeddings, positions_of
 
 
 @pytest.fixture
@@ -198,3 +202,54 @@ def test_help_names_what_there_is():
         assert re.search(rf"\b{name}\b", help_of(commands.merge, "rule"))
     for name in formats():
         assert re.search(rf"\b{name}\b", help_of(commands.export, "form"))
+
+
+def test_on_the_real_test_split_people_find_what_eccv_caption_verified(real_library, tmp_path):
+    """Where only original links are known, people who know ECCV Caption's positives make a source of them."""
+    content = real_library.karpathy("test")
+    table = real_library.eccv("eccv", "t2i")
+    verified = set(zip(table["item_id"].to_pylist(), table["query_id"].to_pylist(), strict=True))
+    project = Project.create(tmp_path / "again", real_library, name="again")
+    model = {"knowing": knowing_run(content, table)}
+    project = project.propose(model, sources=["coco"], queries=(0, 400), budget=180, strategy="eccv")
+    own = project.round()
+    assert (len(own.sheets), own.candidates.num_rows) == (10, 180)
+    linked = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    candidates = {(row["image_id"], row["caption_id"]) for row in own.candidates.to_pylist()}
+    assert not candidates & linked
+    assert {(row["image_id"], row["caption_id"]) for row in own.known.to_pylist()} <= linked
+
+    names = {question.file_name: "x.jpg" for sheet in own.sheets for question in sheet}
+    (questions, _) = formats()["jsonl"].export(own.sheets, project.scheme, names, tmp_path / "asked")
+    after = project.add_answers([fill_in(questions, tmp_path / "ann.jsonl", "ann", verified | linked)])
+    judged = judge_sheets(after.answers())
+    write_checks(after.folder, Checks(by_hand={(one.sheet, one.worker): True for one in judged if one.straight}))
+    labels = after.merge()
+    positives = {(row["image_id"], row["caption_id"]) for row in labels.table.to_pylist() if row["positive"]}
+    assert positives == candidates & verified != set()
+    compared = compare_labels(labels, real_library).to_pylist()
+    assert {(row["image_id"], row["caption_id"]) for row in compared if row["source"] == "eccv"} >= positives
+
+    library = Library(real_library.data_dir, offline=True, labels=[after.folder])
+    found, before = (
+        merged_qrels(library, "test", "t2i", sources=sources) for sources in (("coco", "again"), ("coco",))
+    )
+    assert found.indices.size - before.indices.size == len(positives)
+    options = {"data_dir": library, "tasks": "coco_5k", "metrics": ["recall_at_1"], "intervals": "none"}
+    reports = [ce.evaluate(model["knowing"], **options, **more) for more in ({"sources": ["coco", "again"]}, {})]
+    recall = [report.scores["coco_5k/t2i/recall_at_1"] for report in reports]
+    assert recall[0] > recall[1]
+
+
+def knowing_run(content, table):
+    """A model that has every caption between the images that it is verified for, its own one among them."""
+    random = np.random.default_rng(0)
+    images = random.standard_normal((content.image_ids.size, 32))
+    captions = 0.5 * random.standard_normal((content.caption_ids.size, 32))
+    pairs = [(content.caption_image_ids, content.caption_ids)]
+    pairs.append(tuple(np.asarray(table[name]) for name in ("item_id", "query_id")))
+    for image_ids, caption_ids in pairs:
+        rows, there = positions_of(image_ids, content.image_ids)
+        places, here = positions_of(caption_ids, content.caption_ids)
+        np.add.at(captions, places[there & here], images[rows[there & here]])
+    return EmbeddingsRun(Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions))
