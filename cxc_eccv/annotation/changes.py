@@ -258,7 +258,7 @@ def change_tables(found: LabelChanges) -> list[Table]:
     notes = [
         f"Before: positives of {list_names(found.before)}; after: of {list_names(found.after)}; both for the queries "
         f"and the gallery of the task. Differences with {100 * found.confidence:g}% intervals of a paired bootstrap "
-        f"over images ({found.samples:,} samples, seed {found.seed}), in bold without 0; better:worse counts queries.",
+        f"over images ({found.samples:,} samples, seed {found.seed}), in bold where 0 is outside; better:worse counts queries.",
         MAY_FALL,
         *(_tell_turn(turn) for turn in found.turns),
     ]

@@ -25,6 +25,7 @@ from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.changes import LabelChanges, change_tables
 from cxc_eccv.annotation.labels import settle
+from cxc_eccv.annotation.project import LABELS, Project
 from cxc_eccv.annotation.quality import (
     ACCEPTED,
     BY_HAND,
@@ -38,13 +39,16 @@ from cxc_eccv.annotation.quality import (
     judge_sheets,
     judge_workers,
     keep_sheets,
+    read_checks,
 )
 from cxc_eccv.comparison.labels import list_names
+from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["AnnotationReport", "report_annotation"]
+__all__ = ["OTHERS", "AnnotationReport", "Told", "report_annotation", "report_project", "show_seconds"]
 
 SCHEMA = 1
 
@@ -56,6 +60,9 @@ LONGEST = 20
 
 DRAWN = "\N{EMPTY SET}"
 """Stands for a model where a pair was drawn, and no model proposed it."""
+
+NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
+NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of the answers."
 
 OTHERS = {DRAWN: "in no list", "": "all answers, each once"}
 """What is counted beside models, and is no name of one."""
@@ -86,7 +93,7 @@ class Told:
         role: of :mod:`cxc_eccv.annotation.asking.questions`.
         answer: in words.
         positive: whether it makes the pair positive.
-        seconds: it took.
+        seconds: it took, where that is known.
         remark: what the worker wrote.
     """
 
@@ -98,7 +105,7 @@ class Told:
     role: str
     answer: str
     positive: bool
-    seconds: float
+    seconds: float | None
     remark: str
 
 
@@ -124,6 +131,7 @@ class AnnotationReport:
         to_check: answers of the sheets that somebody has to look at.
         remarks: answers with a remark.
         changes: what new labels do to models, or the reason why that is not known.
+        cautions: what else to know before believing the numbers.
         provenance: of data, models and versions.
     """
 
@@ -147,6 +155,7 @@ class AnnotationReport:
     to_check: tuple[Told, ...]
     remarks: tuple[Told, ...]
     changes: LabelChanges | str
+    cautions: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,7 +186,7 @@ class AnnotationReport:
         if not self.sheets:
             return Table([], [], title, asked, notes=["No answers yet: cxc-eccv annotate import reads them."])
         n_sheets, verdicts = len(self.sheets), [own.verdict for own in self.sheets]
-        seconds = np.array([own.seconds for own in self.sheets])
+        seconds = [own.seconds for own in self.sheets if own.seconds is not None]
 
         def count(number: int, among: int = n_sheets) -> list[str]:
             return [f"{number:,}", f"{number / among:.1%}" if among else MISSING]
@@ -198,26 +207,23 @@ class AnnotationReport:
                 if self.least_seconds
                 else []
             ),
-            ["Time of a sheet"],
-            *(
-                [name, show_seconds(float(value)), ""]
-                for name, value in (
-                    ("median", np.median(seconds)),
-                    ("mean", seconds.mean()),
-                    ("shortest", seconds.min()),
-                    ("longest", seconds.max()),
-                )
-            ),
         ]
+        if seconds:
+            rows.append(["Time of a sheet"])
+            whole = {"median": np.median(seconds), "mean": np.mean(seconds), "shortest": min(seconds)}
+            rows += [[name, show_seconds(float(own)), ""] for name, own in {**whole, "longest": max(seconds)}.items()]
         notes = [
             "A sheet with both known pairs wrong is rejected, one with anything else against it checked by hand; its "
             f"answers count once it is accepted: {self.command} --accept SHEET:WORKER, or --reject."
         ]
         if not (positive and negative):
             notes.append("Sheets without a known pair of a kind cannot fail it: their verdicts rest on the rest alone.")
-        if not self.least_seconds:
+        if len(seconds) < n_sheets:
+            notes.append(f"The time is not known of {n_sheets - len(seconds):,} sheets: their format tells none.")
+        if seconds and not self.least_seconds:
             notes.append(f"No sheet is too hasty, as no least time is set: {self.command} --least-seconds.")
-        return Table([("",), ("Sheets",), ("Of them",)], rows, title, asked, notes=notes)
+        header = [("",), ("Sheets",), ("Of them",)]
+        return Table(header, rows, title, asked, notes=notes, cautions=self.cautions)
 
     @property
     def command(self) -> str:
@@ -346,13 +352,15 @@ class AnnotationReport:
         return [] if most is None or len(rows) <= most else [f"{len(rows) - most:,} more with --output."]
 
 
-def show_seconds(seconds: float) -> str:
-    """A time as people say it.
+def show_seconds(seconds: float | None) -> str:
+    """A time as people say it, or that it is not known.
 
     Example:
         >>> show_seconds(7.25), show_seconds(312), show_seconds(7_320)
         ('7.2 s', '5 min 12 s', '2 h 2 min')
     """
+    if seconds is None:
+        return MISSING
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s"
@@ -375,6 +383,47 @@ def _shares(counts: Sequence[int]) -> list[str]:
     return [*(f"{100 * one / total:.1f}" if total else MISSING for one in counts), f"{total:,}"]
 
 
+def report_project(
+    project: Project, changes: LabelChanges | None = None, command: str | None = None
+) -> AnnotationReport:
+    """The report on an annotation project as it is now.
+
+    Args:
+        project: with or without answers.
+        changes: what its labels do to models; None where no model was given.
+        command: recorded as it is.
+    """
+    content, path = project.library.karpathy(project.split), project.folder / LABELS
+    labels = read_labels(path) if path.is_file() else None
+    answers, checks = project.answers(), read_checks(project.folder)
+    rule = "majority" if labels is None else labels.facts["rule"]
+    cautions = []
+    if labels is not None:
+        counted = accept(answers, judge_sheets(answers, checks))
+        settled = settle(counted, project.scheme, rule, least_answers=labels.facts.get("least_answers", 1))
+        if not settled.equals(labels.table):
+            cautions.append(
+                "The merged labels are not what the answers say by now: answers came, or sheets were decided, since. "
+                "cxc-eccv annotate merge makes them anew."
+            )
+    why = NOT_MERGED if labels is None else NO_MODEL
+    facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))
+    return report_annotation(
+        answers,
+        project.candidates(),
+        project.scheme,
+        name=project.name,
+        sheets_asked=len(project.questions()),
+        captions=dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
+        changes=why if changes is None else changes,
+        checks=checks,
+        rule=rule,
+        folder=str(project.folder),
+        cautions=cautions,
+        provenance=facts,
+    )
+
+
 def report_annotation(
     answers: pa.Table,
     candidates: pa.Table,
@@ -387,6 +436,7 @@ def report_annotation(
     checks: Checks | None = None,
     rule: str = "majority",
     folder: str = "",
+    cautions: Sequence[str] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> AnnotationReport:
     """Judge sheets and workers, and count what accepted sheets say.
@@ -402,6 +452,7 @@ def report_annotation(
         checks: the least time of a sheet, and what was decided by hand.
         rule: by which the answers are settled.
         folder: of the project, for commands to copy.
+        cautions: what else to know.
         provenance: recorded as it is.
 
     References:
@@ -437,6 +488,7 @@ def report_annotation(
         to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), captions)),
         remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), captions)),
         changes=changes,
+        cautions=tuple(cautions),
         provenance=provenance or {},
     )
 

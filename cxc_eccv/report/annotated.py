@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from cxc_eccv.annotation.changes import LabelChange
 from cxc_eccv.annotation.quality import ACCEPTED, BY_HAND, REJECTED, SheetQuality
-from cxc_eccv.annotation.report import OTHERS, AnnotationReport, Told
+from cxc_eccv.annotation.report import OTHERS, AnnotationReport, Told, show_seconds
 from cxc_eccv.comparison.labels import metric_name, show_value, task_name
 from cxc_eccv.report.charts import segments
 from cxc_eccv.report.pages import template
@@ -61,7 +61,7 @@ class ChangePanel:
     task: str
     direction: str
     reach: str
-    lines: tuple[ChangeLine, ...]
+    metrics: tuple[tuple[str, tuple[ChangeLine, ...]], ...]
 
 
 def render_annotated(report: AnnotationReport) -> str:
@@ -93,6 +93,8 @@ def render_annotated(report: AnnotationReport) -> str:
         bar=lambda counts: segments(counts, _shade(report), report.classes),
         panels=list(_panels(report)),
         visible=visible,
+        seconds=show_seconds,
+        others=OTHERS,
         facts=_list_facts(report),
     )
 
@@ -115,8 +117,9 @@ def _panels(report: AnnotationReport) -> Iterable[ChangePanel]:
     for task, direction in dict.fromkeys((row.task, row.direction) for row in changes):
         own = [row for row in changes if (row.task, row.direction) == (task, direction)]
         reach = max(abs(bound) for row in own for bound in (row.low, row.high, row.difference)) or 1.0
-        lines = tuple(_line(row, reach) for row in own)
-        yield ChangePanel(task_name(task), direction, show_value(own[0].metric, reach), lines)
+        lines = [_line(row, reach) for row in own]
+        metrics = tuple((name, tuple(of_name)) for name, of_name in groupby(lines, key=lambda line: line.metric))
+        yield ChangePanel(task_name(task), direction, show_value(own[0].metric, reach), metrics)
 
 
 def _line(row: LabelChange, reach: float) -> ChangeLine:

@@ -159,7 +159,7 @@ def propose(
         closed=np.union1d(known.judged, before),
         sources=tuple(known.positive),
         budget=budget,
-        random=np.random.default_rng([seed, len(rows)]),
+        random=np.random.default_rng([seed, len(rows), before.size]),
         classifier=classifier,
         probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
         threshold=_find_threshold(threshold, classifier),
