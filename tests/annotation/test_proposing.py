@@ -186,9 +186,23 @@ class TestEccv:
         assert set(pairs_of(few.candidates)) < set(pairs_of(more.candidates))
 
     def test_one_side_alone_may_ask(self, runs, sample_library):
-        for queries, direction in (((10, 0), "i2t"), ((0, 10), "t2i")):
+        for queries, direction in (((10, 0), "i2t"), ((0, 10), "t2i"), ((None, 0), "i2t")):
             found = propose(runs, sample_library, queries=queries).candidates
             assert {own["direction"] for row in found["proposals"].to_pylist() for own in row} == {direction}
+
+    def test_models_that_rank_one_direction_ask_in_it(self, runs, sample_library, content):
+        lists = {
+            name: RankingsRun.from_dicts({image: ranked(run, "i2t", image) for image in content.image_ids.tolist()})
+            for name, run in runs.items()
+        }
+        for strategy in ("eccv", "disagreement"):
+            found = propose(lists, sample_library, strategy=strategy)
+            assert found.candidates.equals(
+                propose(runs, sample_library, strategy=strategy, queries=(None, 0)).candidates
+            )
+            assert found.facts["options"]["queries"] == {"images": 60, "captions": 0}
+        mixed = {"scores": runs["first"], "lists": lists["second"]}
+        refuse(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
 
     def test_lists_in_a_file_propose_what_their_scores_do(self, runs, sample_library, content):
         lists = {
@@ -401,7 +415,7 @@ class TestEntailment:
     def test_one_model_and_images_alone(self, runs, sample_library):
         refuse(InvalidOption, "at most 1 of the models, and here are 3", runs, sample_library, strategy="entailment")
         one = {"first": runs["first"]}
-        refuse(InvalidOption, r"as \(500, 0\)", one, sample_library, strategy="entailment", queries=(5, 5))
+        refuse(InvalidOption, "--queries 500,0", one, sample_library, strategy="entailment", queries=(5, 5))
 
 
 def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, content, known):
