@@ -53,8 +53,9 @@ class Proposal:
         candidates: pairs to ask about, first those to be asked first; as :data:`CANDIDATES`.
         known: pairs that it proposes too, and that a source calls positive already; as :data:`CANDIDATES`.
         facts: strategy, options, models with hashes, and counts, for a file. Of the counts ``proposed`` is over all
-            lists, ``distinct`` counts each pair once; these are known positives, judged negatives, asked about before,
-            or open, and the candidates are those of the open ones that the budget allows.
+            lists, and pairs that were drawn or given beside these; ``distinct`` counts each pair once. These are known
+            positives, judged negatives, asked about before, or open, and the candidates are those of the open ones that
+            the budget allows.
         pairs: the split.
         near: ascending numbers of the pairs that a model has near the top of a list.
     """
@@ -173,7 +174,7 @@ def propose(
     positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
     counts = {
-        "proposed": chosen.entries.pairs.size or chosen.pairs.size,
+        "proposed": chosen.entries.pairs.size + every.size - distinct_of(chosen.entries.pairs).size,
         "distinct": every.size,
         "known_positive": positive.size,
         "judged_negative": int(holds(known.judged, every).sum()) - positive.size,
@@ -272,7 +273,7 @@ def _check_models(
     fewest, most = own.models
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
-        raise InvalidOption(f"strategy {own.name} takes {wanted} of the models, and here are {len(runs)}")
+        raise InvalidOption(f"models given: {len(runs)}; strategy {own.name} takes {wanted}")
     for name, run in runs.items():
         for direction, rows in zip(CROSS_MODAL, queries, strict=True):
             reason = run.why_not(direction)
