@@ -41,7 +41,7 @@ def check_sources(sources: Sequence[str], library: Library, split: str) -> tuple
         raise InvalidOption(f"sources (--sources) names none; choose among {', '.join(known)}")
     for name in sources:
         if name not in known:
-            raise UnknownName("source of labels", name, known)
+            raise UnknownName("source of labels (declared, or of a file that labels (--labels) names)", name, known)
         if list(sources).count(name) > 1:
             raise InvalidOption(f"sources (--sources) names {name} twice")
         if all(gather(library, split, direction, name, Thresholds()) is None for direction in DIRECTIONS):

@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, Entries, Pairs, Pool, holds, rank_lists
+from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, NEAR, Entries, Pairs, Pool, find_similarity, holds
 from cxc_eccv.annotation.proposing.strategies import Strategy, strategies
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen
 from cxc_eccv.entailment.judge import ClassifierJudge
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import choose_similarity
 from cxc_eccv.evaluation.settings import PairValues
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, check_whole, positions_of
-from cxc_eccv.types.ids import distinct_of, frozen_ints
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
 
@@ -40,9 +40,6 @@ CANDIDATES = pa.schema(
 )
 """A pair: who has it at which rank of which list (nobody where it was drawn), what it was chosen by, its priority (none
 where the strategy has none), and the sources that call it positive."""
-
-NEAR = 25
-"""A pair that a model has among so many of a list is no sure negative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,9 +147,6 @@ def propose(
     pairs = Pairs(library.karpathy(split))
     rows = _choose_queries(queries, pairs, own, seed)
     _check_models(own, runs, rows, needs_lists=probabilities is None)
-    look = depth or own.depth or NEAR
-    similarities = {name: choose_similarity(run, similarity=None)["similarity"] for name, run in runs.items()}
-    lists = {name: rank_lists(run, pairs, max(look, NEAR), similarities[name]) for name, run in runs.items()}
     known = _find_known(library, split, pairs, sources)
     before = np.empty(0, np.int64) if asked is None else np.unique(_read_pairs(asked, pairs, "pairs asked before"))
     pool = Pool(
@@ -160,13 +154,12 @@ def propose(
         split=split,
         pairs=pairs,
         runs=runs,
-        lists=lists,
-        depth=look,
+        depth=depth or own.depth or NEAR,
         queries=rows,
         closed=np.union1d(known.judged, before),
         sources=tuple(known.positive),
         budget=budget,
-        random=np.random.default_rng([seed, len(rows)]),
+        random=np.random.default_rng([seed, len(rows), before.size]),
         classifier=classifier,
         probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
         threshold=_find_threshold(threshold, classifier),
@@ -185,13 +178,18 @@ def propose(
         "open": int(pool.is_open(every).sum()),
         "candidates": candidates.size,
     }
-    options = {"budget": budget, "depth": look if own.depth else None, "seed": seed, "sources": list(pool.sources)}
+    options = {
+        "budget": budget,
+        "depth": pool.depth if own.depth else None,
+        "seed": seed,
+        "sources": list(pool.sources),
+    }
     facts = {
         "strategy": own.name,
         "split": split,
         "options": options | _describe_options(pool, own),
         "models": {
-            name: {"run": dict(run.facts()), "similarity": similarities[name], "lists": _hash(lists[name])}
+            name: {"run": dict(run.facts()), "similarity": find_similarity(run), "lists": _hash(pool.lists[name])}
             for name, run in runs.items()
         },
         "near": NEAR,
@@ -200,14 +198,17 @@ def propose(
             "edition": library.edition,
             "version": library.catalog.version,
             "content": library.karpathy(split).fingerprint,
+            "files": library.files_used(),
         },
     }
-    tables = [
-        _tabulate(part, values, chosen.entries, pool, own.name, known)
-        for part, values in ((candidates, priority), (positive, None))
-    ]
-    near = [own[:, :NEAR].ravel() for ranked in lists.values() for own in ranked.values()]
-    return Proposal(*tables, facts, pairs, distinct_of(np.concatenate([before[:0], *near])))
+    near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
+    return Proposal(
+        candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
+        known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
+        facts=facts,
+        pairs=pairs,
+        near=distinct_of(np.concatenate([before[:0], *near])),
+    )
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
@@ -243,7 +244,7 @@ def _choose_queries(
             random = np.random.default_rng([seed, side])
             found.append(np.sort(random.choice(ids.size, given, replace=False)))
         else:
-            wanted = frozen_ints(given)
+            wanted = whole_ids(given, f"queries: {name}").astype(np.int64)
             rows, there = positions_of(wanted, ids)
             if not there.all():
                 raise InvalidOption(f"queries: {wanted[~there][0]} is none of the split's {name}")
@@ -259,7 +260,6 @@ def _check_models(
     own: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
 ) -> None:
     fewest, most = own.models
-    fewest = max(fewest, int("classifier" in own.takes and needs_lists))
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
         raise InvalidOption(f"strategy {own.name} takes {wanted} of the models, and here are {len(runs)}")
@@ -285,10 +285,10 @@ def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
     lacking = [name for name in ("image_id", "caption_id") if name not in table.column_names]
     if lacking:
         raise DataError(f"{what}: no column {lacking[0]} among {', '.join(table.column_names)}")
-    ids = [np.asarray(table[name]) for name in ("image_id", "caption_id")]
-    if table.num_rows and any(own.dtype.kind not in "iu" for own in ids):
+    images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
+    if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
         raise DataError(f"{what}: image_id and caption_id must be whole numbers without gaps")
-    return pairs.of_ids(*(own.astype(np.int64) for own in ids), what)
+    return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
 
 
 def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
@@ -319,7 +319,8 @@ class _Known:
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
     """What sources say of a pair in either direction."""
-    names = list(official_sources()) if sources is None else list(sources)
+    every = sources_of(library)
+    names = [name for name, own in every.items() if own.official] if sources is None else list(sources)
     judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library, split, direction, sources=names)
