@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that need the top K and graded judgments."""
+"""``evaluate`` modules of metrics that need the top K, or the top R, and graded judgments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["GradedRankingModule"]
 
 
 class GradedRankingModule(MetricModule):
-    """A metric of the top K: predictions are rankings, references the judged items, gains their grades.
+    """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades.
 
     Example:
         >>> from cxc_eccv.metrics.ndcg_at_k import SPEC
@@ -53,37 +53,60 @@ class GradedRankingModule(MetricModule):
         sizes = gallery_sizes(gallery_size, run)
         results: dict[str, Any] = {}
         for chosen in variants(cls.spec, parameters):
-            name, depths = label(cls.spec, chosen), cls._depths(run, sizes, chosen["k"])
-            values, judged = cls._values(inputs, run, depths, chosen)
+            name, looks = label(cls.spec, chosen), cls._looks(inputs, chosen)
+            depths = cls._depths(run, sizes, looks, chosen)
+            values, judged = cls._values(inputs, run, looks, depths, chosen)
             results |= results_of(cls.spec, name, values, per_query=per_query)
             results[f"{name}_coverage"] = float(judged.sum() / depths.sum())
         return results | cls._state_options(parameters)
 
     @classmethod
-    def _depths(cls, run: RankingsRun, sizes: IntArray | None, k: int) -> IntArray:
-        """(Q,) items that the metric looks at; galleries smaller than K are ranked whole."""
-        check_whole(f"{cls.spec.name}: k", k)
+    def _looks(cls, inputs: Mapping[str, list[Any]], chosen: Mapping[str, Any]) -> IntArray:
+        """(Q,) items that the metric wants to look at: K, or without K as many as have a gain."""
+        n_queries = len(inputs["gains"])
+        if "k" in chosen:
+            check_whole(f"{cls.spec.name}: k", chosen["k"])
+            return np.full(n_queries, chosen["k"])
+        relevant = (np.count_nonzero(np.asarray(gains) > 0) for gains in inputs["gains"])
+        return np.maximum(np.fromiter(relevant, np.int64, n_queries), 1)
+
+    @classmethod
+    def _depths(cls, run: RankingsRun, sizes: IntArray | None, looks: IntArray, chosen: Mapping[str, Any]) -> IntArray:
+        """(Q,) items that the metric looks at; galleries smaller than it wants are ranked whole."""
         held = run.depths(DIRECTION)
-        depths = np.full_like(held, k) if sizes is None else np.minimum(k, sizes)
+        depths = looks if sizes is None else np.minimum(looks, sizes)
         if (short := np.flatnonzero(held < depths)).size:
+            query, wanted = short[0], looks[short[0]]
+            name = f"{cls.spec.name}(k={wanted})" if "k" in chosen else cls.spec.name
             raise RunTooShallow(
-                f"{cls.spec.name}(k={k}) of query {short[0]} looks at the top {k}, but its ranking ends at rank "
-                f"{held[short[0]]}. Rank at least {k} items, or the whole gallery and state its size."
+                f"{name} of query {query} looks at the top {wanted}, but its ranking ends at rank {held[query]}. Rank "
+                f"at least {wanted} items, or the whole gallery and state its size."
             )
         return depths
 
     @classmethod
     def _values(
-        cls, inputs: Mapping[str, list[Any]], run: RankingsRun, depths: IntArray, chosen: Mapping[str, Any]
+        cls,
+        inputs: Mapping[str, list[Any]],
+        run: RankingsRun,
+        looks: IntArray,
+        depths: IntArray,
+        chosen: Mapping[str, Any],
     ) -> tuple[FloatArray, IntArray]:
-        """(Q,) values and (Q,) numbers of judged items; queries of equal depth are measured together."""
+        """(Q,) values and (Q,) numbers of judged items; queries of equal depth are measured together.
+
+        R counts positives that a whole ranking lacks: such a query is measured alone, in the gallery of its ranking.
+        """
         values, judged = np.empty(depths.size), np.empty(depths.size, dtype=np.int64)
-        for depth in np.unique(depths).tolist():
-            rows = np.flatnonzero(depths == depth)
-            judgments = judgments_of(inputs, run, rows)
+        beyond = (looks > depths) & ("k" not in chosen)
+        groups = [np.flatnonzero((depths == depth) & ~beyond) for depth in np.unique(depths[~beyond]).tolist()]
+        for rows in [*groups, *np.flatnonzero(beyond)[:, None]]:
+            depth = int(depths[rows[0]])
+            judgments = judgments_of(inputs, run, rows, whole=bool(beyond[rows[0]]))
             reader = TopRows(judgments, depth)
             read_rankings(run, DIRECTION, [reader])
-            values[rows] = cls.spec.function(reader.result, judgments, **{**chosen, "k": depth})
+            options = {**chosen, "k": depth} if "k" in chosen else chosen
+            values[rows] = cls.spec.function(reader.result, judgments, **options)
             judged[rows] = look_up_gains(reader.result, judgments, depth, cls.spec.name)[1].sum(axis=1)
         return values, judged
 

@@ -29,8 +29,12 @@ def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
     return RankingsRun({DIRECTION: RankedLists.of(dict(enumerate(predictions)), "predictions")})
 
 
-def judgments_of(inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray) -> Judgments:
+def judgments_of(
+    inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray, *, whole: bool = False
+) -> Judgments:
     """The references of some queries, with their gains where there are any, in a gallery of all ids that are named.
+
+    With ``whole`` their rankings are the whole gallery: references that these lack are outside it.
 
     Example:
         >>> judgments = judgments_of({"references": [[20, 40], [30]]}, run_of([[30, 20], [10]]), np.array([0]))
@@ -40,7 +44,10 @@ def judgments_of(inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: In
     own = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
     items = np.concatenate(own)
     gains = np.concatenate([inputs["gains"][row] for row in rows.tolist()]) if "gains" in inputs else None
-    gallery = np.union1d(run.lists[DIRECTION].item_ids, items)
+    if whole:
+        gallery = np.unique(np.concatenate([inputs["predictions"][row] for row in rows.tolist()]))
+    else:
+        gallery = np.union1d(run.lists[DIRECTION].item_ids, items)
     return Judgments.from_pairs(rows, gallery, np.repeat(rows, [ids.size for ids in own]), items, gains=gains)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import pyarrow as pa
 from cxc_eccv.annotation.asking.questionnaire import questionnaire_id
 from cxc_eccv.annotation.asking.questions import Question
 from cxc_eccv.annotation.asking.schemes import Scheme
-from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.sources.reading import parse_json, read_lines, require_keys, shown
+from cxc_eccv.annotation.exchange import Format, formats
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
+from cxc_eccv.sources.reading import require_keys, shown
 
 __all__ = ["SCHEMA", "read_answers"]
 
@@ -34,7 +34,8 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
     ]
 )
-"""Answer and details are JSON; a remark is what somebody typed, and is shown as text alone."""
+"""Answer and details are JSON; a remark is what somebody typed, and is shown as text alone; seconds are null where the
+format tells none."""
 
 KEYS = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption", "worker", "answer", "seconds")
 Key = tuple[int, str, int]
@@ -43,30 +44,45 @@ Key = tuple[int, str, int]
 ASKED = ("image_id", "caption_id", "caption")
 """What a person answers about, and must not change."""
 
+LONGEST = 1e9
+"""Seconds."""
 
-def read_answers(paths: Iterable[str | Path], sheets: Sequence[Sequence[Question]], scheme: Scheme) -> pa.Table:
-    """The answers in JSONL files, as the questionnaire saves them, in the order of sheets, workers and questions.
+
+def read_answers(
+    paths: Iterable[str | Path], sheets: Sequence[Sequence[Question]], scheme: Scheme, format_name: str = "html"
+) -> pa.Table:
+    """The answers in files of one format, in the order of sheets, workers and questions.
 
     Args:
         paths: one file or several, in any order.
         sheets: what was asked.
         scheme: how it was asked.
+        format_name: one of :func:`cxc_eccv.annotation.exchange.formats`.
+
+    Returns:
+        A table of :data:`SCHEMA`. What nobody answered is not in it.
 
     Raises:
-        MalformedSource: a line is no answer to one of the questions as they were asked: another questionnaire, an
-            unknown pair, a changed text, no such answer or details; or a worker answered twice, or not all of a sheet.
-            The message names file, line and remedy.
+        UnknownName: no such format.
+        MalformedSource: a file is none of the format, or holds what is no answer to one of the questions as they were
+            asked: another questionnaire, an unknown pair, a changed text, no such answer or details; or a worker
+            answered twice, or not all of a sheet; or nobody answered anything. The message names file, place and
+            remedy.
     """
-    own, asked = questionnaire_id(sheets, scheme), {}
-    for number, sheet in enumerate(sheets):
-        for place, question in enumerate(sheet):
-            asked[number, question.pair_id] = (place, question)
+    if format_name not in formats():
+        raise UnknownName("format", format_name, formats())
+    own_format, own = formats()[format_name], questionnaire_id(sheets, scheme)
+    asked = {
+        (number, question.pair_id): (place, question)
+        for number, sheet in enumerate(sheets)
+        for place, question in enumerate(sheet)
+    }
     found: dict[Key, dict[str, Any]] = {}
     places: dict[Key, str] = {}
-    for path in map(Path, paths):
-        for number, line in enumerate(read_lines(path), start=1):
-            where = f"line {number}"
-            record = require_keys(path, where, parse_json(line, path, number), KEYS)
+    files = [Path(path) for path in paths]
+    for path in files:
+        for where, record in own_format.read(path, scheme):
+            require_keys(path, where, record, KEYS)
             if record["questionnaire"] != own:
                 raise MalformedSource(
                     path,
@@ -75,7 +91,9 @@ def read_answers(paths: Iterable[str | Path], sheets: Sequence[Sequence[Question
                     f"{own!r}: these are answers to other questions, or to those of another edition of the data",
                 )
             place, question = _find_question(path, where, record, asked)
-            row = _read_row(path, where, record, question, scheme)
+            if not _is_answered(record) and isinstance(record["worker"], str | None):
+                continue
+            row = _read_row(path, where, record, question, scheme, own_format)
             key = record["sheet"], row["worker"], place
             if key in found:
                 raise MalformedSource(
@@ -85,8 +103,19 @@ def read_answers(paths: Iterable[str | Path], sheets: Sequence[Sequence[Question
                     f"one answer of a worker to a question; the other is in {places[key]}, remove one",
                 )
             found[key], places[key] = row, f"{path.name}, {where}"
+    if not found:
+        raise MalformedSource(
+            ", ".join(map(str, files)) or "no file", "", "no answers", f"{own_format.answered}, with answers in it"
+        )
     _refuse_halves(found, places, sheets)
     return pa.Table.from_pylist([found[key] for key in sorted(found)], schema=SCHEMA)
+
+
+def _is_answered(record: dict[str, Any]) -> bool:
+    """Whether anything was filled in; a worker's name alone is nothing."""
+    details = record.get("details")
+    ticked = any(details.values()) if isinstance(details, dict) else details
+    return bool(ticked or record.get("remark") or record["answer"] not in (None, "") or record["seconds"] is not None)
 
 
 def _find_question(
@@ -112,11 +141,14 @@ def _find_question(
     return place, question
 
 
-def _read_row(path: Path, where: str, record: dict[str, Any], question: Question, scheme: Scheme) -> dict[str, Any]:
+def _read_row(
+    path: Path, where: str, record: dict[str, Any], question: Question, scheme: Scheme, own_format: Format
+) -> dict[str, Any]:
     worker, seconds, remark = record["worker"], record["seconds"], record.get("remark", "")
-    if not (isinstance(worker, str) and worker.strip() and worker.isprintable()):
-        raise MalformedSource(path, f"{where}, worker", shown(worker), "the worker's name or number, in one line")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+    if not (isinstance(worker, str) and worker and worker.isprintable() and worker == worker.strip()):
+        expected = "the worker's name or number, in one line and without blanks around it"
+        raise MalformedSource(path, f"{where}, worker", shown(worker), expected)
+    if (seconds is None and own_format.timed) or not _is_duration(seconds):
         raise MalformedSource(path, f"{where}, seconds", shown(seconds), "the seconds that the answer took")
     if not isinstance(remark, str):
         raise MalformedSource(path, f"{where}, remark", shown(remark), "a text, or nothing")
@@ -124,7 +156,7 @@ def _read_row(path: Path, where: str, record: dict[str, Any], question: Question
         gain = scheme.gain_of(record["answer"])
         details = scheme.check_details(record["answer"], record.get("details") or {})
     except InvalidOption as error:
-        raise MalformedSource(path, where, str(error), "an answer as the questionnaire offers it") from None
+        raise MalformedSource(path, where, str(error), "an answer as it was offered") from None
     return {
         "sheet": record["sheet"],
         "pair_id": question.pair_id,
@@ -137,8 +169,14 @@ def _read_row(path: Path, where: str, record: dict[str, Any], question: Question
         "positive": scheme.is_positive(gain),
         "details": json.dumps(details, sort_keys=True),
         "remark": remark,
-        "seconds": float(seconds),
+        "seconds": None if seconds is None else float(seconds),
     }
+
+
+def _is_duration(seconds: object) -> bool:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | None):
+        return False
+    return seconds is None or 0 <= seconds <= LONGEST
 
 
 def _refuse_halves(
@@ -152,9 +190,8 @@ def _refuse_halves(
     for (sheet, worker), answered in begun.items():
         if len(answered) < len(sheets[sheet]):
             lacking = next(place for place in range(len(sheets[sheet])) if place not in answered)
-            place = places[sheet, worker, answered[0]]
             raise MalformedSource(
-                place,
+                places[sheet, worker, answered[0]],
                 f"sheet {sheet}",
                 f"{len(answered)} of {len(sheets[sheet])} answers of {shown(worker)}",
                 f"a whole sheet, and {sheets[sheet][lacking].pair_id} has no answer; finish it, or remove its lines",

@@ -37,10 +37,12 @@ __all__ = [
     "citations",
     "config_card",
     "config_sections",
+    "dataset_info",
     "folder_card",
     "licence_file",
     "licences",
     "point_examples",
+    "size_category",
     "sources_of",
     "terms",
 ]
@@ -83,7 +85,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
     sizes = {split: (found["rows"], found["num_bytes"]) for split, found in splits.items()}
     groups = sources_of([config])
     card: DatasetCard = DatasetCard.from_template(
-        _front_matter(f"cxc_eccv: {config.name}", [_dataset_info(config.name, config.features, sizes)]),
+        _front_matter(f"cxc_eccv: {config.name}", [dataset_info(config.name, config.features, sizes)]),
         str(TEMPLATES / "config.md.jinja"),
         config=config,
         built=BUILT,
@@ -115,6 +117,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
             [code_span(cell) for cell in (name, hashes["expected"], hashes["found"])]
             for name, hashes in provenance.modified.items()
         ],
+        labels=[_labels_line(name, told, provenance.sources[name]) for name, told in provenance.labels.items()],
         overview=_overview(summary),
         configs=[(parts[0].config, _built_sections(parts)) for parts in summary.configs.values()],
         images=[
@@ -130,13 +133,23 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     return card
 
 
+def _labels_line(file: str, told: Mapping[str, Any], sha256: str) -> str:
+    """Of a label file: whose labels, where in the dataset they are, from where on the Hub."""
+    place = f"; from {code_span(told['repository'])} at `{told['revision']}`" if "repository" in told else ""
+    return (
+        f"`{file}`: labels in `pairs` and `retrieval` as source `{told['name']}`, version "
+        f"{markdown_text(told['version'])}: {told['pairs']:,} pairs, {told['positive']:,} of them positive by the rule "
+        f"{code_span(told['rule'])}, of {told['people']:,} people{place}; sha256 `{sha256}`"
+    )
+
+
 def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     sizes = {part.split: (part.shards.num_rows, part.shards.num_bytes) for part in parts}
     file_bytes = sum(sum(part.shards.sizes) for part in parts)
     # datasets finds its cache of a local folder by the front matter alone: without a hash of the files it would serve
     # other rows of equal size from an old cache.
     content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
-    return _dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
+    return dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
 
 
 def _built_sections(parts: Sequence[SplitSummary]) -> str:
@@ -153,7 +166,7 @@ def _overview(summary: BuildSummary) -> str:
     return table(["config", "what", *splits], rows)
 
 
-def _dataset_info(
+def dataset_info(
     name: str,
     features: datasets.Features,
     sizes: Mapping[str, tuple[int, int]],
@@ -199,13 +212,23 @@ def _front_matter(
         license_link=LICENCE_FILE,
         annotations_creators=["crowdsourced", "machine-generated"],
         language_creators="crowdsourced",
-        size_categories=next((name for bound, name in SIZES if n_rows < bound), "n>100M"),
+        size_categories=size_category(n_rows),
         task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
         tags=list(TAGS),
         configs=[_files(info, info["config_name"] == default) for info in infos],
         dataset_info=infos,
         **extra,
     )
+
+
+def size_category(n_rows: int) -> str:
+    """What the Hub calls a dataset of so many rows.
+
+    Example:
+        >>> size_category(999), size_category(46_424)
+        ('n<1K', '10K<n<100K')
+    """
+    return next((name for bound, name in SIZES if n_rows < bound), "n>100M")
 
 
 def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:

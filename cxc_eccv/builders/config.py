@@ -32,6 +32,8 @@ class BuildOptions:
             ``pairs`` and ``retrieval``, for what nobody judged.
         tagger: spaCy pipeline that tags the captions of ``adversarial``, by the name it is installed under.
         seed: of the choices of ``adversarial``.
+        labels: files, folders or datasets of labels of people, as of :class:`cxc_eccv.sources.library.Library`: further
+            sources of ``pairs`` and ``retrieval``, under their own names.
     """
 
     policy: str = "union"
@@ -43,6 +45,7 @@ class BuildOptions:
     mined: tuple[str, ...] = ()
     tagger: str = "en_core_web_sm"
     seed: int = 0
+    labels: tuple[str, ...] = ()
 
     @property
     def thresholds(self) -> Thresholds:

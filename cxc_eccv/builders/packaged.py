@@ -219,11 +219,13 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     """Hex sha256 that changes whenever the rows may change.
 
     It covers the content of every raw file at hand among the sources of the config, which of them are absent, that of
-    weak positives, the edition and version of the data, the options, what else the rows are made with, and the code of
-    this package that makes them.
+    weak positives and label files, the edition and version of the data, the options, what else the rows are made with,
+    and the code of this package that makes them.
     """
     catalog = catalog_of(data_dir)
-    chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined]}
+    files = open_library(data_dir, options).label_files if options.labels else {}
+    labels = {name: sha256_of(found.path) for name, found in files.items()}
+    chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined], "labels": labels}
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(chosen.items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
     facts += [f"{name} {version}" for name, version in _made_with(config, options).items()]

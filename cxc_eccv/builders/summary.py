@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class Provenance:
         fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
         sources: catalog name to sha256 of every raw file read.
         modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
+        labels: those of them that are label files, to what these say of themselves.
     """
 
     edition: str
@@ -33,6 +34,7 @@ class Provenance:
     fingerprint: str
     sources: Mapping[str, str]
     modified: Mapping[str, Mapping[str, str]]
+    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from cxc_eccv import __version__
+from cxc_eccv.cli.annotate import annotate
 from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
@@ -28,6 +29,7 @@ from cxc_eccv.cli.explain import explain
 from cxc_eccv.cli.failures import failures
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
+from cxc_eccv.cli.labels import labels
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.output import COMMAND, command_text
@@ -67,6 +69,7 @@ COMMANDS = (
     sts,
     query_corpus,
     mine,
+    labels,
     demo,
     push,
     submit,
@@ -74,6 +77,7 @@ COMMANDS = (
 for command in COMMANDS:
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
+app.add_typer(annotate, name="annotate")
 app.add_typer(train, name="train")
 app.add_typer(entailment, name="entailment")
 app.add_typer(failures, name="failures")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
 from cxc_eccv.terminal import say
 
 
@@ -31,6 +31,7 @@ def build(
             help="File of weak positives from mine, a further source of pairs and retrieval. Repeat for a split each."
         ),
     ] = None,
+    labels: Labels = None,
     tagger: Annotated[
         str, typer.Option(help="spaCy pipeline that tags the captions of adversarial.")
     ] = "en_core_web_sm",
@@ -57,7 +58,16 @@ def build(
         images=images,
         num_proc=num_proc,
         options=BuildOptions(
-            policy, sts, sis, sits, restval_in_train, allow_modified, tuple(map(str, mined or ())), tagger, seed
+            policy=policy,
+            sts=sts,
+            sis=sis,
+            sits=sits,
+            restval_in_train=restval_in_train,
+            allow_modified=allow_modified,
+            mined=tuple(map(str, mined or ())),
+            tagger=tagger,
+            seed=seed,
+            labels=tuple(labels or ()),
         ),
         overwrite=overwrite,
     )

@@ -17,6 +17,7 @@ __all__ = [
     "DataDir",
     "Dtype",
     "ImagePrompt",
+    "Labels",
     "Lowercase",
     "Pooling",
     "Processor",
@@ -38,6 +39,13 @@ DataDir = Annotated[
 ]
 AllowModified = Annotated[
     bool, typer.Option("--allow-modified", help="Use raw files whose hash is not the catalog's; reports say so.")
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Labels of people, a source of labels under their own name: a file of annotate merge, a folder of such, "
+        "or a dataset on the Hub (user/name). Repeat for several."
+    ),
 ]
 SkipBadImages = Annotated[
     bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")

@@ -16,6 +16,7 @@ from cxc_eccv.cli.choices import (
     DataDir,
     Dtype,
     ImagePrompt,
+    Labels,
     Lowercase,
     Pooling,
     Processor,
@@ -79,6 +80,14 @@ def evaluate(
             "--allow-missing", help="Score what a file has of the split, where it lacks items; the report says so."
         ),
     ] = False,
+    labels: Labels = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sources of labels that say together what is positive in every task, comma-separated or repeated: "
+            "coco, cxc, eccv, entailment and names of --labels. Default: each task's own."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     intervals: Annotated[
         str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
@@ -155,6 +164,7 @@ def evaluate(
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip.npz --bounds
+      cxc-eccv evaluate clip.npz --labels mine.parquet --sources coco,cxc,eccv,mine
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
     """
@@ -168,7 +178,7 @@ def evaluate(
     judge = policy(unjudged, images, device)
     looks = model is not None or getattr(judge, "images", None) is not None
     check_output(output, None if looks else images)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
         "metrics": names(metrics),
@@ -184,6 +194,7 @@ def evaluate(
         "device": device,
         "name": name,
         "limit": limit,
+        "sources": names(sources),
     }
     run: Run
     if model is not None:

@@ -10,6 +10,7 @@ import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, concept_source, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from cxc_eccv.explain.explanation import Explanation
     from cxc_eccv.explain.paired_failures import Paired
     from cxc_eccv.explain.reranking import Reranking
-    from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
@@ -95,14 +95,14 @@ def explain(
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     source = concept_source(concepts)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
-    runs = _load_runs(files, direction)
-    called = _names_of(runs, files, name)
+    models = load_runs(files, direction, name)
+    runs = list(models.values())
     for run in runs:  # before long files of concepts are read
         check_run(run, library, wanted, names(directions))
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     explained = [
         explain_run(run, library, shown, wanted, directions=names(directions), similarity=similarity, name=own)
-        for run, own in zip(runs, called, strict=True)
+        for own, run in models.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
     reranked = None
@@ -119,29 +119,6 @@ def explain(
     finally:
         print_shown(tables_to_console(make_tables(explained, paired, reranked)))
     say_written(written)
-
-
-def _load_runs(files: Sequence[Path], direction: str | None) -> list[Run]:
-    """A run per file; rankings that share no direction are those of one model, as evaluate takes them."""
-    from cxc_eccv.runs import RankingsRun, load_run
-
-    runs: list[Run] = [load_run(file, direction=direction) for file in files]
-    given = [one for run in runs if isinstance(run, RankingsRun) for one in run.lists]
-    if len(files) > 1 and all(isinstance(run, RankingsRun) for run in runs) and len(set(given)) == len(given):
-        return [load_run(*files, direction=direction)]
-    return runs
-
-
-def _names_of(runs: Sequence[Run], files: Sequence[Path], given: list[str] | None) -> list[str]:
-    """A name for each model, no two alike: those given, else what the files say, else the files' own."""
-    told = given or [run.model or file.stem for run, file in zip(runs, files, strict=False)]
-    if not given and len(set(told)) < len(told):
-        told = [str(file) for file in files]
-    if len(told) != len(runs) or len(set(told)) != len(told):
-        raise InvalidOption(
-            f"{len(runs)} models need as many different names, not {', '.join(told)}; give --name once for each"
-        )
-    return told
 
 
 def _write(

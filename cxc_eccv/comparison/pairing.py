@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 
 
 def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
-    """Refuse two reports of different data, splits, parts of a split or protocols.
+    """Refuse two reports of different data, splits, parts of a split, labels or protocols.
 
     The fingerprints of the data must be equal, or the raw files of one report must be among those of the other with
     the same hashes (a text-only model needs fewer files than one of both modalities).
@@ -36,6 +36,10 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     if parts[0] != parts[1]:
         told = [model.report.restriction or "all of it" for model in models]
         _refuse("the part of the split", baseline, other, *told)
+    _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
+    annotated = [_label_files_of(model) for model in models]
+    if all(annotated):
+        _check_equal("the label files of annotated", baseline, other, *annotated)
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
         _check_files(baseline, other, *data)
     judges = [judge_of(model.report) for model in models]
@@ -83,6 +87,18 @@ def _data_of(model: ScoredReport) -> Mapping[str, Any]:
             "it. Evaluate the model again with this version."
         )
     return data
+
+
+def _label_files_of(model: ScoredReport) -> dict[str, str | None]:
+    """Name to hash of the label files whose positives are those of a task; none without the task."""
+    return {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
+
+
+def _labels_of(model: ScoredReport) -> str:
+    """The sources that stand in for those of the tasks, with the hashes of label files, which a version may belie."""
+    facts = model.report.provenance.get("labels") or {}
+    hashes = [f"{name} of sha256 {file.get('sha256')}" for name, file in (facts.get("files") or {}).items()]
+    return ", ".join([model.report.labels or "those of the tasks", *hashes])
 
 
 def judge_of(report: Report) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
   anew under the tie rule: a positive stands below what it ties with, but for other positives. For nDCG such a pair has
-  the highest rating, 5, for Entail@K the label 1; both take the top as it was retrieved.
+  the highest rating, 5, for Entail@K the label 1, for graded metrics the gain 1; these take the top as it was retrieved.
 - ``low`` and ``high`` are the least and the largest value of the metric over all labellings. Labels of one query say
   nothing of another, so each query has its own extremes; mean and median rise with every query's value.
 - ``expected`` is the mean of the metric where each of these pairs is positive with its own probability, independently.
@@ -262,10 +262,19 @@ def _expect(
 
 
 def bounds_of_top(
-    spec: Spec, parameters: Mapping[str, Any], top: TopK, judgments: Judgments, probabilities: FloatArray | None = None
+    spec: Spec,
+    parameters: Mapping[str, Any],
+    top: TopK,
+    judgments: Judgments,
+    probabilities: FloatArray | None = None,
+    *,
+    depth: int = 0,
 ) -> Bounds:
-    """Bounds of a metric of the top K with gains; the arguments are those of :func:`bounds_of_ranks`."""
-    k = parameters["k"]
+    """Bounds of a metric of the top K with gains; the arguments are those of :func:`bounds_of_ranks`.
+
+    A metric of the top R has so many retrieved items as ``depth`` says, and a top that is deeper by the largest R.
+    """
+    k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     gain, columns = HIGHEST_GAIN[spec.gains], positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
     low, high = _extremes(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, raise_all
+from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model
@@ -47,6 +48,7 @@ def evaluate(
     bounds: bool = False,
     bounds_depth: int | None = None,
     probabilities: Probabilities = None,
+    sources: Sequence[str] | None = None,
 ) -> Report:
     """Score a run on tasks.
 
@@ -57,6 +59,10 @@ def evaluate(
     that part, and every form of the report says so. Its numbers are higher than those on the whole split; no
     leaderboard takes them, and they are compared with those on the same part alone. Images that ``encode`` could not
     read and was told to skip are left out in this way by themselves.
+
+    With ``sources`` the positives of every task are what these say together, as if the tasks had been labelled so: for
+    the queries of the task, in its gallery and folds; what such sources cannot label is skipped. Every form of the
+    report says so, no leaderboard takes it, and it is compared with reports on the same labels alone.
 
     Args:
         run: embeddings, scores or rankings, as :func:`cxc_eccv.runs.load.load_run` gives them.
@@ -95,6 +101,9 @@ def evaluate(
             a caption: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
             ``probability``, or the path of a Parquet file with these columns. None for those of the classifier that
             ``unjudged`` is, where it has any.
+        sources: sources of labels that say together what is positive, in place of those of each task: ``coco``,
+            ``cxc``, ``eccv``, ``entailment``, and the names of the label files of the library that ``data_dir`` is.
+            None for what each task declares.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` says which were left out and why.
@@ -129,15 +138,17 @@ def evaluate(
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
-        chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing)
+        chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
         parts, left_out = chosen.parts, chosen.restriction.facts
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
         raise_all([*chosen.refused, *faults])
         if settings.bounds:
             for need in [need for part in parts for need in part.needs]:
-                need.look_for_unjudged(run, library, split, settings.depth)
+                sources = chosen.sources or need.task.sources_in(library)
+                need.look_for_unjudged(run, library, split, settings.depth, sources)
         measure(run, parts, scoring["similarity"], **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
+        facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}
         report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
     return replace(report, origin=(run, library)) if per_query else report
@@ -151,6 +162,7 @@ def check_request(
     split: str = "test",
     data_dir: str | Path | Library | None = None,
     limit: int | None = None,
+    sources: Sequence[str] | None = None,
     similarity: str | None = None,
     device: str | None = None,
     block_size: int | None = None,
@@ -173,7 +185,7 @@ def check_request(
     choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     name_model(run, name)
     Settings(**{option: value for option, value in settings.items() if option != "progress"})
-    raise_all(select(run, tasks, library, split, metrics, limit=limit).refused)
+    raise_all(select(run, tasks, library, split, metrics, limit=limit, sources=sources).refused)
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:

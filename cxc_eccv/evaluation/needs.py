@@ -199,8 +199,8 @@ class Need(Generic[Judged]):
         """All that must read the scores for it."""
         return () if self.reader is None else (self.reader,)
 
-    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
-        """Prepare for bounds over the pairs that nobody judged, those of so many items of every query.
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
+        """Prepare for bounds over the pairs that no source judged, those of so many items of every query.
 
         Called before the pass over the run. ``unbounded`` then has the label of each metric that cannot have bounds,
         and why.
@@ -272,12 +272,12 @@ class Ranks(Need[Judgments]):
         """Of the top of every query, where bounds are asked for."""
         return self._stopping
 
-    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int) -> None:
-        """Read the top, of rankings as far down as all go; what its labels' sources judged is known."""
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
+        """Read the top, of rankings as far down as all go; what the sources of its labels judged is known."""
         deepest = max(_looks_at(variant, depth) for variant in self.variants)
         if isinstance(run, RankingsRun):
             deepest = min(deepest, int(run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)].min()))
-        known = judged_pairs(library, split, self.direction, self.task.label_sources)
+        known = judged_pairs(library, split, self.direction, sources)
         self._top = TopOfKnown(self.judged, known, deepest)
         self._stopping = [_StoppingReader(reader) for reader in self._top.readers]
         needed = {variant.label: min(_looks_at(variant, depth), self._top.largest) for variant in self.variants}
@@ -453,13 +453,15 @@ class _FromRows(Need[Judged]):
 
 
 class TopItems(_FromRows[Judgments]):
-    """The top K of every query, beside judgments with gains."""
+    """The top K of every query, or the top R for a metric without K, beside judgments with gains."""
 
     _rows: TopRows
 
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
-        self._read_with(TopRows(judged, max(variant.parameters["k"] for variant in variants)))
+        self._read_with(TopRows(judged, max(int(self._depths(variant).max()) for variant in variants)))
+        self._further: TopRows | None = None
+        self._stopping: list[_StoppingReader] = []
         self._answers: tuple[NDArray[Any], IntArray] | None = None
         self._probabilities: FloatArray | None = None
 
@@ -470,14 +472,41 @@ class TopItems(_FromRows[Judgments]):
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
-        """Gains are ratings, or labels of 0 and 1."""
+        """Gains are ratings, labels of 0 and 1, or degrees of being positive."""
         return spec.gains == task.gains
+
+    @property
+    def readers(self) -> Sequence[RowReader]:
+        """Of the top, and of what lies below it where bounds of a metric at R are asked for."""
+        return (self.reader, *self._stopping)
+
+    def _depths(self, variant: Variant) -> IntArray:
+        """(Q,) how many items a metric looks at: K, or R."""
+        wanted = self.judged.n_relevant
+        return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
+
+    def look_for_unjudged(self, run: Run, library: Library, split: str, depth: int, sources: Sequence[str]) -> None:
+        """R grows with each label: a metric at R then looks below its own top."""
+        if any("k" not in variant.parameters for variant in self.variants):
+            self._further = TopRows(self.judged, int(self.judged.n_relevant.max()) + depth)
+            self._stopping = [_StoppingReader(self._further)]
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Find out whether the rankings were long enough, for the metrics and for their bounds."""
+        super().learn(run, ranks, similarity)
+        for reader in self._stopping:
+            if reader.error is not None:
+                reason = f"{reader.error} Or ask for a smaller bounds_depth (--bounds-depth): each label adds one to R."
+                self.unbounded |= {own.label: reason for own in self.variants if "k" not in own.parameters}
+                self._further = None
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number under the policy for pairs that nobody judged, where the metric has one."""
-        top, judgments, k = self._rows.result, self.judged, variant.parameters["k"]
+        top, judgments, depths = self._rows.result, self.judged, self._depths(variant)
+        k = int(depths.max())
         gains, judged = look_up_gains(top, judgments, k, variant.label)
-        ties, coverage = _count_tied(top, gains), float(judged.mean())
+        looked_at = np.arange(gains.shape[1]) < depths[:, None]
+        ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
         parameters = dict(variant.parameters)
         options = variant.spec.accepted({"unjudged": settings.unjudged})
         if options:
@@ -495,15 +524,21 @@ class TopItems(_FromRows[Judgments]):
         bounds = self._bound(variant, settings) if settings.bounds else None
         return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters, bounds=bounds)
 
-    def _bound(self, variant: Variant, settings: Settings) -> Bounds:
+    def _bound(self, variant: Variant, settings: Settings) -> Bounds | None:
         """Bounds over the unjudged; probabilities are asked once, down to the deepest place that is looked at."""
-        top = self._rows.result
+        if variant.label in self.unbounded:
+            return None
+        top = (self._further or self._rows).result
         if self._probabilities is None and self.direction in CROSS_MODAL and settings.probabilities_of is not None:
-            asked = ~look_up_gains(top, self.judged, top.depth, variant.label)[1]
+            own = [other for other in self.variants if other.label not in self.unbounded]
+            deepest = max(_looks_at(other, settings.depth) for other in own)
+            asked = ~look_up_gains(top, self.judged, deepest, variant.label)[1]
             self._probabilities = ask_probabilities(
                 settings.probabilities_of, self.direction, self.query_ids, top.ids, asked
             )
-        return bounds_of_top(variant.spec, variant.parameters, top, self.judged, self._probabilities)
+        return bounds_of_top(
+            variant.spec, variant.parameters, top, self.judged, self._probabilities, depth=settings.depth
+        )
 
     def _policy(self, policy: str | Classifier, k: int) -> str | Classifier:
         """A classifier is asked once, about all pairs down to the deepest place that is looked at, not for every K."""
@@ -532,15 +567,17 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
     )
 
 
-def _count_tied(top: TopK, gains: FloatArray) -> int:
-    """Queries in which the tie rule decided: items of unequal gain tie in the top K, or a tie goes beyond its end."""
+def _count_tied(top: TopK, gains: FloatArray, looked_at: NDArray[np.bool_]) -> int:
+    """Queries in which the tie rule decided: items of unequal gain tie in the top, or a tie goes beyond its end.
+
+    Of the (Q, K) places those of a query are its top that are looked at.
+    """
     if top.scores is None or top.cut is None:
         return 0
     equal = top.scores[:, 1:] == top.scores[:, :-1]
-    shown = gains.shape[1]
-    within = (equal[:, : shown - 1] & (gains[:, 1:] != gains[:, :-1])).any(axis=1)
-    beyond = equal[:, shown - 1] if shown < top.depth else top.cut > 0
-    return int(np.count_nonzero(within | beyond))
+    within = (equal[:, : gains.shape[1] - 1] & (gains[:, 1:] != gains[:, :-1]) & looked_at[:, 1:]).any(axis=1)
+    goes_on, last = np.column_stack([equal, top.cut > 0]), looked_at.sum(axis=1) - 1
+    return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))
 
 
 class MatchCounts(_FromRows[CategoryMatches]):

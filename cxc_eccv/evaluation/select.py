@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.evaluation.labels import check_sources, drop_other_labels, relabel, why_not_relabelled
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
 from cxc_eccv.registry import metric_variants, task, tasks
@@ -80,12 +81,14 @@ class Selection:
         skipped: key to reason of those that cannot.
         refused: why tasks that were named cannot be computed at all.
         restriction: what of the split takes no part.
+        sources: of labels, in place of those of the tasks; empty where each task has its own.
     """
 
     parts: list[Part]
     skipped: dict[str, str]
     refused: list[CxcEccvError]
     restriction: Restriction
+    sources: tuple[str, ...] = ()
 
 
 def select(
@@ -97,8 +100,10 @@ def select(
     *,
     limit: int | None = None,
     allow_missing: bool = False,
+    sources: Sequence[str] | None = None,
 ) -> Selection:
     """What of the wanted tasks and metrics can be computed, of the whole split or of a part of it."""
+    labels = () if sources is None else check_sources(sources, library, split)
     selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
@@ -107,13 +112,14 @@ def select(
     restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
     partial = limit is not None or allow_missing or bool(restriction.facts)
     for own, names, named in chosen:
-        if own.collection.arrays and partial:
-            skipped[own.name] = WHOLE
+        reason = WHOLE if own.collection.arrays and partial else why_not_relabelled(own) if labels else None
+        if reason is not None:
+            skipped[own.name] = reason
             if named:
-                refused.append(InvalidOption(f"{own.name} cannot be computed: {WHOLE}"))
+                refused.append(InvalidOption(f"{own.name} cannot be computed: {reason}"))
             continue
         try:
-            parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction)
+            parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction, labels)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
@@ -122,7 +128,7 @@ def select(
     if metrics is not None and wanted == "all" and not selected and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"nothing to compute of the metrics {', '.join(metrics)}: {why}")
-    return Selection(selected, skipped, refused, restriction)
+    return Selection(selected, skipped, refused, restriction, labels)
 
 
 WHOLE = "it is scored whole, not on a part of the split; leave out --limit and --allow-missing, and encode every image"
@@ -134,8 +140,9 @@ def _choose_tasks(
 ) -> Iterator[tuple[Task, Sequence[str], bool]]:
     """Task, parts, and whether the user named it; among all tasks, those of collections that the run is about."""
     if wanted == "all":
-        held = collections_held([own.collection for own in tasks().values()], run, library, split)
-        for own in tasks().values():
+        there = [own for own in tasks().values() if not own.of_label_files or library.label_names]
+        held = collections_held([own.collection for own in there], run, library, split)
+        for own in there:
             if held[own.collection] is None:
                 yield own, own.parts, False
             else:
@@ -160,6 +167,7 @@ def _select_parts(
     split: str,
     metrics: Sequence[str] | None,
     restriction: Restriction,
+    sources: tuple[str, ...],
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
@@ -174,7 +182,10 @@ def _select_parts(
         if named:
             raise
         return [], {own.name: str(error)}
-    for name in names:
+    if sources:
+        fitting, reasons = drop_other_labels(own, {name: plan.parts[name] for name in (*names, "")})
+        plan = Plan(relabel(own, sources), fitting, plan.strict)
+    for name in [name for name in names if f"{own.name}/{name}" not in reasons]:
         try:
             parts.append(Part(plan, name, _find_needs(run, plan, name, library, split, restriction)))
         except (NotApplicable, SourceMissing) as error:

@@ -183,6 +183,8 @@ def _read_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
         raise ReportRefused(f"it covers the split {provenance.get('split')!r}, the leaderboard {SPLIT!r}. {EVALUATE}")
     if provenance.get("restriction"):
         raise ReportRefused(f"it covers a part of the split; a leaderboard is about the whole. {EVALUATE}")
+    if provenance.get("labels"):
+        raise ReportRefused(f"it is on other labels than those of its tasks. {EVALUATE}")
     for name in ("edition", "version", "fingerprint"):
         if not isinstance(data.get(name), str):
             raise ReportRefused(f"its provenance has no {name} of the data. {EVALUATE}")

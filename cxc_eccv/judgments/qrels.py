@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -21,8 +22,8 @@ from cxc_eccv.judgments.evidence import (
     Thresholds,
     gather,
     item_ids,
-    label_sources,
     labels_of_file,
+    sources_of,
 )
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
@@ -96,14 +97,15 @@ def merge(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
-    """Merge what the sources, all that are declared unless some are named, say of a direction.
+    """Merge what the sources, all that a library has unless some are named, say of a direction.
 
     Policies: under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
     contradicts; under ``override`` the latest source that judged the pair decides, in the order of
-    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment. Weak positives (mined), which a
-    library has that was opened with a file of them, are of pairs that none of these judges.
+    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment, then the label files that the
+    library was opened with. Weak positives (mined), which a library has that was opened with a file of them, are of
+    pairs that none of these judges.
     """
-    known = label_sources()
+    known = sources_of(library)
     asked = known if sources is None else sources
     if not asked:
         raise InvalidOption(f"no source of judgments given; choose among {', '.join(known)}")
@@ -133,7 +135,8 @@ def merge_evidence(
     keys = [rows * gallery_ids.size + columns for rows, columns in places]
     pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
     places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
-    names = tuple(dict.fromkeys(evidence.source for evidence in found))
+    rules = {evidence.source: evidence.rule for evidence in found}
+    names = tuple(rules)
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
     left_out: Counter[str] = Counter()
@@ -156,7 +159,7 @@ def merge_evidence(
         reverse=reverse,
         positive=_verdict(policy, judged, said_positive),
         conflict=_conflict(judged, said_positive, ratings, reverse, thresholds.of_direction(direction)),
-        rules=tuple(f"{name}: {label_sources()[name].rule(direction, thresholds)}" for name in names),
+        rules=tuple(f"{name}: {rule}" for name, rule in rules.items()),
         left_out=dict(left_out),
     )
 
@@ -214,7 +217,8 @@ def merged_qrels(
         library: the raw sources.
         split: ``validation`` or ``test``; any split for ``sources=("coco",)``.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its own gallery.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` to consult.
+        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the names of the library's label
+            files to consult.
         policy: as in :func:`cxc_eccv.judgments.qrels.merge`.
         thresholds: lowest CxC ratings that count as positive; the paper's by default.
 
@@ -293,6 +297,27 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
     asked, rows = np.unique(pairs.queries[rated], return_inverse=True)
     query_ids, within = pairs.query_ids[asked], KIND[direction] != "sits"
     return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
+
+
+def label_degrees(library: Library, split: str, direction: str) -> Judgments:
+    """Every pair that a label file of the library judges, with its gain, from 0 to 1, as its degree of being positive.
+
+    Where a file calls a pair no positive its gain is 0; of several files the highest gain counts, as under ``union``
+    one of them suffices for a positive. A query without a positive is left out.
+    """
+    tables = [found.table for name in library.label_names if (found := library.labels(name, split)) is not None]
+    table, columns = pa.concat_tables(tables), ("image_id", "caption_id", "gain", "positive")
+    images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
+    query_ids, gallery_ids = item_ids(library, split, direction)
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    numbers = positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
+    pairs, places = np.unique(numbers, return_inverse=True)
+    degrees = np.zeros(pairs.size)
+    np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
+    rows = pairs // gallery_ids.size
+    kept = np.isin(rows, rows[degrees > 0])
+    asked, own = np.unique(rows[kept], return_inverse=True)
+    return _with_gains(query_ids[asked], gallery_ids, own, pairs[kept] % gallery_ids.size, degrees[kept])
 
 
 def entailment_labels(library: Library, split: str) -> Judgments:

@@ -21,7 +21,7 @@ NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "sc
 """What a task can offer, by what it reads of a run."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
 """What no task offers: it is about two images of one failed query each, and explains a run that was evaluated."""
-HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0}
+HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0, "degrees": 1.0}
 """What the gains of judged items are, to the gain of a perfect match."""
 AGGREGATES = ("mean", "median", "sum")
 UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
@@ -34,7 +34,8 @@ class Spec:
 
     Attributes:
         function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
-        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK, and Judgments with gains), ``plausible_hits``
+        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK of K items, or of R where the metric has no parameter k, and
+            Judgments with gains), ``plausible_hits``
             (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks),
             ``comparisons`` (scores of captions and of their negatives), or ``scores`` (other metrics' values of a
             whole task).
@@ -45,7 +46,8 @@ class Spec:
         aggregate: how the per-query values become one number: ``mean``, ``median`` or ``sum``.
         inputs: labels of the scores of each direction that a metric with ``needs="scores"`` is computed from.
         looks: what a metric with ``needs="plausible_hits"`` must have counted.
-        gains: what the gains are that a metric with ``needs="top_k"`` takes: ``ratings`` or ``labels`` of 0 and 1.
+        gains: what the gains are that a metric with ``needs="top_k"`` takes: ``ratings``, ``labels`` of 0 and 1, or
+            ``degrees`` of being positive, from 0 to 1.
         binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
         title: its name on paper, with places for its parameters: ``R@{k}``. The label in words where none is given.
         long_title: the same where there is room for more; as ``title`` where none is given.
@@ -53,7 +55,7 @@ class Spec:
         term: of a metric with ``needs="ranks"`` that is a sum over all positives of a query, what one of them adds,
             from its place among them, its rank and R.
         expected: of a metric with ``needs="top_k"``, the mean over random labels of what nobody judged: from the top,
-            the judgments, k and (Q, K) probabilities, 0 for judged items, to (Q,) values.
+            the judgments, k where it has one, and (Q, K) probabilities, 0 for judged items, to (Q,) values.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
             ``number`` (as is).
     """

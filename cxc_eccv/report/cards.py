@@ -14,9 +14,10 @@ from PIL import Image, ImageOps
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.comparison.labels import list_names
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence import Source, label_file_source, official_sources
 
 __all__ = [
+    "LABELS_COLUMN",
     "LEAST_SCHEMA",
     "SCHEMA",
     "ItemCard",
@@ -52,7 +53,10 @@ SCHEMA = pa.schema(
         ("same_categories", pa.bool_()),  # plausible match at zeta 0
     ]
 )
-"""One row per shown query and retrieved item."""
+"""One row per shown query and retrieved item; on the labels of files also a column for each name of theirs."""
+
+LABELS_COLUMN = "labels_"
+"""How the names of these columns begin."""
 
 LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in official_sources()])
 """What a table has that was written before the latest source of labels was declared."""
@@ -75,7 +79,13 @@ def with_every_source(table: pa.Table) -> pa.Table:
     """
     for name in set(SCHEMA.names).difference(table.column_names):
         table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
-    return table.select(SCHEMA.names)
+    return table.select([*SCHEMA.names, *(name for name in table.column_names if name.startswith(LABELS_COLUMN))])
+
+
+def _sources_of(row: Mapping[str, Any]) -> dict[str, Source]:
+    """Column to the source whose verdicts it holds."""
+    files = [name for name in row if name.startswith(LABELS_COLUMN)]
+    return {**official_sources(), **{name: label_file_source(name.removeprefix(LABELS_COLUMN)) for name in files}}
 
 
 def reason_of(table: pa.Table) -> str:
@@ -174,12 +184,13 @@ def _item_card(row: Mapping[str, Any]) -> ItemCard:
 
 
 def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
-    says_yes = [source.title for name, source in official_sources().items() if row[name]]
+    sources = _sources_of(row)
+    says_yes = [source.title for name, source in sources.items() if row[name]]
     if row["coco"]:
         return "linked", "right under COCO"
     if row["positive"]:
         return "other", f"right under {list_names(says_yes)}"
-    both = [name for name, source in official_sources().items() if not source.lists_positives]
+    both = [name for name, source in sources.items() if not source.lists_positives]
     judged_against = any(row[name] is False for name in both)
     return ("rejected", "judged, no match") if judged_against else ("unjudged", "no label")
 
@@ -187,7 +198,7 @@ def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
 def _badges(row: Mapping[str, Any]) -> list[Badge]:
     badges = []
     ratings = " and ".join(f"{row[name]:.1f}" for name in ("cxc_rating", "cxc_reverse") if row[name] is not None)
-    for name, source in official_sources().items():
+    for name, source in _sources_of(row).items():
         text = "" if row[name] is None else source.yes if row[name] else source.no
         if text:
             badges.append(Badge(text.format(ratings=ratings), "yes" if row[name] else "no"))

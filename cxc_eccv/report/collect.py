@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.restriction import Restriction, find_restriction
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.cards import SCHEMA, no_examples
+from cxc_eccv.report.cards import LABELS_COLUMN, SCHEMA, no_examples
 from cxc_eccv.report.ranks import COCO, BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
@@ -47,7 +47,12 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     parts, reasons = [], []
     for direction in directions_judged(ranks):
         merged = merge(library, split, direction, sources=sources)
-        chosen = chosen_queries(ranks, direction)
+        asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
+        chosen = [
+            query
+            for query in chosen_queries(ranks, direction, linked=not report.labels)
+            if query.query_id in asked  # others have positives outside the gallery alone
+        ]
         try:
             positives = restriction.apply(_positives(merged, direction, chosen), direction)
             top = _retrieve(run, direction, positives, similarity)
@@ -57,7 +62,7 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
         parts.append(_table(merged, direction, chosen, top, library, split, categories=categories))
     if not parts:
         return no_examples("; ".join(reasons) or "no task ranked the whole galleries of the split")
-    return pa.concat_tables(parts)
+    return pa.concat_tables(parts, promote_options="default")  # label files say nothing within one modality
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,13 @@ class Chosen:
     best_rank: int | None
 
 
-def chosen_queries(ranks: Mapping[str, BestRanks], direction: str) -> list[Chosen]:
+def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bool = True) -> list[Chosen]:
     """The queries shown of one direction, group by group.
 
     ``label_dependent``: a right item stands among the ten that are shown, and the gap between the best rank under COCO
     and the best rank under all labels is largest. ``worst``: the best rank under all labels is largest, so that no
-    label excuses the model. ``plain``: spread evenly over the remaining queries, whatever their ranks.
+    label excuses the model. ``plain``: spread evenly over the remaining queries, whatever their ranks. Where COCO 5K is
+    not ``linked`` by the original links, being on other labels, no query depends on them.
 
     Example:
         >>> coco, cxc = np.array([1, 70, 30, 90]), np.array([1, 2, 3, 90])
@@ -89,7 +95,7 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str) -> list[Chose
     """
     queries, by_task = align(ranks, direction)
     best = np.fmin.reduce(list(by_task.values()))
-    coco = by_task.get(COCO, np.full_like(best, np.nan))
+    coco = by_task[COCO] if linked and COCO in by_task else np.full_like(best, np.nan)
     judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)
     gap = np.where(judged, np.minimum(coco, BEYOND) - best, 0)
     taken = np.zeros(queries.size, dtype=bool)
@@ -126,8 +132,11 @@ def _spread(places: IntArray, number: int) -> IntArray:
 def sources_of(report: Report) -> tuple[str, ...]:
     """Sources of labels that the report's tasks have read, so that showing them needs no further raw file.
 
-    The original links are always at hand. Tasks of another version read nothing that is known.
+    The original links are always at hand. Tasks of another version read nothing that is known. A report on other labels
+    names its sources.
     """
+    if report.labels:
+        return tuple(report.provenance["labels"]["sources"])
     read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
     return tuple(name for name in official_sources() if name in read)
 
@@ -204,7 +213,9 @@ def _table(
         images.append(ids if of_images else images_of(library, split, ids))
     alike = _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
     columns["same_categories"] = alike
-    return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+    own = [pa.field(name, pa.bool_()) for name in said if name.startswith(LABELS_COLUMN)]
+    schema = pa.schema([*SCHEMA, *own])
+    return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
 def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -> dict[str, object]:
@@ -230,7 +241,7 @@ def _verdicts_of_pairs(
 
     Some sources list positives alone, as the original links and ECCV Caption do: a pair that they do not list is
     false where they list another one of the query, and null where they do not judge the query. The columns are those
-    of the sources (bool), ``cxc_rating`` and ``cxc_reverse`` (float64).
+    of the sources (bool; of label files ``labels_`` and the name), ``cxc_rating`` and ``cxc_reverse`` (float64).
     """
     size = merged.gallery_ids.size
     queries = positions_of(query_ids, merged.query_ids)[0]
@@ -239,6 +250,9 @@ def _verdicts_of_pairs(
     rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
     known = judged_keys[rows] == keys
     columns = {name: _verdict(merged, name, queries, rows, known) for name in official_sources()}
+    for name in merged.sources:
+        if name not in columns:
+            columns[f"{LABELS_COLUMN}{name}"] = _verdict(merged, name, queries, rows, known)
     for name, ratings in (("cxc_rating", merged.ratings), ("cxc_reverse", merged.reverse)):
         columns[name] = pa.array(ratings[rows], mask=~known | np.isnan(ratings[rows]))
     return known & merged.positive[rows], columns
@@ -252,7 +266,7 @@ def _verdict(
     column = merged.sources.index(source)
     judged = known & merged.judged[rows, column]
     said = judged & merged.said_positive[rows, column]
-    if official_sources()[source].lists_positives:
+    if official_sources().get(source, label_file_source(source)).lists_positives:
         judged = np.isin(queries, merged.queries[merged.judged[:, column]])
     return pa.array(said, mask=~judged)
 

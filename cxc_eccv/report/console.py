@@ -70,6 +70,7 @@ def render(page: Page) -> RenderableType:
 
 def _caution_lines(page: Page) -> list[str]:
     part = [f"part of the split: {page.restriction}"] if page.restriction else []
+    part += [f"labels: {page.labels}"] if page.labels else []
     modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
     return [*part, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
 
@@ -89,7 +90,7 @@ def _skipped_lines(page: Page) -> list[str]:
 
 def _score_tables(page: Page) -> Iterator[Table]:
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
-    part = ", on a part of the split" if page.restriction else ""
+    part = f"{', on a part of the split' if page.restriction else ''}{', on other labels' if page.labels else ''}"
     for card in page.scores:
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
         title, subtitle = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"

@@ -160,6 +160,15 @@ class Page:
         return visible(f"{told}. Not to be compared with numbers on the whole split.") if told else ""
 
     @property
+    def labels(self) -> str:
+        """Whose labels stand in for those of the tasks, and what that means; empty where every task has its own."""
+        told = self.report.labels
+        if not told:
+            return ""
+        note = "say together what is positive in every task, in place of its own labels"
+        return visible(f"{told} {note}. Not to be compared with numbers on other labels.")
+
+    @property
     def judge(self) -> str:
         """What is to be known of the classifier that labelled pairs without a label; empty without one.
 
@@ -235,13 +244,13 @@ class Page:
 
     @cached_property
     def verdicts(self) -> Mapping[str, Sequence[Verdicts]]:
-        """Where the labels disagree, per direction and depth."""
-        return verdicts(self._ranks)
+        """Where the labels disagree, per direction and depth; nowhere where all tasks are on the same ones."""
+        return {} if self.report.labels else verdicts(self._ranks)
 
     @property
     def by_coco(self) -> list[str]:
         """Directions that COCO 5K ranks, so that a query has a best rank under the original links."""
-        return [key.partition("/")[2] for key in self._ranks if key.startswith(f"{COCO}/")]
+        return [key.partition("/")[2] for key in self._ranks if key.startswith(f"{COCO}/") and not self.report.labels]
 
     @cached_property
     def cards(self) -> list[QueryCard]:

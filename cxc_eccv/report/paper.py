@@ -80,6 +80,7 @@ def paper_tables(
         (['', 'COCO 5K i2t R@1'], [['old', '41.0'], ['new', '45.0']])
     """
     models = _check_alike(reports, intervals=intervals)
+    labels = next(iter(reports.values())).labels
     modified = [(name, Page(report).modified) for name, report in reports.items()]
     cautions = [
         f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
@@ -88,7 +89,7 @@ def paper_tables(
         Table(
             [("", "", ""), *(_heading(key) for key in keys)],
             list(_rows(models, keys, intervals=intervals)),
-            title,
+            f"{title.replace(' under ', ' on the queries of ')}, labels {labels}" if labels else title,
             _describe(next(iter(reports.values())), keys, intervals=intervals, several=len(models) > 1),
             cautions=cautions,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
+from cxc_eccv.sources.label_files import find_label_files
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import (
     KINDS,
@@ -22,6 +23,7 @@ from cxc_eccv.sources.readers import (
     EntailmentPairs,
     Instances,
     KarpathySplit,
+    LabelFile,
     MinedPairs,
     fold_restval,
     invalid_items,
@@ -42,7 +44,10 @@ from cxc_eccv.sources.readers import (
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["Library"]
+__all__ = ["COCO_IMAGES", "Library"]
+
+COCO_IMAGES = "http://images.cocodataset.org"
+"""Where COCO's images are, by folder and file name."""
 
 Content = TypeVar("Content")
 
@@ -67,6 +72,9 @@ class Library:
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
         mined: files of weak positives, one for each split that has any; no task reads them.
+        labels: labels of people, each a source of labels with a name of its own: files that ``cxc-eccv annotate merge``
+            wrote, folders of such files, or datasets of them on the Hugging Face Hub, ``user/name`` for the newest
+            or ``user/name@revision``.
 
     Example:
         >>> library = Library("sample")
@@ -85,10 +93,11 @@ class Library:
         restval_in_train: bool = False,
         progress: bool = True,
         mined: Sequence[str | Path] = (),
+        labels: Sequence[str | Path] = (),
     ) -> None:
         self.data_dir, self.restval_in_train = data_dir, restval_in_train
         self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
-        self._mined = tuple(map(Path, mined))
+        self._mined, self._labels = tuple(map(Path, mined)), tuple(labels)
         self._contents: dict[object, object] = {}
         self._files: dict[str, str] = {}
 
@@ -248,6 +257,41 @@ class Library:
         self._files[f"mined_{RAW_SPLIT[split]}"] = sha256_of(found[0])
         return found[1]
 
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the labels that the library was opened with, in the order in which they were given.
+
+        Raises:
+            DataError: a file is missing or malformed, or two files have labels of one name and split.
+        """
+        return tuple(self._label_files())
+
+    @property
+    def label_files(self) -> dict[str, LabelFile]:
+        """The label files that the library was opened with, under their names in :meth:`files_used`."""
+        return {
+            f"labels_{name}_{RAW_SPLIT[split]}": found
+            for name, of_splits in self._label_files().items()
+            for split, found in of_splits.items()
+        }
+
+    def labels(self, name: str, split: str) -> LabelFile | None:
+        """The labels of a name for a split, or None where they are of other splits.
+
+        Raises:
+            UnknownName: the library was opened without labels of this name.
+            DataError: they are of other images or captions than these.
+        """
+        files = self._label_files()
+        if name not in files:
+            raise UnknownName("name of labels", name, files)
+        found = files[name].get(split)
+        if found is None:
+            return None
+        self.once(("labels", name, split), lambda: self._check_labels(found))
+        self._files[f"labels_{name}_{RAW_SPLIT[split]}"] = sha256_of(found.path)
+        return found
+
     def simplifications(self) -> pa.Table:
         """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
         names = ("simplification_normal", "simplification_simple")
@@ -333,21 +377,47 @@ class Library:
         return found
 
     def _check_mined(self, path: Path, pairs: MinedPairs) -> None:
-        content, data = self.karpathy(pairs.split), pairs.facts["data"]
+        remedy = "mine anew with cxc-eccv mine"
+        self._check_pairs(path, pairs.table, pairs.facts, "mined from", remedy)
+
+    def _label_files(self) -> dict[str, dict[str, LabelFile]]:
+        return self.once("labels", self._read_labels)
+
+    def _read_labels(self) -> dict[str, dict[str, LabelFile]]:
+        files: dict[str, dict[str, LabelFile]] = {}
+        for named in self._labels:
+            for found in find_label_files(named, offline=self.offline_reason):
+                of_splits = files.setdefault(found.name, {})
+                if found.split in of_splits:
+                    raise DataError(
+                        f"{of_splits[found.split].path} and {found.path} both hold labels {found.name!r} of "
+                        f"{found.split}: name one, or give one of them another name when it is merged"
+                    )
+                of_splits[found.split] = found
+        return files
+
+    def _check_labels(self, found: LabelFile) -> None:
+        remedy = "label the pairs of this data, with a project of its own"
+        self._check_pairs(found.path, found.table, found.facts, "labels of", remedy)
+
+    def _check_pairs(self, path: Path, table: pa.Table, facts: Mapping[str, Any], made: str, remedy: str) -> None:
+        """Refuse pairs of images and captions that are not those of the split at hand."""
+        split, data = facts["split"], facts["data"]
+        content = self.karpathy(split)
         if data.get("content") != content.fingerprint:
             raise DataError(
-                f"{path}: mined from the split {pairs.split!r} of edition {data.get('edition')}, with "
+                f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with "
                 f"{data.get('images')} images and {data.get('captions')} captions, and the data at hand is another: "
                 f"edition {self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions "
-                "there. Name the data that it was mined from, with restval folded into train or not as it was then; or "
-                "mine anew with cxc-eccv mine."
+                "there. Name the data that it is of, with restval folded into train or not as it was then; or "
+                f"{remedy}."
             )
         for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
-            own = np.asarray(pairs.table[name])
+            own = np.asarray(table[name])
             known = positions_of(own, ids)[1]
             if not known.all():
                 row = int(np.flatnonzero(~known)[0])
-                raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {pairs.split} split")
+                raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {split} split")
 
     def _own_file(self, name: str, path: Path) -> Path:
         """A file of the user's own, noted under ``name`` as one that was read."""

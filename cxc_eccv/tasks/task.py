@@ -101,11 +101,13 @@ class Task:
         serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
             gains), ``plausible_hits`` (category matches) or ``comparisons``.
         graded: direction to judgments with gains, for metrics that need ``top_k``, where ``serves`` is another.
-        gains: what those gains are, as in ``Spec.gains``: ``ratings`` or ``labels`` of 0 and 1.
+        gains: what those gains are, as in ``Spec.gains``: ``ratings``, ``labels`` of 0 and 1, or ``degrees``.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
         label_sources: where its positives come from, as in :func:`cxc_eccv.judgments.evidence.label_sources`; a
             report's examples show what these say.
+        of_label_files: its positives come from the label files that a library was opened with, all of them together.
+            With none the task is not among all tasks, and a report does not mention it.
         title: its name on paper, with the capitals it begins a line with; the name in words where none is given.
         facts: what a report's provenance says of the labels, for a library and a split.
         altered: kind of altered captions that its galleries hold beside the originals, as in
@@ -131,6 +133,7 @@ class Task:
     rated: Mapping[str, RatedOf] = field(default_factory=dict)
     collection: Collection = COCO
     label_sources: tuple[str, ...] = ()
+    of_label_files: bool = False
     title: str = ""
     facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
     altered: str = ""
@@ -173,6 +176,16 @@ class Task:
         """
         altered = {"altered_ranks": self.directions} if self.altered else {}
         return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
+
+    def sources_in(self, library: Library) -> tuple[str, ...]:
+        """Where its positives come from in one library.
+
+        Example:
+            >>> from cxc_eccv.tasks.cxc import TASK
+            >>> TASK.sources_in(Library("sample"))
+            ('coco', 'cxc')
+        """
+        return library.label_names if self.of_label_files else self.label_sources
 
     def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
         """What one part has for metrics with one need.

@@ -124,7 +124,7 @@ class Judgments:
             query_ids: (Q,) ids, in the order the rows shall have.
             gallery_ids: (N,) ids.
             pair_queries: (P,) query id of each positive pair; every one must be in ``query_ids``.
-            pair_items: (P,) item id; items outside ``gallery_ids`` are counted as unreachable.
+            pair_items: (P,) item id; positives outside ``gallery_ids`` are counted as unreachable.
             gains: (P,) graded relevance of each pair; the pairs are then all judged ones.
             **options: ``without_self``, ``query_folds``, ``gallery_folds``.
 
@@ -136,7 +136,8 @@ class Judgments:
         if not known.all():
             raise DataError(f"pair names query {np.asarray(pair_queries)[~known][0]}, which is not in query_ids")
         columns, reachable = positions_of(pair_items, gallery)
-        unreachable = np.bincount(rows[~reachable], minlength=queries.size)
+        outside = ~reachable if gains is None else ~reachable & (np.asarray(gains) > 0)
+        unreachable = np.bincount(rows[outside], minlength=queries.size)
         rows, columns = rows[reachable], columns[reachable]
         order = np.argsort(rows * gallery.size + columns)
         rows, columns = rows[order], columns[order]
@@ -181,6 +182,18 @@ class Judgments:
     def n_positives(self) -> IntArray:
         """(Q,) R of every query: positives in the gallery and unreachable ones."""
         return np.asarray(np.diff(self.indptr) + self.unreachable, dtype=np.int64)
+
+    @property
+    def n_relevant(self) -> IntArray:
+        """(Q,) R of every query where a positive is an item of gain above 0; unreachable ones count too.
+
+        Example:
+            >>> Judgments.from_pairs([7], [1, 2], [7, 7, 7], [1, 2, 3], gains=[0.5, 0, 1]).n_relevant.tolist()
+            [2]
+        """
+        if self.gains is None:
+            return self.n_positives
+        return np.bincount(self.rows[self.gains > 0], minlength=self.query_ids.size) + self.unreachable
 
     @property
     def rows(self) -> IntArray:
@@ -275,11 +288,14 @@ class TopK:
         return int(self.ids.shape[1])
 
 
-def look_up_gains(top: TopK, judgments: Judgments, k: int, metric: str) -> tuple[FloatArray, NDArray[np.bool_]]:
+def look_up_gains(
+    top: TopK, judgments: Judgments, k: int, metric: str, *, degrees: bool = False
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """(Q, K) gain of each of the top K items, 0 where it was not judged, and (Q, K) whether it was.
 
     The judgments are of the same queries in the same order, with gains; a gallery of fewer items has a shorter top.
-    ``metric`` is named in messages.
+    ``metric`` is named in messages. With ``degrees`` a gain is one of being positive: from 0 to 1, and every query has
+    an item above 0.
 
     Example:
         >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([1.0, 0.5]))
@@ -291,6 +307,8 @@ def look_up_gains(top: TopK, judgments: Judgments, k: int, metric: str) -> tuple
         raise DataError(f"{metric}: needs judgments with gains, of the queries that were ranked and in their order")
     if not top.query_ids.size:
         raise DataError(f"{metric}: there is no query to measure")
+    if degrees:
+        _check_degrees(judgments, judgments.gains, metric)
     shown = min(k, judgments.gallery_ids.size - judgments.without_self)
     if top.depth < shown:
         raise RunTooShallow(
@@ -301,9 +319,20 @@ def look_up_gains(top: TopK, judgments: Judgments, k: int, metric: str) -> tuple
     size = judgments.gallery_ids.size
     pairs = np.arange(top.query_ids.size)[:, None] * size + columns
     judged_pairs = judgments.rows * size + judgments.indices  # ascending
+    if not judged_pairs.size:  # all positives are outside the gallery
+        return np.zeros(pairs.shape), np.zeros(pairs.shape, dtype=bool)
     places = np.minimum(np.searchsorted(judged_pairs, pairs), judged_pairs.size - 1)
     judged = known & (judged_pairs[places] == pairs)
     return np.where(judged, judgments.gains[places], 0.0), judged
+
+
+def _check_degrees(judgments: Judgments, gains: FloatArray, metric: str) -> None:
+    wrong = gains[~((gains >= 0) & (gains <= 1))]
+    if wrong.size:
+        raise DataError(f"{metric}: gain {wrong[0]} of a judged item; degrees are from 0 to 1")
+    if not judgments.n_relevant.all():
+        query = judgments.query_ids[judgments.n_relevant == 0][0]
+        raise DataError(f"{metric}: no judged item of query {query} has a gain above 0; leave the query out")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

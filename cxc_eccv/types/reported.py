@@ -121,7 +121,7 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What was scored: the model's name, else that of the run file, else nothing; and on which part of a split.
+        """What was scored: the model's name, else that of the run file, else nothing; on which part and which labels.
 
         Example:
             >>> Report((), {}, {"run": {"file": "clip.npz"}}).name
@@ -131,7 +131,22 @@ class Report:
         """
         run = self.provenance.get("run") or {}
         model = str(self.provenance.get("model") or run.get("file") or "")
-        return ", on ".join(filter(None, [model, *self._parts[:1]]))
+        named = ", on ".join(filter(None, [model, *self._parts[:1]]))
+        return ", ".join(filter(None, [named, f"labels {self.labels}" if self.labels else ""]))
+
+    @property
+    def labels(self) -> str:
+        """The sources of labels that stand in for those of the tasks; empty where every task has its own.
+
+        Example:
+            >>> facts = {"sources": ["coco", "mine"], "files": {"mine": {"version": "1.0.0"}}}
+            >>> Report((), {}, {"labels": facts}).labels
+            'coco + mine 1.0.0'
+        """
+        facts = self.provenance.get("labels") or {}
+        files = facts.get("files") or {}
+        sources = facts.get("sources") or ()
+        return " + ".join(f"{name} {files[name].get('version')}" if name in files else str(name) for name in sources)
 
     @property
     def restriction(self) -> str:

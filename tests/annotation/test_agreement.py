@@ -5,7 +5,14 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.agreement import cohen_kappa, count_answers, fleiss_kappa, krippendorff_alpha, uniform_kappa
+from cxc_eccv.annotation.agreement import (
+    cohen_kappa,
+    count_answers,
+    fleiss_kappa,
+    krippendorff_alpha,
+    share_of_agreement,
+    uniform_kappa,
+)
 from cxc_eccv.errors import DataError
 
 FLEISS = """444444 222555 233335 555555 222444 113333 333355 113334 114444 555555 144444 124444 222333 144444 224445
@@ -21,31 +28,88 @@ KRIPPENDORFF = """1 2 3 3 2 1 4 1 2 . . .
 """Four observers and twelve units, of Krippendorff 2011, part C."""
 
 
+PSYCHIATRISTS = [[88, 14, 18], [10, 40, 10], [2, 6, 12]]
+"""Two judges and 200 cases, of Cohen 1960, Table 2."""
+
+
+def judged(table):
+    """The answers of two annotators behind a table of how often they gave each pair of answers."""
+    rows, columns = np.indices(np.shape(table))
+    return np.repeat(rows, np.ravel(table)), np.repeat(columns, np.ravel(table))
+
+
+def count_rows(answers, n_classes):
+    """Counts of a row of answers per annotator."""
+    answers = np.asarray(answers)
+    return count_answers(np.tile(np.arange(answers.shape[1]), len(answers)), answers.ravel(), n_classes)
+
+
+@pytest.mark.reference
+def test_cohen_of_1960():
+    """Table 2: 70% agree, 41% by chance; kappa .492."""
+    first, second = judged(PSYCHIATRISTS)
+    assert (first == second).mean() == 0.7
+    assert cohen_kappa(first, second, 3) == pytest.approx(0.492, abs=5e-4)
+
+
 @pytest.mark.reference
 def test_fleiss_of_1971():
-    counts = count_answers(PATIENTS, 5)
-    assert fleiss_kappa(counts) == pytest.approx(0.430, abs=5e-4)
+    """Table 1: kappa .430."""
+    assert fleiss_kappa(count_rows(PATIENTS, 5)) == pytest.approx(0.430, abs=5e-4)
+
+
+@pytest.mark.reference
+def test_falotico_and_quatto_of_2015():
+    """On the patients of Fleiss, the example of their R package ``raters``: agreement .556, S .444."""
+    counts = count_rows(PATIENTS, 5)
+    assert share_of_agreement(counts) == pytest.approx(0.556, abs=5e-4)
     assert uniform_kappa(counts) == pytest.approx(0.444, abs=5e-4)
 
 
 @pytest.mark.reference
-def test_krippendorff_of_2011():
-    pytest.importorskip("krippendorff")
-    answers = [[np.nan if own == "." else float(own) for own in line.split()] for line in KRIPPENDORFF.splitlines()]
-    found = {level: krippendorff_alpha(answers, level) for level in ("nominal", "ordinal", "interval", "ratio")}
-    assert {level: round(value, 3) for level, value in found.items()} == {
-        "nominal": 0.743,
-        "ordinal": 0.815,
-        "interval": 0.849,
-        "ratio": 0.797,
-    }
+@pytest.mark.parametrize(("table", "cohen"), [([[40, 9], [6, 45]], 0.70), ([[80, 10], [5, 5]], 0.32)])
+def test_the_paradox_of_feinstein_and_cicchetti_of_1990(table, cohen):
+    """The same agreement of 85% is a kappa of .70 or .32; without paradox .70 both times (Byrt et al. 1993)."""
+    first, second = judged(table)
+    assert cohen_kappa(first, second, 2) == pytest.approx(cohen, abs=5e-3)
+    assert uniform_kappa(count_rows([first, second], 2)) == pytest.approx(0.70)
+
+
+def observed():
+    """Units and values of Krippendorff's data."""
+    answers = [
+        (unit, float(value))
+        for line in KRIPPENDORFF.splitlines()
+        for unit, value in enumerate(line.split())
+        if value != "."
+    ]
+    return zip(*answers, strict=True)
 
 
 @pytest.mark.reference
-def test_cohen_of_two_readers_of_grants():
-    """25 grants, two readers: 20 yes of both, 15 no of both, 5 and 10 apart; kappa 0.4."""
-    first, second = [0] * 20 + [0] * 5 + [1] * 10 + [1] * 15, [0] * 20 + [1] * 5 + [0] * 10 + [1] * 15
-    assert cohen_kappa(first, second, 2) == pytest.approx(0.4)
+@pytest.mark.parametrize(
+    ("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+)
+def test_krippendorff_of_2011(level, alpha):
+    """Part C."""
+    if level != "interval":
+        pytest.importorskip("krippendorff")
+    assert krippendorff_alpha(*map(list, observed()), level) == pytest.approx(alpha, abs=5e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_level_is_that_of_the_library(seed):
+    library, random = pytest.importorskip("krippendorff"), np.random.default_rng(seed)
+    answers = 5 * random.random((4, 15))
+    answers[random.random((4, 15)) < 0.4] = np.nan
+    workers, units = np.nonzero(~np.isnan(answers))
+    wanted = library.alpha(answers, level_of_measurement="interval")
+    assert krippendorff_alpha(units, answers[workers, units], "interval") == pytest.approx(wanted)
+
+
+def test_a_slider_with_as_many_values_as_answers_takes_little_memory():
+    values = np.random.default_rng(0).random(200_000)
+    assert abs(krippendorff_alpha(np.arange(200_000) // 2, values, "interval")) < 0.02
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -54,7 +118,7 @@ def test_agreement_is_that_of_all_pairs_of_annotators(seed):
     agree = np.mean([(one == other).mean() for one, other in combinations(answers, 2)])
     shares = np.bincount(answers.ravel(), minlength=3) / answers.size
     chance = (shares**2).sum()
-    counts = count_answers(answers, 3)
+    counts = count_rows(answers, 3)
     assert fleiss_kappa(counts) == pytest.approx((agree - chance) / (1 - chance))
     assert uniform_kappa(counts) == pytest.approx((agree - 1 / 3) / (1 - 1 / 3))
 
@@ -86,7 +150,8 @@ def test_items_with_different_numbers_of_answers_count_alike():
         (lambda: uniform_kappa([[1.5, 0.5]]), "whole numbers"),
         (lambda: uniform_kappa([[-1, 3]]), "whole numbers"),
         (lambda: uniform_kappa([[3], [3]]), "column per answer"),
-        (lambda: cohen_kappa([0, 1], [0, -1], 2), "both annotators"),
+        (lambda: fleiss_kappa([[6, 0]] * 7), "all answers are the same"),
+        (lambda: cohen_kappa([0, 1], [0, -1], 2), "from 0 to 1"),
         (lambda: cohen_kappa([0, 1], [0], 2), "unequal numbers"),
         (lambda: cohen_kappa([0, 0], [0, 0], 2), "all answers are the same"),
         (lambda: cohen_kappa([0, 2], [0, 1], 2), "from 0 to 1"),
@@ -97,7 +162,9 @@ def test_what_has_no_agreement_is_refused(call, message):
         call()
 
 
-def test_alpha_without_variety_is_refused():
-    pytest.importorskip("krippendorff")
-    with pytest.raises(DataError, match="no value"):
-        krippendorff_alpha([[1, 1], [1, 1]])
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_alpha_without_variety_or_without_two_answers_is_refused(level):
+    with pytest.raises(DataError, match="all answers are the same"):
+        krippendorff_alpha([0, 0, 1, 1, 2], [1, 1, 1, 1, 2], level)
+    with pytest.raises(DataError, match="no item has two answers"):
+        krippendorff_alpha([0, 1], [1, 2], level)

@@ -58,8 +58,8 @@ def images_of_test(images):
 
 def test_whole_folder_is_under_650_kilobytes():
     sizes = [path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()]
-    assert len(sizes) == 190 + 19 + 4 + 7 + 2
-    assert sum(sizes) < 630_000
+    assert len(sizes) == 190 + 19 + 4 + 7 + 2 + 1
+    assert sum(sizes) < 640_000
 
 
 def test_splits_hold_as_many_images_and_captions_as_announced(images):
@@ -324,10 +324,31 @@ def test_catalog_describes_every_raw_file():
         if path.suffix in {".json", ".jsonl", ".csv", ".npy"}
     }
     assert {entry["path"] for entry in catalog["entries"].values()} == raw
-    assert len(raw) == 22 + 7 + 2
+    assert len(raw) == 22 + 7 + 2 + 1
     for entry in catalog["entries"].values():
         content = (SAMPLE / entry["path"]).read_bytes()
         assert (entry["size"], entry["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_the_truth_is_what_labels_of_every_kind_say_in_part(images, images_of_test):
+    truth = {int(image): captions for image, captions in load("truth.json").items()}
+    assert set(truth) == {image["cocoid"] for image in images}
+    for split, count in (("train", 532), ("restval", 52), ("val", 613), ("test", 673)):
+        chosen = [image for image in images if image["split"] == split]
+        order = [number for image in chosen for number in image["sentids"][:5]]
+        assert sum(len(truth[image["cocoid"]]) for image in chosen) == count
+        for image in chosen:
+            assert truth[image["cocoid"]] == [number for number in order if number in set(truth[image["cocoid"]])]
+    sixth = {number for image in images_of_test for number in image["sentids"][5:]}
+    for image, captions in load("eccv/eccv_image_to_caption.json").items():
+        assert set(captions) - sixth == set(truth[int(image)])
+    for caption, pictures in load("eccv/eccv_caption_to_image.json").items():
+        shown = {image["cocoid"] for image in images_of_test if int(caption) in truth[image["cocoid"]]}
+        assert set(pictures) == shown
+    for split, wrong in (("val", 0), ("test", 1)):  # the label that contradicts a positive of ECCV Caption
+        lines = (SAMPLE / "entailment" / f"entailment_{split}.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        assert sum(row["label"] != (row["hypothesis_id"] in truth[row["image_id"]]) for row in rows) == wrong
 
 
 def check(folder):

@@ -192,7 +192,7 @@ def test_a_tied_item_that_is_labelled_stands_below_the_others():
 
 def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     random = np.random.default_rng(seed)
-    kinds = [0.0, 1.0] if spec.gains == "labels" else [0.0, 1.5, 3.0, 5.0]
+    kinds = {"labels": [0.0, 1.0], "ratings": [0.0, 1.5, 3.0, 5.0], "degrees": [0.0, 0.25, 0.5, 1.0]}[spec.gains]
     judged = random.random((n_queries, n_items)) < 0.5
     gains = np.where(judged, random.choice(kinds, size=judged.shape), 0.0)
     judged[:, 0], gains[:, 0] = True, 1.0
@@ -205,13 +205,14 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     return judgments, judged, gains, reader.result, random.choice([0.0, 0.2, 0.7, 1.0], size=judged.shape)
 
 
-@pytest.mark.parametrize("name", ["entail_at_k", "ndcg_at_k"])
+@pytest.mark.parametrize("name", ["entail_at_k", "graded_recall_at_k", "graded_r_precision", "ndcg_at_k"])
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
+    """A metric at R has no K: so many items are retrieved, and it looks at R more once all of them have labels."""
     spec = metrics()[name]
-    gain = {"entail_at_k": 1.0, "ndcg_at_k": 5.0}[name]
+    gain, own_k = {"ndcg_at_k": 5.0}.get(name, 1.0), {"k": k} if spec.parameters else {}
     for seed in range(4):
-        judgments, judged, gains, top, p = draw_graded(seed, spec)
+        judgments, judged, gains, top, p = draw_graded(seed, spec, depth=5 if own_k else 8)
         columns = top.ids[:, :k] - 10
         rows = np.arange(len(columns))[:, None]
         unjudged = ~judged[rows, columns]
@@ -222,14 +223,14 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
             flags[place], values[place] = True, gain
             at, items = np.nonzero(flags)
             own = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, at, 10 + items, gains=values[flags])
-            numbers.append(spec.function(top, own, k).mean())
+            numbers.append(spec.function(top, own, **own_k).mean())
             chances.append(np.prod(np.where(labels, p[rows, columns], 1 - p[rows, columns])[unjudged]))
-        bounds = bounds_of_top(spec, {"k": k}, top, judgments, p[rows, top.ids - 10])
+        bounds = bounds_of_top(spec, own_k, top, judgments, p[rows, top.ids - 10], depth=k)
         assert bounds.low == pytest.approx(min(numbers), abs=1e-12)
         assert bounds.high == pytest.approx(max(numbers), abs=1e-12)
         assert bounds.expected == pytest.approx(np.dot(chances, numbers), abs=1e-12)
         assert (bounds.unjudged, bounds.retrieved) == (unjudged.sum(), unjudged.size)
-        assert bounds.low <= spec.function(top, judgments, k).mean() <= bounds.high
+        assert bounds.low <= spec.function(top, judgments, **own_k).mean() <= bounds.high
 
 
 @pytest.mark.parametrize("spec", [spec for spec in metrics().values() if spec.needs == "ranks"], ids=lambda s: s.name)

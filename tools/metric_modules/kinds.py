@@ -129,14 +129,15 @@ KINDS = {
             "references": Column(IDS, "ids of all judged items of each query, those of gain 0 too; at least one."),
             "gains": Column(
                 'datasets.Sequence(datasets.Value("float64"))',
-                "the gain of each reference, in the same order: a rating, or 1 and 0 for labels.",
+                "the gain of each reference, in the same order: a rating, 1 and 0 for labels, or a degree from 0 to 1.",
             ),
         },
         options={"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY},
-        results={"{}_coverage": "share of the top K that was judged."},
+        results={"{}_coverage": "share of the items it looks at that was judged."},
         limits=f"""\
 {RANKING_LIMITS}
-- A judged item that no ranking can hold still counts in the ideal ranking; leave it out of the references.
+- A judged item that no ranking can hold still counts, in the ideal ranking or towards R; leave it out of the
+  references.
 - A classifier, where the metric takes one, is asked with the positions of the queries and the ids of the items.""",
         example={
             "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],

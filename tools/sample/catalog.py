@@ -22,7 +22,10 @@ version = "{VERSION}"
 
 
 def entry_names() -> dict[str, tuple[str, str, str]]:
-    """Name of each entry in the official catalog to its group, its path, and what the sample's file holds."""
+    """Name of each entry to its group, its path, and what the sample's file holds; the official catalog has all but one.
+
+    That one is the truth: of real images nobody knows every caption that is true of them.
+    """
     names = {"karpathy_coco": ("karpathy", "coco/dataset_coco.json", "Karpathy splits, all four in one file")}
     for folder in ("train2014", "val2014"):
         path = f"coco/instances_{folder}.json"
@@ -41,6 +44,7 @@ def entry_names() -> dict[str, tuple[str, str, str]]:
         names[f"rococo_{kind}"] = ("rococo", f"rococo/{kind}.json", f"altered captions, {kind}, test")
     for part in PARTS:
         names[f"sugarcrepe_{part}"] = ("sugarcrepe", f"sugarcrepe/{part}.json", f"captions and hard negatives, {part}")
+    names["truth"] = ("eccv_caption", "truth.json", "all captions that are true of an image, every split")
     names["coco_fg_captions"] = ("coco_fg", "coco/fg/MSCOCO_FG_ann.json", "refined captions, test")
     names["coco_fg_images"] = ("coco_fg", "coco/fg/MSCOCO_FG_img_filenames.npy", "enlarged image pool, test")
     return names

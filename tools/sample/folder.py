@@ -18,7 +18,7 @@ from sample.entailments import entailment_jsonl
 from sample.instances import instances_json
 from sample.karpathy import karpathy_json
 from sample.pairs import PARTS, sugarcrepe_json
-from sample.positives import caption_order, eccv_files
+from sample.positives import caption_order, eccv_files, truth
 from sample.ratings import cxc_csv, rate_captions, rate_images, rate_links
 from sample.refined import refined_files
 
@@ -41,6 +41,7 @@ def sample_files() -> dict[str, bytes]:
     positives = eccv_files(pictures, rate_links(pictures, "test"))
     files |= {f"eccv/{name}": content for name, content in positives.items()}
     files["eccv/coco_test_ids.npy"] = caption_order(pictures)
+    files["truth.json"] = truth(pictures)
     files |= {f"rococo/{kind}.json": rococo_json(pictures, kind) for kind in KINDS}
     files |= {f"sugarcrepe/{part}.json": sugarcrepe_json(pictures, part) for part in PARTS}
     files |= {f"coco/fg/{name}": content for name, content in refined_files(pictures).items()}

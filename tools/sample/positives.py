@@ -1,4 +1,4 @@
-"""The sample's ECCV Caption files: positives of the test split in both directions, and the caption order."""
+"""The sample's ECCV Caption files: positives of the test split in both directions, and the caption order; the truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sample.karpathy import compact
 from sample.likeness import is_true
 from sample.ratings import Rating
 
-__all__ = ["THRESHOLD", "caption_order", "eccv_files"]
+__all__ = ["THRESHOLD", "caption_order", "eccv_files", "truth"]
 
 THRESHOLD = 3.0
 """SITS rating from which CxC counts a pair as positive."""
@@ -44,6 +44,18 @@ def caption_order(pictures: list[Picture]) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.array(ids, dtype="<i8"), version=(1, 0))
     return buffer.getvalue()
+
+
+def truth(pictures: list[Picture]) -> bytes:
+    """Image id to the captions of its split that are true of it, for every image: what nobody knows of real data."""
+    found = {}
+    for split in dict.fromkeys(picture.split for picture in pictures):
+        own = of_split(pictures, split)
+        captions = [caption for picture in own for caption in picture.counted]
+        for picture in own:
+            true = [caption.caption_id for caption in captions if is_true(caption.statement, picture.scene)]
+            found[picture.image_id] = true
+    return compact(found)
 
 
 def verified_captions(test: list[Picture]) -> list[Link]:

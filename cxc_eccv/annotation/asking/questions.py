@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import check_whole
+from cxc_eccv.types import IntArray, check_whole, positions_of
 
-__all__ = ["CANDIDATE", "NEGATIVE", "POSITIVE", "Question", "build_sheets", "pair_id"]
+__all__ = [
+    "CANDIDATE",
+    "NEGATIVE",
+    "POSITIVE",
+    "QUESTIONS",
+    "Question",
+    "build_sheets",
+    "pair_id",
+    "sheets_from_table",
+    "sheets_to_table",
+]
 
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 """What a question is there for; people are not told."""
 
 CANDIDATES_A_SHEET = 18
-TRIES = 1_000
+DRAWS = 1_000
+DRAWS_A_SHEET = 20
+
+QUESTIONS = pa.schema(
+    [
+        ("sheet", pa.int32()),
+        ("pair_id", pa.string()),
+        ("image_id", pa.int64()),
+        ("caption_id", pa.int64()),
+        ("file_name", pa.string()),
+        ("caption", pa.string()),
+        ("role", pa.string()),
+        ("captions", pa.list_(pa.string())),
+    ]
+)
+"""A row per question, in the order in which they are asked."""
 
 Pair = tuple[int, int]
 """An image id and a caption id."""
+
+IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
+"""Whether a model has a pair near the top of a list, for (P,) image ids and caption ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +66,8 @@ class Question:
         file_name: of the image.
         caption: the sentence, as it is shown.
         role: :data:`CANDIDATE`, :data:`POSITIVE` or :data:`NEGATIVE`.
-        captions: the image's own captions, for schemes that show them.
+        captions: the image's own captions but one, for schemes that show them: without the caption that is asked about
+            where it is one of them, else without one chosen by the pair's id, so that nobody can tell the two apart.
     """
 
     pair_id: str
@@ -48,34 +80,37 @@ class Question:
 
 
 def pair_id(image_id: int, caption_id: int, caption: str) -> str:
-    """Sixteen hexadecimal digits of image, caption and the caption's words.
+    """Sixteen hexadecimal digits of image, caption and the caption's words, after a letter.
+
+    Without the letter spreadsheets would take ids such as 12e4567890123456 for numbers.
 
     Example:
         >>> pair_id(7, 70, "A dog runs.")
-        'a65566cb419468f4'
+        'pa65566cb419468f4'
     """
-    return blake2b(f"{image_id}\0{caption_id}\0{caption}".encode(), digest_size=8).hexdigest()
+    return "p" + blake2b(f"{image_id}\0{caption_id}\0{caption}".encode(), digest_size=8).hexdigest()
 
 
 def build_sheets(
-    candidates: Sequence[Pair],
+    candidates: pa.Table,
     content: KarpathySplit,
     *,
-    positive: Iterable[Pair],
-    near: Iterable[Pair],
+    positive: tuple[IntArray, IntArray],
+    is_near: IsNear,
     size: int = CANDIDATES_A_SHEET,
     seed: int = 0,
 ) -> list[list[Question]]:
     """Sheets of candidates in a drawn order, each with a known positive and a known negative somewhere among them.
 
     The positive is an image with a caption of its own, the negative a random pair of the split that no source calls
-    positive and no model has near the top of a list; neither shares image or caption with another pair of its sheet.
+    positive and no model has near the top of a list. Neither is a candidate, neither shares image or caption with
+    another pair of its sheet, and no pair is asked about on two sheets.
 
     Args:
-        candidates: (P,) pairs of image id and caption id, each once.
+        candidates: columns ``image_id`` and ``caption_id``, each pair once.
         content: the split, with texts and file names.
-        positive: all pairs that a source calls positive.
-        near: all pairs that a model has near the top of a list.
+        positive: (P,) image ids and (P,) caption ids of all pairs that a source calls positive.
+        is_near: whether a model has each of some pairs near the top of a list.
         size: candidates of a sheet; the last may have fewer.
         seed: of order and draws.
 
@@ -88,57 +123,113 @@ def build_sheets(
     """
     check_whole("size", size)
     asked, texts = _check(candidates), _Texts(content)
-    known, close = set(positive), set(near)
     random = np.random.default_rng(seed)
-    order, sheets = random.permutation(len(asked)).tolist(), []
-    for start in range(0, len(order), size):
+    order = random.permutation(len(asked)).tolist()
+    starts, taken = range(0, len(order), size), set(asked)
+    own = (content.caption_image_ids, content.caption_ids)
+    golden = {
+        POSITIVE: _shuffle(own, random),
+        NEGATIVE: _draw_far(content, len(starts), _join(own, positive), is_near, random),
+    }
+    sheets = []
+    for start in starts:
         sheet = [texts.ask(asked[place], CANDIDATE) for place in order[start : start + size]]
-        sheet.append(_draw_positive(texts, sheet, random))
-        sheet.append(_draw_negative(texts, sheet, known | close, random))
+        for role, pairs in golden.items():
+            pair = _find_apart(pairs, sheet, taken, role)
+            taken.add(pair)
+            sheet.append(texts.ask(pair, role))
         sheets.append([sheet[place] for place in random.permutation(len(sheet)).tolist()])
     return sheets
 
 
-def _check(candidates: Sequence[Pair]) -> list[Pair]:
-    asked = [(int(image), int(caption)) for image, caption in candidates]
+def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
+    """The sheets as a table of :data:`QUESTIONS`."""
+    rows = [
+        {"sheet": number, **{name: getattr(own, name) for name in QUESTIONS.names[1:]}}
+        for number, sheet in enumerate(sheets)
+        for own in sheet
+    ]
+    return pa.Table.from_pylist(rows, schema=QUESTIONS)
+
+
+def sheets_from_table(table: pa.Table) -> list[list[Question]]:
+    """The sheets of a table of :func:`sheets_to_table`.
+
+    Raises:
+        DataError: another table; sheets that are not numbered from 0 in their order; a text that is not the one its
+            pair's id was made of.
+    """
+    if table.schema != QUESTIONS:
+        raise DataError(f"no table of questions: columns {', '.join(table.column_names)}")
+    sheets: list[list[Question]] = []
+    for row in table.to_pylist():
+        number = row.pop("sheet")
+        if number == len(sheets):
+            sheets.append([])
+        if number != len(sheets) - 1:
+            raise DataError(f"a question of sheet {number} after one of sheet {len(sheets) - 1}; keep their order")
+        question = Question(**row | {"captions": tuple(row["captions"])})
+        if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption):
+            raise DataError(f"question {question.pair_id} is not the one that its id was made of; restore the table")
+        sheets[-1].append(question)
+    return sheets
+
+
+def _check(candidates: pa.Table) -> list[Pair]:
+    asked = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
     if not asked:
         raise DataError("no candidate to ask about")
-    if len(set(asked)) < len(asked):
-        twice = next(pair for pair in asked if asked.count(pair) > 1)
-        raise DataError(f"image {twice[0]} with caption {twice[1]} is a candidate twice; ask about every pair once")
+    counts = candidates.group_by(["image_id", "caption_id"]).aggregate([([], "count_all")])
+    twice = counts.filter(pc.greater(counts["count_all"], 1)).to_pylist()
+    if twice:
+        raise DataError(
+            f"image {twice[0]['image_id']} with caption {twice[0]['caption_id']} is a candidate twice; ask about every "
+            "pair once"
+        )
     return asked
 
 
-def _draw_positive(texts: _Texts, sheet: Sequence[Question], random: np.random.Generator) -> Question:
-    def draw() -> Pair:
-        caption = int(random.choice(texts.caption_ids))
-        return texts.owners[caption], caption
-
-    return texts.ask(_draw_apart(draw, sheet, lambda pair: True, POSITIVE), POSITIVE)
-
-
-def _draw_negative(
-    texts: _Texts, sheet: Sequence[Question], excluded: set[Pair], random: np.random.Generator
-) -> Question:
-    def draw() -> Pair:
-        return int(random.choice(texts.image_ids)), int(random.choice(texts.caption_ids))
-
-    def is_far(pair: Pair) -> bool:
-        return pair not in excluded and texts.owners[pair[1]] != pair[0]
-
-    return texts.ask(_draw_apart(draw, sheet, is_far, NEGATIVE), NEGATIVE)
+def _shuffle(pairs: tuple[IntArray, IntArray], random: np.random.Generator) -> dict[Pair, None]:
+    """Pairs in a drawn order; a dict, as used ones are removed anywhere in it."""
+    images, captions = pairs
+    order = random.permutation(images.size)
+    return dict.fromkeys(zip(images[order].tolist(), captions[order].tolist(), strict=True))
 
 
-def _draw_apart(draw: Callable[[], Pair], sheet: Sequence[Question], fits: Callable[[Pair], bool], role: str) -> Pair:
-    """A drawn pair that fits and shares nothing with the sheet."""
+def _join(*pairs: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
+    images, captions = zip(*pairs, strict=True)
+    return np.concatenate(images), np.concatenate(captions)
+
+
+def _draw_far(
+    content: KarpathySplit,
+    sheets: int,
+    positive: tuple[IntArray, IntArray],
+    is_near: IsNear,
+    random: np.random.Generator,
+) -> dict[Pair, None]:
+    """Random pairs of the split that are neither positive nor near."""
+
+    def encode(images: IntArray, captions: IntArray) -> IntArray:
+        (rows, there), (columns, here) = positions_of(images, content.image_ids), positions_of(captions, caption_ids)
+        return (rows * caption_ids.size + columns)[there & here]
+
+    caption_ids, number = content.caption_ids, DRAWS + DRAWS_A_SHEET * sheets
+    images, captions = random.choice(content.image_ids, number), random.choice(caption_ids, number)
+    far = ~np.isin(encode(images, captions), encode(*positive)) & ~is_near(images, captions)
+    return dict.fromkeys(zip(images[far].tolist(), captions[far].tolist(), strict=True))
+
+
+def _find_apart(pairs: dict[Pair, None], sheet: Sequence[Question], taken: set[Pair], role: str) -> Pair:
+    """The first of the pairs that is asked about nowhere and shares nothing with the sheet; it is removed."""
     images, captions = {own.image_id for own in sheet}, {own.caption_id for own in sheet}
-    for _ in range(TRIES):
-        pair = draw()
-        if pair[0] not in images and pair[1] not in captions and fits(pair):
+    for pair in pairs:
+        if pair not in taken and pair[0] not in images and pair[1] not in captions:
+            del pairs[pair]
             return pair
     raise DataError(
-        f"no {role} found in {TRIES:,} draws that shares neither image nor caption with its sheet; ask about fewer "
-        "candidates a sheet"
+        f"no {role} is left that shares neither image nor caption with its sheet and is asked about nowhere else; ask "
+        "about fewer candidates, or fewer of them a sheet"
     )
 
 
@@ -146,25 +237,26 @@ class _Texts:
     """What a person is shown of a pair."""
 
     def __init__(self, content: KarpathySplit) -> None:
-        self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
         captions = content.captions["text"].to_pylist()
-        self._captions = dict(zip(self.caption_ids.tolist(), map(_in_one_line, captions), strict=True))
-        self._files = dict(zip(self.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-        self.owners = dict(zip(self.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-        self._own: dict[int, list[str]] = {}
-        for caption, image in self.owners.items():
-            self._own.setdefault(image, []).append(self._captions[caption])
+        self._captions = dict(zip(content.caption_ids.tolist(), map(_in_one_line, captions), strict=True))
+        self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+        self._own: dict[int, list[int]] = {}
+        for image, caption in zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True):
+            self._own.setdefault(image, []).append(caption)
 
     def ask(self, pair: Pair, role: str) -> Question:
         """The question about a pair."""
         image, caption = pair
-        for name, own, known in (("image", image, self._files), ("caption", caption, self._captions)):
+        for kind, own, known in (("image", image, self._files), ("caption", caption, self._captions)):
             if own not in known:
-                raise DataError(f"{name} {own} is not of this split; ask about pairs of it alone")
+                raise DataError(f"{kind} {own} is not of this split; ask about pairs of it alone")
         text = self._captions[caption]
-        return Question(
-            pair_id(image, caption, text), image, caption, self._files[image], text, role, tuple(self._own[image])
-        )
+        name = pair_id(image, caption, text)
+        # A known positive would be recognised by its caption among the image's own, or by being one short.
+        others = self._own[image]
+        left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
+        captions = tuple(self._captions[other] for other in others if other != left_out)
+        return Question(name, image, caption, self._files[image], text, role, captions)
 
 
 def _in_one_line(text: str) -> str:

@@ -6,9 +6,7 @@ from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.sources.library import Library
-
-COCO_URL = "http://images.cocodataset.org"
+from cxc_eccv.sources.library import COCO_IMAGES, Library
 
 SPLITS = ("train", "restval", "validation", "test")
 
@@ -40,7 +38,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def _addresses(edition: str, folders: list[str], names: list[str]) -> pa.Array:
     """Images of another edition, such as the embedded sample, are not at COCO."""
-    at_coco = [f"{COCO_URL}/{folder}/{name}" for folder, name in zip(folders, names, strict=True)]
+    at_coco = [f"{COCO_IMAGES}/{folder}/{name}" for folder, name in zip(folders, names, strict=True)]
     return pa.array(at_coco if edition == "official" else [None] * len(names), pa.string())
 
 

@@ -285,10 +285,12 @@ def _manifest_entry(part: SplitSummary) -> dict[str, Any]:
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:
     configs = {name: {part.split: _manifest_entry(part) for part in parts} for name, parts in summary.configs.items()}
     provenance = asdict(summary.provenance)
-    if not summary.provenance.modified:
-        del provenance["modified"]
+    for name in ("modified", "labels"):
+        if not provenance[name]:
+            del provenance[name]
     options = asdict(summary.options)
-    del options["mined"]  # paths of one machine; the hashes of these files are among the sources
+    for name in ("mined", "labels"):
+        del options[name]  # paths of one machine; the hashes of these files are among the sources
     content = {**provenance, "options": options, "configs": configs}
     hashes = {
         f"{part.config.name}/{file}": digest

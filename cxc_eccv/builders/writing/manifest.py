@@ -75,7 +75,14 @@ def _built_files(target: Path) -> set[str]:
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:
     """The raw sources, read the way ``options`` say."""
     allow, fold = options.allow_modified, options.restval_in_train
-    return Library(data_dir, allow_modified=allow, restval_in_train=fold, progress=progress, mined=options.mined)
+    return Library(
+        data_dir,
+        allow_modified=allow,
+        restval_in_train=fold,
+        progress=progress,
+        mined=options.mined,
+        labels=options.labels,
+    )
 
 
 def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
@@ -87,4 +94,5 @@ def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
         fingerprint=fingerprint_files(files),
         sources=dict(sorted(files.items())),
         modified=library.catalog.modified(files),
+        labels={key: {"name": own.name, **own.told} for key, own in library.label_files.items() if key in files},
     )

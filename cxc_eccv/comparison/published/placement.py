@@ -181,12 +181,18 @@ def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelO
 def check_placeable(name: str, report: Report) -> None:
     """Refuse a report that published figures say nothing about.
 
-    They are of the official edition's test split, all of it, with none of its raw files modified.
+    They are of the official edition's test split, all of it, with none of its raw files modified and each task's own
+    labels.
     """
     if report.restriction:
         raise InvalidOption(
             f"{name} cannot be placed among published models: it was scored on a part of the split, "
             f"{report.restriction}; theirs are of the whole split."
+        )
+    if report.labels:
+        raise InvalidOption(
+            f"{name} cannot be placed among published models: it was scored on the labels {report.labels}; theirs are "
+            "the labels of each task. Evaluate it without sources (--sources)."
         )
     data = report.provenance.get("data") or {}
     for what, found, wanted in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, official_sources
+from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, sources_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
 
@@ -14,13 +14,14 @@ JUDGED = "mined pairs that an official source judges"
 
 
 def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
-    """The mined pairs that no official source judges; where one does, a machine has nothing to add."""
+    """The mined pairs that nobody judged, official source or label file; where one does, a machine adds nothing."""
     pairs = library.mined(split) if direction in ("i2t", "t2i") else None
     if pairs is None:
         return None
     images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    said = [gather(library, split, direction, name, thresholds) for name in official_sources()]
+    people = [name for name, source in sources_of(library).items() if source.official]
+    said = [gather(library, split, direction, name, thresholds) for name in people]
     query_ids, gallery_ids = item_ids(library, split, direction)
 
     def number(queries: IntArray, items: IntArray) -> IntArray:

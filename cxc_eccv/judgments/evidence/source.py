@@ -5,18 +5,29 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
-__all__ = ["KIND", "Evidence", "Source", "Thresholds", "gather", "item_ids", "label_sources", "official_sources"]
+__all__ = [
+    "KIND",
+    "Evidence",
+    "Source",
+    "Thresholds",
+    "gather",
+    "item_ids",
+    "label_file_source",
+    "label_sources",
+    "official_sources",
+    "sources_of",
+]
 
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
 """Direction to the CxC ratings that judge it."""
@@ -51,6 +62,7 @@ class Evidence:
         ratings: (P,) float64, or NaN where the source does not grade.
         reverse: (P,) the rating of the same pair given in the other order (SIS), or NaN.
         left_out: rule to the number of raw judgments that it left out.
+        rule: what makes it say positive, in words; the source's own where the evidence does not say.
         source: name of who says so; :func:`cxc_eccv.judgments.evidence.gather` fills it in.
     """
 
@@ -60,6 +72,7 @@ class Evidence:
     ratings: FloatArray
     reverse: FloatArray
     left_out: Mapping[str, int]
+    rule: str = ""
     source: str = ""
 
     @classmethod
@@ -137,7 +150,65 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
+LABEL_FILES = 45
+"""Place of label files among the sources: after the declared ones of people, before what machines say."""
+
+
+def sources_of(library: Library) -> Mapping[str, Source]:
+    """The declared sources of labels and the label files that a library was opened with, in the order of all sources.
+
+    Raises:
+        DataError: a label file bears the name of a declared source.
+
+    Example:
+        >>> list(sources_of(Library("sample"))) == list(label_sources())
+        True
+    """
+    taken = [name for name in library.label_names if name in label_sources()]
+    if taken:
+        raise DataError(
+            f"labels named {taken[0]!r}: a declared source of labels has this name. Merge them anew under another one, "
+            f"none of {', '.join(label_sources())}"
+        )
+    own = {name: label_file_source(name) for name in library.label_names}
+    return dict(sorted({**label_sources(), **own}.items(), key=lambda entry: entry[1].order))
+
+
+def label_file_source(name: str) -> Source:
+    """The source of labels that the label files of one name are.
+
+    Example:
+        >>> label_file_source("mine").yes
+        'mine: match'
+    """
+    return Source(
+        name=name,
+        title=name,
+        order=LABEL_FILES,
+        rule=lambda _direction, _thresholds: "as its file says",
+        evidence=partial(_read_label_file, name=name),
+        groups=(),
+        yes=f"{name}: match",
+        no=f"{name}: no match",
+    )
+
+
+def _read_label_file(
+    library: Library, split: str, direction: str, _thresholds: Thresholds, *, name: str
+) -> Evidence | None:
+    """A pair is judged in both directions, whichever one it was proposed in."""
+    found = library.labels(name, split) if direction in ("i2t", "t2i") else None
+    if found is None:
+        return None
+    images, captions, positive = (np.asarray(found.table[column]) for column in ("image_id", "caption_id", "positive"))
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    return replace(Evidence.of(queries, items, positive), rule=f"{found.facts['rule']}, {found.facts['version']}")
+
+
 def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
     """All that ``source`` says in this direction, or None where it judges nothing of the split."""
-    found = label_sources()[source].evidence(library, split, direction, thresholds)
-    return None if found is None else replace(found, source=source)
+    own = sources_of(library)[source]
+    found = own.evidence(library, split, direction, thresholds)
+    if found is None:
+        return None
+    return replace(found, source=source, rule=found.rule or own.rule(direction, thresholds))

@@ -7,6 +7,14 @@ from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
+from cxc_eccv.sources.readers.labels import (
+    LABELS_FACTS,
+    LABELS_FORMAT,
+    LABELS_SCHEMA,
+    LabelFile,
+    read_labels,
+    write_labels,
+)
 from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
@@ -15,6 +23,9 @@ from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
     "KINDS",
+    "LABELS_FACTS",
+    "LABELS_FORMAT",
+    "LABELS_SCHEMA",
     "MINED_FACTS",
     "MINED_FORMAT",
     "MINED_SCHEMA",
@@ -24,6 +35,7 @@ __all__ = [
     "EntailmentPairs",
     "Instances",
     "KarpathySplit",
+    "LabelFile",
     "MinedPairs",
     "SentencePairs",
     "fold_restval",
@@ -36,6 +48,7 @@ __all__ = [
     "read_image_pool",
     "read_instances",
     "read_karpathy",
+    "read_labels",
     "read_mined",
     "read_positives",
     "read_ratings",
@@ -47,4 +60,5 @@ __all__ = [
     "read_sugarcrepe",
     "read_visual_genome",
     "split_flickr8k",
+    "write_labels",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cxc_eccv.errors import InvalidOption
@@ -121,9 +122,7 @@ class Scheme:
         if not isinstance(details, dict) or not all(isinstance(ticks, list) for ticks in details.values()):
             raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list")
         ticked = {name: ticks for name, ticks in details.items() if ticks}
-        asks = any(own.asks for own in self.answers if own.name == answer)
-        every = [tick for ticks in ticked.values() for tick in ticks]
-        wanted = [own for own in self.details if asks and (not own.after or own.after in every)]
+        wanted = self.wanted_details(answer, ticked)
         for name in ticked.keys() - {own.name for own in wanted}:
             raise InvalidOption(f"details {name!r:.60}: answer {answer!r:.60} asks for no such thing")
         for own in wanted:
@@ -132,6 +131,12 @@ class Scheme:
                 found = f"{unknown[0]!r:.60}" if unknown else "none"
                 raise InvalidOption(f"details {own.name}: {found}; tick one or more of {', '.join(own.choices)}")
         return {own.name: [tick for tick in own.choices if tick in ticked[own.name]] for own in wanted}
+
+    def wanted_details(self, answer: object, ticked: Mapping[str, Sequence[object]]) -> list[Details]:
+        """The groups that are asked for with an answer and what is ticked already."""
+        asks = any(own.asks for own in self.answers if own.name == answer)
+        every = [tick for ticks in ticked.values() for tick in ticks]
+        return [own for own in self.details if asks and (not own.after or own.after in every)]
 
     def is_positive(self, gain: float) -> bool:
         """Whether a pair of this gain counts as positive."""

@@ -1,0 +1,98 @@
+"""A table for a spreadsheet: a row per question, its last columns to be filled in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cxc_eccv.annotation.asking.questionnaire import Asked
+from cxc_eccv.annotation.asking.schemes import Scheme
+from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, name_answers
+from cxc_eccv.annotation.exchange.instructions import describe_answers
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.reading import read_csv, shown
+
+FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+"""With one of these at its start a spreadsheet takes a text for a formula, and runs it."""
+
+QUOTE = "'"
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+SEPARATOR = ";"
+BETWEEN_CAPTIONS = " / "
+
+TEXTS = ("questionnaire", "pair_id", "caption")
+WHOLE = ("sheet", "image_id", "caption_id")
+
+
+def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
+    """The table, and how to fill it in."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [*asked[0], *_filled_in(scheme)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in question.items()} for question in asked)
+    return {"questions.csv": table.getvalue(), "instructions.md": describe_answers(scheme, columns=True)}
+
+
+def _filled_in(scheme: Scheme) -> list[str]:
+    return ["worker", *name_answers(scheme), "seconds"]
+
+
+def _cell(value: object) -> object:
+    """Texts that would be formulas, or begin with the sign that prevents it, get that sign."""
+    if isinstance(value, list):
+        value = BETWEEN_CAPTIONS.join(value)
+    return f"{QUOTE}{value}" if isinstance(value, str) and value.startswith((*FORMULA, QUOTE)) else value
+
+
+def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
+    """Every row."""
+    table = read_csv(path, [*TEXTS, *WHOLE, *_filled_in(scheme)])
+    for number, row in enumerate(table.to_pylist(), start=2):
+        where = f"line {number}"
+        yield (
+            where,
+            {
+                **{name: row[name].removeprefix(QUOTE) for name in TEXTS},
+                **{
+                    name: int(row[name]) if row[name].isascii() and row[name].isdigit() else row[name] for name in WHOLE
+                },
+                "worker": row["worker"],
+                "answer": _answer(path, where, row, scheme),
+                "details": {own.name: _ticks(row[own.name]) for own in scheme.details},
+                "remark": row["remark"],
+                "seconds": _number(row["seconds"]),
+            },
+        )
+
+
+def _answer(path: Path, where: str, row: dict[str, str], scheme: Scheme) -> object:
+    if scheme.criteria:
+        said = {name: row[name].strip().lower() for name in scheme.criteria}
+        for name, word in said.items():
+            if word not in ("yes", "no", ""):
+                raise MalformedSource(path, f"{where}, column {name}", shown(row[name]), "yes or no")
+        return join_criteria({name: word for name, word in said.items() if word})
+    return _number(row["answer"]) if scheme.scale else row["answer"].strip() or None
+
+
+def _ticks(text: str) -> list[str]:
+    return [tick.strip() for tick in text.split(SEPARATOR) if tick.strip()]
+
+
+def _number(text: str) -> float | str | None:
+    """The number, None for nothing, or the text that is none, which is refused with what would be taken."""
+    text = text.strip()
+    return float(text) if NUMBER.fullmatch(text) else text or None
+
+
+FORMAT = Format(
+    name="csv",
+    title="CSV table",
+    exported="a row per question for any spreadsheet: fill in the last columns; a copy for each person",
+    answered="the filled-in table, saved as CSV in UTF-8",
+    render=render,
+    read=read,
+)

@@ -1,0 +1,38 @@
+"""JSON lines for a person or a script to fill in: a line per question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cxc_eccv.annotation.asking.questionnaire import Asked
+from cxc_eccv.annotation.asking.schemes import Scheme
+from cxc_eccv.annotation.exchange.format import Format, Record
+from cxc_eccv.annotation.exchange.instructions import describe_answers
+from cxc_eccv.sources.reading import parse_json, read_lines, require_keys
+
+EMPTY: Record = {"worker": None, "answer": None, "details": {}, "remark": "", "seconds": None}
+
+
+def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
+    """The lines, and how to fill them in."""
+    lines = [json.dumps(question | EMPTY, ensure_ascii=False) for question in asked]
+    return {"questions.jsonl": "".join(f"{line}\n" for line in lines), "instructions.md": describe_answers(scheme)}
+
+
+def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
+    """Every line."""
+    for number, line in enumerate(read_lines(path), start=1):
+        where = f"line {number}"
+        yield where, require_keys(path, where, parse_json(line, path, number), ())
+
+
+FORMAT = Format(
+    name="jsonl",
+    title="JSON lines",
+    exported="a line per question: fill in worker, answer and details; a copy for each person",
+    answered="the filled-in file, or what a script wrote in its form",
+    render=render,
+    read=read,
+)

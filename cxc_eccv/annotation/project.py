@@ -1,0 +1,451 @@
+"""An annotation project: all that was proposed, asked and answered, in one folder that can be committed.
+
+::
+
+    FOLDER/annotation.json              name, scheme, split, seed, and the data it is about
+    FOLDER/rounds/1/round.json          how its pairs were proposed, and hashes of the tables beside it
+    FOLDER/rounds/1/candidates.parquet  pairs to ask about, with who proposed them
+    FOLDER/rounds/1/known.parquet       pairs that were proposed and are known to match: nobody is asked about them
+    FOLDER/rounds/1/questions.parquet   the sheets, known pairs among the candidates
+    FOLDER/rounds/1/answers.parquet     what was imported so far
+    FOLDER/checks.json                  what somebody decided about doubtful sheets
+    FOLDER/labels.parquet, README.md    what follows from the answers of all rounds
+
+A step ends in one rename, so that a process that dies at any point leaves the project as it was. Equal steps give equal
+bytes, and a file that was changed since is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.annotation.answers import SCHEMA as ANSWERS
+from cxc_eccv.annotation.asking.questions import CANDIDATES_A_SHEET, Question, build_sheets
+from cxc_eccv.annotation.asking.schemes import Scheme, schemes
+from cxc_eccv.annotation.exchange import Format, formats
+from cxc_eccv.annotation.labels import describe_labels, label_card, settle
+from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.annotation.quality import accept, judge_sheets, read_checks
+from cxc_eccv.annotation.rounds import (
+    RESTORE,
+    ROUNDS,
+    Round,
+    add_answers,
+    read_round,
+    round_numbers,
+    seal,
+    unseal,
+    write_round,
+    write_sorted,
+)
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LabelFile, write_labels
+from cxc_eccv.types import IntArray
+from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
+
+__all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]
+
+PROJECT, LABELS, CARD = "annotation.json", "labels.parquet", "README.md"
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+PAIR = ["image_id", "caption_id"]
+SAID = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
+
+PATIENCE = 60.0
+"""Seconds to wait for another process that is at a step of the same project."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project:
+    """The state of a project as it was read; each step writes, and gives the state after it.
+
+    Attributes:
+        folder: where it is.
+        library: the raw sources that it is about.
+        name: of the source of labels that it makes.
+        scheme: how people are asked.
+        split: of COCO.
+        seed: of all draws; the sheets of round N are drawn by ``seed + N - 1``.
+        data: edition, fingerprint and sizes of the split.
+        rounds: in order; none before the first is proposed.
+
+    Example:
+        >>> import tempfile
+        >>> from cxc_eccv.runs import RankingsRun
+        >>> library = Library("sample")
+        >>> captions = library.karpathy("test").caption_ids.tolist()
+        >>> run = RankingsRun.from_dicts({image: captions for image in library.karpathy("test").image_ids.tolist()})
+        >>> project = Project.create(tempfile.mkdtemp(), library, name="ours").propose({"first": run}, budget=36)
+        >>> len(project.rounds[0].sheets), len(project.questions()[0])
+        (2, 20)
+    """
+
+    folder: Path
+    library: Library
+    name: str
+    scheme: Scheme
+    split: str
+    seed: int
+    data: Mapping[str, Any]
+    rounds: tuple[Round, ...] = ()
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        library: Library,
+        *,
+        name: str,
+        scheme: str = "eccv",
+        split: str = "test",
+        seed: int = 0,
+    ) -> Project:
+        """A project without a round; nothing is written before the first one is proposed.
+
+        Args:
+            folder: where it is to be; one that holds other files is as good as none.
+            library: the raw sources.
+            name: of the source of labels: small letters, digits and ``_``, and of no source that there is.
+            scheme: a name of :func:`cxc_eccv.annotation.asking.schemes.schemes`.
+            split: of COCO.
+            seed: of all draws.
+
+        Raises:
+            InvalidOption: a project is there already, the folder is a file, or the name will not do.
+            WriteFailed: the folder cannot be written.
+        """
+        folder = Path(folder)
+        refuse_unwritable(folder / PROJECT, file=True)
+        if round_numbers(folder):
+            raise InvalidOption(f"{folder} is an annotation project already; open it, or name another folder")
+        if (folder / LABELS).exists():
+            raise InvalidOption(f"{folder / LABELS} is there, and not the rounds that it was made of; {RESTORE}")
+        if not NAME.fullmatch(name):
+            raise InvalidOption(
+                f"name {name!r}: labels are named in small letters, digits and _, with a letter first; choose another"
+            )
+        if name in label_sources():
+            raise InvalidOption(
+                f"name {name!r} is that of a source that there is: {', '.join(label_sources())}; choose another"
+            )
+        if scheme not in schemes():
+            raise UnknownName("scheme", scheme, schemes())
+        content = library.karpathy(split)
+        data = {
+            "edition": library.edition,
+            "version": library.catalog.version,
+            "content": content.fingerprint,
+            "images": content.image_ids.size,
+            "captions": content.caption_ids.size,
+        }
+        return cls(folder, library, name, schemes()[scheme], split, seed, data)
+
+    @classmethod
+    def open(cls, folder: str | Path, library: Library) -> Project:
+        """The project in a folder, every file of it checked.
+
+        Raises:
+            SourceMissing: there is none, or a file or a round of it is missing.
+            MalformedSource: a file was changed, or is of another version of this package.
+            DataError: it is about other data than that at hand.
+        """
+        folder, path = Path(folder), Path(folder) / PROJECT
+        if not path.is_file():
+            there = bool(round_numbers(folder))
+            told = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
+            raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {told}")
+        facts = unseal(path, ("name", "scheme", "split", "seed", "data"))
+        if facts["scheme"] not in schemes():
+            raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
+        scheme, split, data = schemes()[facts["scheme"]], facts["split"], facts["data"]
+        content = library.karpathy(split)
+        if data["content"] != content.fingerprint:
+            raise DataError(
+                f"{folder} is about the split {split!r} of edition {data['edition']}, with {data['images']} images and "
+                f"{data['captions']} captions, and the data at hand is another: edition {library.edition}, with "
+                f"{content.image_ids.size} images and {content.caption_ids.size} captions there. Name the data that it "
+                "is about (--data-dir), or begin another project."
+            )
+        rounds = (read_round(folder, number, facts["checksum"], scheme) for number in round_numbers(folder))
+        return cls(folder, library, facts["name"], scheme, split, facts["seed"], data, tuple(rounds))
+
+    def propose(
+        self,
+        runs: Mapping[str, Run],
+        *,
+        strategy: str = "eccv",
+        size: int = CANDIDATES_A_SHEET,
+        leave_open: bool = False,
+        sources: Sequence[str] | None = None,
+        **options: Any,  # noqa: ANN401 - of cxc_eccv.annotation.proposing.propose
+    ) -> Project:
+        """Add a round: candidates that no earlier round asked about, in sheets with known pairs among them.
+
+        The same request once more, while sheets of the round that it made are open, changes nothing.
+
+        Args:
+            runs: name of each model to its run.
+            strategy: how pairs are chosen.
+            size: candidates of a sheet.
+            leave_open: go on although sheets of the last round have no answer; they can still be answered.
+            sources: whose labels are known; None for those of all people, label files of the library among them.
+            **options: of :func:`cxc_eccv.annotation.proposing.propose`.
+
+        Raises:
+            InvalidOption: sheets of the last round are open, and the request is another.
+            DataError: nothing is left to ask, or another process has added a round meanwhile.
+        """
+        request = _identify(runs, strategy=strategy, size=size, sources=sources, **options)
+        last = self.rounds[-1] if self.rounds else None
+        if last is not None and last.open_sheets and not leave_open:
+            if request is not None and last.facts["request"] == request:
+                return self
+            raise InvalidOption(
+                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
+                "Import answers to them first, or leave them open (--leave-open)."
+            )
+        number = len(self.rounds) + 1
+        found = propose(
+            runs,
+            self.library,
+            self.split,
+            strategy=strategy,
+            seed=self.seed,
+            sources=sources,
+            asked=self.candidates() if self.rounds else None,
+            **options,
+        )
+        if not found.candidates.num_rows:
+            counts = found.facts["counts"]
+            raise DataError(
+                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
+                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
+                f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
+            )
+        sheets = build_sheets(
+            found.candidates,
+            self.library.karpathy(self.split),
+            positive=_find_positives(self.library, self.split, sources),
+            is_near=found.is_near,
+            size=size,
+            seed=self.seed + number - 1,
+        )
+        with self._hold():
+            if len(round_numbers(self.folder)) >= number:
+                raise DataError(
+                    f"another process has added round {number} to {self.folder} meanwhile; this one is not written. "
+                    "Look at that round, then propose again"
+                )
+            if number == 1:
+                with replaced_file(self.folder / PROJECT) as part:
+                    write_sorted(part, self._sealed)
+            write_round(
+                self.folder,
+                number,
+                self._sealed["checksum"],
+                self.scheme,
+                (found.candidates, found.known, sheets),
+                request=request,
+                proposal=found.facts,
+            )
+        return Project.open(self.folder, self.library)
+
+    @property
+    def _sealed(self) -> dict[str, Any]:
+        """The content of ``annotation.json``."""
+        facts = {"name": self.name, "scheme": self.scheme.name, "split": self.split, "seed": self.seed}
+        return seal(facts | {"data": self.data})
+
+    def add_answers(self, paths: Iterable[str | Path], form: str = "jsonl") -> Project:
+        """Add what people answered, all files or, where any line is not in order, none.
+
+        Which round the answers are to is told by the files. Answers that are there already are no error.
+
+        Args:
+            paths: files of one round, as they were exported and filled in.
+            form: a name of :func:`cxc_eccv.annotation.exchange.formats`.
+
+        Raises:
+            MalformedSource: what :func:`cxc_eccv.annotation.answers.read_answers` raises; or a worker answered a
+                question otherwise before. The message names both places.
+        """
+        if form not in formats():
+            raise UnknownName("format", form, formats())
+        files = [Path(path) for path in paths]
+        with self._hold():
+            now = Project.open(self.folder, self.library)
+            own = now._find_round(files, formats()[form])
+            add_answers(own, self.scheme, files, form)
+        return Project.open(self.folder, self.library)
+
+    def _find_round(self, files: Sequence[Path], form: Format) -> Round:
+        """The round that the files answer; where they do not say it, the last."""
+        found: dict[int, Path] = {}
+        for file in files:
+            _, record = next(form.read(file, self.scheme), ("", {}))
+            numbers = {own.facts["questionnaire"]: own.number for own in self.rounds}
+            found.setdefault(numbers.get(str(record.get("questionnaire")), len(self.rounds)), file)
+        if len(found) > 1:
+            told = ", ".join(f"{file} round {number}" for number, file in sorted(found.items()))
+            raise InvalidOption(f"these answer several rounds: {told}. Import the files of each by themselves.")
+        return self.round(next(iter(found), None))
+
+    def round(self, number: int | None = None) -> Round:
+        """A round by its number; the last where none is given.
+
+        Raises:
+            InvalidOption: there is no such round.
+        """
+        wanted = len(self.rounds) if number is None else number
+        if not self.rounds:
+            raise InvalidOption(f"{self.folder} has no round yet; cxc-eccv annotate propose makes the first")
+        if not 1 <= wanted <= len(self.rounds):
+            raise InvalidOption(f"{self.folder} has no round {wanted}; choose one from 1 to {len(self.rounds)}")
+        return self.rounds[wanted - 1]
+
+    def merge(self, *, rule: str = "majority", version: str = "1.0.0", least_answers: int = 1) -> LabelFile:
+        """Make labels of the answers, and write ``labels.parquet`` and ``README.md``.
+
+        Answers of accepted sheets count, those included that somebody checked by hand and found good.
+
+        Args:
+            rule: of :func:`cxc_eccv.annotation.labels.settle`.
+            version: of the labels.
+            least_answers: people who must have answered about a pair.
+
+        Raises:
+            DataError: no answer counts, or too few about every pair; or a README that is not ours stands in the folder.
+        """
+        with self._hold():
+            now = Project.open(self.folder, self.library)
+            answers = now.answers()
+            judged = judge_sheets(answers, read_checks(self.folder))
+            good = accept(answers, judged)
+            if not good.num_rows:
+                told = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
+                raise DataError(f"{self.folder}: {told}; import answers first, or decide about sheets: annotate check")
+            table = settle(good, self.scheme, rule, least_answers=least_answers)
+            facts = {
+                "name": self.name,
+                "version": version,
+                "split": self.split,
+                "rule": rule,
+                "least_answers": least_answers,
+                "scheme": self.scheme.name,
+                "models": sorted({name for own in now.rounds for name in own.facts["proposal"]["models"]}),
+                "rounds": [
+                    {name: own.facts["proposal"][name] for name in ("strategy", "options", "counts")}
+                    for own in now.rounds
+                ],
+                "sheets": dict(sorted(Counter(own.verdict for own in judged).items())),
+                "data": {**self.data, "files": _name_files(self.library)},
+                **describe_labels(answers, good, table),
+            }
+            self._refuse_card()
+            # Labels come last: before them nothing has changed but what is said of them, which the next call repeats.
+            with replaced_file(self.folder / CARD) as part:
+                part.write_text(label_card(facts, table), encoding="utf-8", newline="\n")
+            return write_labels(self.folder / LABELS, table, facts)
+
+    def _refuse_card(self) -> None:
+        """Another README than ours is somebody's work."""
+        path = self.folder / CARD
+        if path.is_file() and LABELS not in path.read_text(encoding="utf-8", errors="replace"):
+            raise DataError(f"{path} is not one of ours, and the card of the labels is to stand there; move it away")
+
+    def candidates(self) -> pa.Table:
+        """Those of all rounds."""
+        return pa.concat_tables([CANDIDATES.empty_table(), *(own.candidates for own in self.rounds)])
+
+    def questions(self) -> list[list[Question]]:
+        """The sheets of all rounds, one after the other."""
+        return [sheet for own in self.rounds for sheet in own.sheets]
+
+    def answers(self) -> pa.Table:
+        """Those of all rounds; ``sheet`` is the place in :meth:`questions`."""
+        tables, before = [ANSWERS.empty_table()], 0
+        for own in self.rounds:
+            sheets = pc.add(own.answers["sheet"], pa.scalar(before, pa.int32()))
+            tables.append(own.answers.set_column(0, ANSWERS.field("sheet"), sheets))
+            before += len(own.sheets)
+        return pa.concat_tables(tables)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        """Against other processes at a step of this project."""
+        with locked(self.folder / ROUNDS, PATIENCE):
+            yield
+
+
+def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
+    """Labelled pairs that official sources judge too.
+
+    Args:
+        labels: of some split.
+        library: the raw sources.
+
+    Returns:
+        A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source`` and
+        ``source_positive``.
+    """
+    own, tables = labels.table.select([*PAIR, "positive"]), []
+    for name in official_sources():
+        both = own.join(_gather(library, labels.split, name), PAIR, join_type="inner")
+        tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
+    return pa.concat_tables(tables)
+
+
+def _gather(library: Library, split: str, source: str) -> pa.Table:
+    """What a source says of images with captions: a row per pair, positive where it is in either direction."""
+    tables = [SAID.empty_table()]
+    for direction in ("i2t", "t2i"):
+        said = gather(library, split, direction, source, Thresholds())
+        if said is not None:
+            sides = (said.queries, said.items) if direction == "i2t" else (said.items, said.queries)
+            tables.append(pa.table([*sides, said.positive], schema=SAID))
+    found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SAID.names)
+    return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
+
+
+def _find_positives(library: Library, split: str, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
+    """(P,) image ids and caption ids of all pairs that a source calls positive."""
+    people = [name for name, source in sources_of(library).items() if source.official]
+    said = pa.concat_tables(_gather(library, split, name) for name in sources or people)
+    positive = said.filter(said["source_positive"])
+    return np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])
+
+
+def _name_files(library: Library) -> dict[str, str]:
+    """Those of images and captions with their hashes, whatever else a library has read."""
+    return {name: sha256 for name, sha256 in library.files_used().items() if name.startswith("karpathy")}
+
+
+def _identify(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy
+    """A hash of what is asked for, by which the same request is known again; None where a run is of no file."""
+    if any(run.path is None for run in runs.values()):
+        return None
+    content = {"models": {name: run.facts() for name, run in runs.items()}, **options}
+    given = {name: value for name, value in content.items() if value is not None}
+    return hashlib.sha256(json.dumps(given, sort_keys=True, default=_to_json).encode()).hexdigest()
+
+
+def _to_json(option: Any) -> Any:  # noqa: ANN401 - a table, ids or a classifier
+    if isinstance(option, pa.Table):
+        return option.to_pydict()
+    return option.tolist() if isinstance(option, np.ndarray) else option.facts

@@ -1,0 +1,37 @@
+"""Files of several models at once, for commands that set models side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cxc_eccv.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs import Run
+
+__all__ = ["load_runs"]
+
+
+def load_runs(
+    files: Sequence[Path], direction: str | None, given: Sequence[str] | None, option: str = "--name"
+) -> dict[str, Run]:
+    """Name to run of each model; no two names alike: those given by the option, else what files say, else their own.
+
+    A run per file; rankings that share no direction are those of one model, as evaluate takes them.
+    """
+    from cxc_eccv.runs import RankingsRun, load_run
+
+    runs: list[Run] = [load_run(file, direction=direction) for file in files]
+    directions = [one for run in runs if isinstance(run, RankingsRun) for one in run.lists]
+    if len(files) > 1 and all(isinstance(run, RankingsRun) for run in runs) and len(set(directions)) == len(directions):
+        runs = [load_run(*files, direction=direction)]
+    told = list(given or (run.model or file.stem for run, file in zip(runs, files, strict=False)))
+    if not given and len(set(told)) < len(told):
+        told = [str(file) for file in files]
+    if len(told) != len(runs) or len(set(told)) != len(told):
+        raise InvalidOption(
+            f"{len(runs)} models need as many different names, not {', '.join(told)}; give {option} once for each"
+        )
+    return dict(zip(told, runs, strict=True))

@@ -1,0 +1,134 @@
+"""An evaluation on other labels: what some sources say together takes the place of the positives of every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation.needs import Variant
+from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
+from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import sha256_of
+from cxc_eccv.tasks.task import COCO, NotApplicable, Task
+from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of
+
+__all__ = ["check_sources", "describe_sources", "drop_other_labels", "relabel", "why_not_relabelled"]
+
+OTHERS = {
+    "top_k": "labels with gains",
+    "plausible_hits": "matches of categories",
+    "rated_pairs": "rated pairs",
+    "comparisons": "compared captions",
+}
+"""What metrics need, as in ``Spec.needs``, that is no list of positives."""
+
+
+def check_sources(sources: Sequence[str], library: Library, split: str) -> tuple[str, ...]:
+    """The sources of labels in their own order; what a machine says is none of them.
+
+    Raises:
+        UnknownName: no such source.
+        InvalidOption: none is named, one is named twice, or one says nothing of the split.
+    """
+    known = [name for name, source in sources_of(library).items() if source.official]
+    if not sources:
+        raise InvalidOption(f"sources (--sources) names none; choose among {', '.join(known)}")
+    for name in sources:
+        if name not in known:
+            raise UnknownName("source of labels (declared, or of a file that labels (--labels) names)", name, known)
+        if list(sources).count(name) > 1:
+            raise InvalidOption(f"sources (--sources) names {name} twice")
+        if all(gather(library, split, direction, name, Thresholds()) is None for direction in DIRECTIONS):
+            raise InvalidOption(f"sources (--sources): {name} has no labels of the {split} split; leave it out")
+    return tuple(name for name in known if name in sources)
+
+
+def describe_sources(sources: Sequence[str], library: Library, split: str) -> dict[str, Any]:
+    """What a report says of the labels that it is on: the sources, and of each label file whose it is."""
+    files = {name: library.labels(name, split) for name in sources if name in library.label_names}
+    told = {name: {**found.told, "sha256": sha256_of(found.path)} for name, found in files.items() if found is not None}
+    return {"sources": list(sources), "policy": "union", "files": told}
+
+
+def why_not_relabelled(task: Task) -> str | None:
+    """Why other labels cannot take the place of a task's own, or None."""
+    if task.serves in OTHERS:
+        return _refusal(task.serves)
+    if task.collection is not COCO:
+        return f"sources of labels know COCO's pairs, and it has those of {task.collection.name}; leave sources out"
+    return None
+
+
+def _refusal(need: str) -> str:
+    return f"sources of labels stand in for positives, and these are {OTHERS[need]}; leave sources (--sources) out"
+
+
+def drop_other_labels(
+    task: Task, parts: Mapping[str, tuple[Variant, ...]]
+) -> tuple[dict[str, tuple[Variant, ...]], dict[str, str]]:
+    """The metrics of each part that positives suffice for; and key to reason of the parts and metrics that are not."""
+    kept, reasons = {}, {}
+    for part, variants in parts.items():
+        lost = {variant.label: variant.spec.needs for variant in variants if variant.spec.needs in OTHERS}
+        kept[part] = tuple(variant for variant in variants if variant.label not in lost)
+        if lost and not kept[part]:
+            reasons[f"{task.name}/{part}"] = _refusal(next(iter(lost.values())))
+        else:
+            reasons |= {f"{task.name}/{part}/{label}": _refusal(need) for label, need in lost.items()}
+    return kept, reasons
+
+
+def relabel(task: Task, sources: tuple[str, ...]) -> Task:
+    """The task with the positives that the sources name, for its own queries and among its own gallery."""
+    keeps = set(task.label_sources) <= set(sources)
+    directions = {
+        direction: partial(_merge_for, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
+        for direction in task.directions
+    }
+    return replace(task, directions=directions)
+
+
+def _merge_for(
+    library: Library,
+    split: str,
+    *,
+    task: Task,
+    direction: str,
+    sources: tuple[str, ...],
+    keeps_unreachable: bool,
+) -> Judgments:
+    """Positives outside a query's fold are none; those outside the gallery count where a named source is their own."""
+    judged = task.judgments(library, split, direction)
+    queries, items = library.once(
+        ("positives", split, direction, sources), lambda: _find_positives(library, split, direction, sources)
+    )
+    rows, asked = positions_of(queries, judged.query_ids)
+    columns, ranked = positions_of(items, judged.gallery_ids)
+    kept = asked & ranked
+    if judged.query_folds is not None and judged.gallery_folds is not None:
+        kept &= judged.query_folds[rows] == judged.gallery_folds[columns]
+    unreachable = judged.unreachable if keeps_unreachable else np.zeros_like(judged.unreachable)
+    left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0
+    if not left.any():
+        raise NotApplicable(f"{', '.join(sources)} name no positive of its queries")
+    merged = Judgments.from_pairs(
+        judged.query_ids[left],
+        judged.gallery_ids,
+        queries[kept],
+        items[kept],
+        without_self=judged.without_self,
+        query_folds=None if judged.query_folds is None else judged.query_folds[left],
+        gallery_folds=judged.gallery_folds,
+    )
+    return replace(merged, unreachable=unreachable[left])
+
+
+def _find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    pairs = merge(library, split, direction, sources=sources)
+    return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]

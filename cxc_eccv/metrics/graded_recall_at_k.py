@@ -1,0 +1,60 @@
+"""Graded Recall@K."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
+
+__all__ = ["SPEC", "graded_recall_at_k"]
+
+
+def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArray:
+    """Recall@K with degrees: the best gain among the top K, the gain of a positive being its degree.
+
+    At K = 1 it is the gain of the top item: 1 for a “100% YES” of ECCV Caption's annotators, 0.5 for a “Partially YES”,
+    else 0. An item that was not judged has gain 0. Where all gains are 1 it is Recall@K. Of items with equal scores the
+    one of lower gain stands above.
+
+    Args:
+        top: the best items of Q queries.
+        judgments: judged items of the same queries with their gains, from 0 to 1.
+        k: depth, at least 1.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    Raises:
+        RunTooShallow: fewer than K items are known.
+        DataError: a gain that is not from 0 to 1, or a query without a positive.
+        InvalidOption: k is not a whole number of at least 1.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, equations E.2 and E.4.
+
+    Example:
+        >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([0.5, 1.0]))
+        >>> top = TopK(np.array([5]), np.array([[7, 8, 9]]))
+        >>> [graded_recall_at_k(top, qrels, k).item() for k in (1, 3)]
+        [0.5, 1.0]
+    """
+    gains, _ = look_up_gains(top, judgments, k, "graded_recall_at_k", degrees=True)
+    return np.asarray(gains.max(axis=1))
+
+
+def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
+    """(Q,) expected values where each item that was not judged has gain 1 with its own probability, or 0."""
+    known = graded_recall_at_k(top, judgments, k)
+    return np.asarray(1 - (1 - known) * (1 - probabilities).prod(axis=1))
+
+
+SPEC = Spec(
+    function=graded_recall_at_k,
+    title="Graded R@{k}",
+    needs="top_k",
+    gains="degrees",
+    parameters={"k": (1, 5, 10)},
+    expected=expected,
+    citation="Chun et al., ECCV 2022, arXiv:2204.03359, equation E.4",
+)

@@ -1,0 +1,74 @@
+"""Annotated: the positives of label files, with degrees."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from cxc_eccv.judgments.qrels import label_degrees, merged_qrels
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import sha256_of
+from cxc_eccv.tasks.task import NotApplicable, Task
+from cxc_eccv.types import Judgments
+
+NAMES = ("version", "scheme", "rule", "people")
+
+
+def _check_names(library: Library, split: str) -> tuple[str, ...]:
+    """Names of the label files of the split."""
+    if not library.label_names:
+        raise NotApplicable("there is no label file; name one (--labels), as cxc-eccv annotate merge writes it")
+    names = tuple(name for name in library.label_names if library.labels(name, split) is not None)
+    if not names:
+        raise NotApplicable(f"no label file is of the {split} split, not {', '.join(library.label_names)}")
+    return names
+
+
+def _positives(library: Library, split: str, *, direction: str) -> Judgments:
+    return _refuse_empty(merged_qrels(library, split, direction, sources=_check_names(library, split)))
+
+
+def _degrees(library: Library, split: str, *, direction: str) -> Judgments:
+    _check_names(library, split)
+    return _refuse_empty(label_degrees(library, split, direction))
+
+
+def _refuse_empty(found: Judgments) -> Judgments:
+    if not found.query_ids.size:
+        raise NotApplicable("the label files call no pair positive")
+    return found
+
+
+def _facts(library: Library, split: str) -> dict[str, Any]:
+    """Which labels the numbers are on."""
+    files = {name: library.labels(name, split) for name in _check_names(library, split)}
+    return {
+        "label_files": {
+            name: {fact: found.facts[fact] for fact in NAMES} | {"sha256": sha256_of(found.path), **found.origin}
+            for name, found in files.items()
+            if found is not None
+        }
+    }
+
+
+TASK = Task(
+    name="annotated",
+    description=(
+        "Image-text retrieval with the positives of label files alone, all files of a library together: pairs that "
+        "models proposed and people verified, as cxc-eccv annotate merge makes labels of their answers. The queries "
+        "are the images and captions of the split with a positive, and rank all captions and all images of the split. "
+        "A positive has a gain above 0 and up to 1, which graded metrics count. An original link is a positive only "
+        "where a label file has it. The task is there where a library was opened with label files."
+    ),
+    directions={direction: partial(_positives, direction=direction) for direction in ("i2t", "t2i")},
+    graded={direction: partial(_degrees, direction=direction) for direction in ("i2t", "t2i")},
+    gains="degrees",
+    splits=("validation", "test"),
+    metrics=("map_at_r", "r_precision", "recall_at_k", "graded_recall_at_k", "graded_r_precision"),
+    main_metric="map_at_r",
+    citation="Chun et al., ECCV 2022, arXiv:2204.03359, section 3 and equation E.4",
+    licence="that of each label file",
+    sources=("karpathy",),
+    of_label_files=True,
+    facts=_facts,
+)
