@@ -26,7 +26,6 @@ CHARTS = ("simulation.svg", "simulation.png")
 FILES = ("simulation.json", "simulation.md", *CHARTS)
 SHEET = 20
 
-FIRST = "strategy, round"
 SCHEMA = 1
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4A515B")
@@ -63,13 +62,12 @@ def simulation_tables(simulation: Simulation, *, price: float = PRICE, minutes: 
 
 
 def _rounds_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
-    header = (FIRST, "questions", "found", "recall", "precision")
+    header = ("", "questions", "recall", "precision")
     sections = _in_sections(
         rows,
         lambda row: (
             f"round {row['round']}",
             f"{row['questions']:,.0f}",
-            f"{row['found']:,.1f}",
             _cell(row["recall"], 100),
             _cell(row["precision"], 100),
         ),
@@ -87,7 +85,7 @@ def _rounds_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
 
 
 def _cost_table(rows: Sequence[Row], price: float, minutes: float) -> Table:
-    header = (FIRST, "questions", "dollars", "minutes", f"ahead of {BASELINE}")
+    header = ("", "questions", "dollars", "minutes", f"ahead of {BASELINE}")
     sections = _in_sections(
         rows,
         lambda row: (
@@ -116,7 +114,7 @@ def _hidden_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
             f"{row['questions']:,.0f}",
             f"{row['found']:,.1f}",
             _cell(row["yield"], 1000),
-            _cell(row["recall"], 100, 2),
+            f"{100 * row['found'] / facts['to_find']:.2f}",
             _ahead(row),
         ),
     )
@@ -143,10 +141,10 @@ def _in_sections(rows: Sequence[Row], cells: Callable[[Row], tuple[str | Cell, .
     return found
 
 
-def _cell(interval: Interval, factor: float, digits: int = 1) -> Cell | str:
+def _cell(interval: Interval, factor: float) -> Cell | str:
     if interval is None:
         return MISSING
-    value, low, high = (f"{factor * own:,.{digits}f}" for own in interval)
+    value, low, high = (f"{factor * own:,.1f}" for own in interval)
     return Cell(value, interval=f"[{low}, {high}]")
 
 
