@@ -60,6 +60,8 @@ def keys_of(table, content):
 def test_as_many_proposals_as_the_paper_s(proposed):
     counts = proposed.facts["counts"]
     assert counts["proposed"] == 64_850
+    shown = [counts[name] for name in ("distinct", "known_positive", "judged_negative")]
+    assert shown == pytest.approx([55_558, 6_769, 2], abs=3)  # the page shows them; a tie may fall otherwise elsewhere
     apart = counts["known_positive"] + counts["judged_negative"] + counts["asked_before"] + counts["open"]
     assert counts["distinct"] == apart
     assert proposed.candidates.num_rows == counts["open"]
@@ -157,7 +159,7 @@ def test_released_pairs_of_images_and_captions_come_from_rated_pairs(real_librar
     exact = {(owners[left], right) for left, right in captions}
     found = pairs("sits", "c2i_intrasim")
     origins = Counter(((image, owners[own]) in images, (image, owners[own]) in described) for own, image in found)
-    assert origins[False, False] < 10
+    assert origins[False, False] == {"test": 6, "validation": 7}[split]
     by_captions = origins[False, True] + origins[True, True]
     assert 0.5 < by_captions / len(found) < 0.6
     share = sum((image, own) in exact for own, image in found) / by_captions

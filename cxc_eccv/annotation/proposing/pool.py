@@ -139,7 +139,7 @@ class Pool:
     def lists(self) -> dict[str, dict[str, IntArray]]:
         """Name of each model to direction to (Q, D) pairs, best first, a row for each image or caption."""
         depth = max(self.depth, NEAR)
-        found = {name: rank_lists(run, self.pairs, depth) for name, run in self.runs.items()}
+        found = {name: rank_lists(run, self.pairs, depth, find_similarity(run)) for name, run in self.runs.items()}
         for (one, first), (other, second) in itertools.combinations(found.items(), 2):
             if (
                 first
@@ -193,7 +193,7 @@ def find_similarity(run: Run) -> str | None:
     return choose_similarity(run, similarity=None)["similarity"]
 
 
-def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
+def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> dict[str, IntArray]:
     """Direction to (Q, D) pairs of every image or caption of the split with its best items, exact.
 
     Both directions come from one pass; one that the run does not rank is left out. Ties are ordered by id.
@@ -204,5 +204,5 @@ def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
         for direction in CROSS_MODAL
         if run.why_not(direction) is None
     }
-    ranks_of_run(run, {}, readers=readers, similarity=find_similarity(run))
+    ranks_of_run(run, {}, readers=readers, similarity=similarity)
     return {direction: pairs.of_lists(direction, own.result.ids) for direction, (own,) in readers.items()}

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cxc_eccv.annotation.proposing.pool import Entries, Pool, find_similarity, judge_nothing
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen, Strategy
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.judgments.evidence.coco import co_captions
+from cxc_eccv.judgments.evidence import co_captions
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.readers import KarpathySplit
