@@ -116,6 +116,15 @@ def ndcg_at_k(ranked, gains, k):
     return dcg(found) / dcg(sorted(gains.values(), reverse=True)[:k])
 
 
+def graded_recall_at_k(ranked, gains, k):
+    return max(gains.get(item, 0.0) for item in ranked[:k])
+
+
+def graded_r_precision(ranked, gains, unreachable=0):
+    n_positives = sum(gain > 0 for gain in gains.values()) + unreachable
+    return sum(gains.get(item, 0.0) for item in ranked[:n_positives]) / n_positives
+
+
 def entail_at_k(ranked, labels, k, unjudged):
     """None where no value is defined."""
     top = ranked[:k]

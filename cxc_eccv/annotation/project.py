@@ -8,6 +8,7 @@
     FOLDER/rounds/1/known.parquet       pairs that were proposed and are known to match: nobody is asked about them
     FOLDER/rounds/1/questions.parquet   the sheets, known pairs among the candidates
     FOLDER/rounds/1/answers.parquet     what was imported so far
+    FOLDER/checks.json                  what somebody decided about doubtful sheets
     FOLDER/labels.parquet, README.md    what follows from the answers of all rounds
 
 A step ends in one rename, so that a process that dies at any point leaves the project as it was. Equal steps give equal
@@ -29,7 +30,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cxc_eccv.annotation.answers import SCHEMA as ANSWERS
 from cxc_eccv.annotation.asking.questions import CANDIDATES_A_SHEET, Question, build_sheets
@@ -51,7 +51,7 @@ from cxc_eccv.annotation.rounds import (
     write_sorted,
 )
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources
+from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile, write_labels
@@ -65,6 +65,7 @@ PROJECT, LABELS, CARD = "annotation.json", "labels.parquet", "README.md"
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 PAIR = ["image_id", "caption_id"]
+SAID = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
 
 PATIENCE = 60.0
 """Seconds to wait for another process that is at a step of the same project."""
@@ -133,6 +134,8 @@ class Project:
         refuse_unwritable(folder / PROJECT, file=True)
         if round_numbers(folder):
             raise InvalidOption(f"{folder} is an annotation project already; open it, or name another folder")
+        if (folder / LABELS).exists():
+            raise InvalidOption(f"{folder / LABELS} is there, and not the rounds that it was made of; {RESTORE}")
         if not NAME.fullmatch(name):
             raise InvalidOption(
                 f"name {name!r}: labels are named in small letters, digits and _, with a letter first; choose another"
@@ -201,7 +204,7 @@ class Project:
             strategy: how pairs are chosen.
             size: candidates of a sheet.
             leave_open: go on although sheets of the last round have no answer; they can still be answered.
-            sources: whose labels are known; None for all official ones.
+            sources: whose labels are known; None for those of all people, label files of the library among them.
             **options: of :func:`cxc_eccv.annotation.proposing.propose`.
 
         Raises:
@@ -229,9 +232,11 @@ class Project:
             **options,
         )
         if not found.candidates.num_rows:
+            counts = found.facts["counts"]
             raise DataError(
-                f"strategy {strategy} with these models has no pair left to ask about: "
-                f"{found.known.num_rows:,} of those that it proposes are known to match, the others were asked before"
+                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
+                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
+                f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
             )
         sheets = build_sheets(
             found.candidates,
@@ -344,9 +349,12 @@ class Project:
                 "least_answers": least_answers,
                 "scheme": self.scheme.name,
                 "models": sorted({name for own in now.rounds for name in own.facts["proposal"]["models"]}),
-                "rounds": [own.facts["proposal"] for own in now.rounds],
+                "rounds": [
+                    {name: own.facts["proposal"][name] for name in ("strategy", "options", "counts")}
+                    for own in now.rounds
+                ],
                 "sheets": dict(sorted(Counter(own.verdict for own in judged).items())),
-                "data": {**self.data, "files": self.library.files_used()},
+                "data": {**self.data, "files": _name_files(self.library)},
                 **describe_labels(answers, good, table),
             }
             self._refuse_card()
@@ -405,24 +413,27 @@ def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
 
 def _gather(library: Library, split: str, source: str) -> pa.Table:
     """What a source says of images with captions: a row per pair, positive where it is in either direction."""
-    columns: dict[str, list[NDArray[Any]]] = {"image_id": [], "caption_id": [], "source_positive": []}
+    tables = [SAID.empty_table()]
     for direction in ("i2t", "t2i"):
         said = gather(library, split, direction, source, Thresholds())
         if said is not None:
             sides = (said.queries, said.items) if direction == "i2t" else (said.items, said.queries)
-            for column, values in zip(columns.values(), (*sides, said.positive), strict=True):
-                column.append(values)
-    schema = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
-    found = pa.table({name: np.concatenate([[], *values]) for name, values in columns.items()}).cast(schema)
-    said = found.group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(schema.names)
-    return said.add_column(2, "source", pa.array([source] * said.num_rows, pa.string()))
+            tables.append(pa.table([*sides, said.positive], schema=SAID))
+    found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SAID.names)
+    return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
 
 
 def _find_positives(library: Library, split: str, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
     """(P,) image ids and caption ids of all pairs that a source calls positive."""
-    said = pa.concat_tables(_gather(library, split, name) for name in sources or official_sources())
+    people = [name for name, source in sources_of(library).items() if source.official]
+    said = pa.concat_tables(_gather(library, split, name) for name in sources or people)
     positive = said.filter(said["source_positive"])
     return np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])
+
+
+def _name_files(library: Library) -> dict[str, str]:
+    """Those of images and captions with their hashes, whatever else a library has read."""
+    return {name: sha256 for name, sha256 in library.files_used().items() if name.startswith("karpathy")}
 
 
 def _identify(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy

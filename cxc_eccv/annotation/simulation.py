@@ -30,7 +30,7 @@ from cxc_eccv.annotation.labels import settle
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.annotation.proposing.strategies import strategies
-from cxc_eccv.annotation.quality import BY_HAND, accept, judge_sheets
+from cxc_eccv.annotation.quality import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
 from cxc_eccv.evaluation.score import interval
@@ -272,9 +272,10 @@ def answer_sheets(
         workers = np.array([people[sheet] for sheet in numbers[rows].tolist()])
         errs = random.random(rows.size) < rates[workers]
         given.append(_make_answers(questions.take(rows), workers, truth[rows] ^ errs))
-        judged, careless = judge_sheets(given[-1]), set(numbers[rows[errs & is_golden[rows]]].tolist())
-        by_hand = [(own.sheet, own.worker) for own in judged if own.verdict == BY_HAND and own.sheet not in careless]
-        accepted.append(accept(given[-1], judged, by_hand))
+        careless = set(numbers[rows[errs & is_golden[rows]]].tolist())
+        doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1]) if own.verdict == BY_HAND]
+        checks = Checks(by_hand={key: key[0] not in careless for key in doubtful})
+        accepted.append(accept(given[-1], judge_sheets(given[-1], checks)))
         for sheet in set(accepted[-1]["sheet"].to_pylist()):
             lacking[sheet] -= 1
     return pa.concat_tables(given), pa.concat_tables(accepted)

@@ -11,7 +11,9 @@ from cxc_eccv.terminal import say
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="Folder of `cxc-eccv build`; for a Space a metric, as map_at_r.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of `cxc-eccv build`, or with labels; for a Space a metric, as map_at_r.")
+    ],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
@@ -33,11 +35,15 @@ def push(
     Of each task, eval.yaml declares the main metrics, those of ECCV Caption first. What is left to do by hand until the
     Hub shows a leaderboard is listed after the upload.
 
+    Of a folder with labels, as of annotate merge, the label files and the card are sent, and nothing of what people
+    answered. `--labels owner/name` loads them.
+
     The token is that of `hf auth login` or HF_TOKEN.
 
     Examples:
       cxc-eccv push cxc_eccv_data org/cxc_eccv
       cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
+      cxc-eccv push my_annotation org/my_labels --yes
       cxc-eccv push map_at_r org/map_at_r --type space --yes
     """
     from cxc_eccv.adapters import module_folder

@@ -1,4 +1,4 @@
-"""Upload: a built dataset folder, or the folder of a metric's Space, compared with a repository on the Hub and sent.
+"""Upload: a built dataset, labels, or the folder of a metric's Space, compared with a repository on the Hub and sent.
 
 A file in the folder that is a link, changes meanwhile, or holds the token is refused.
 """
@@ -30,6 +30,7 @@ from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_ca
 from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.library import Library
 
 __all__ = ["DATASET_KEYS", "Change", "LocalFile", "Push", "UploadContent", "plan_push", "read_folder"]
 
@@ -83,7 +84,12 @@ class Push:
 
     @property
     def next_steps(self) -> str:
-        """What only people can do, once the dataset is there, before the Hub shows a leaderboard; empty for a Space."""
+        """What only people can do, once the dataset is there, before the Hub shows a leaderboard; empty for a Space.
+
+        Of labels: how to load them.
+        """
+        if self.content.labels:
+            return f"Load these labels with --labels {self.repository.repo_id}"
         if self.repository.repo_type != "dataset":
             return ""
         if self.content.edition != OFFICIAL:
@@ -156,7 +162,8 @@ def plan_push(
     """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
 
     Args:
-        folder: what ``build_folder`` wrote, or for the type ``space`` the folder of a metric's module.
+        folder: what ``build_folder`` wrote; a folder with label files, of which these and the card are sent; or for the
+            type ``space`` the folder of a metric's module.
         repo_id: ``owner/name``.
         repo_type: ``dataset`` or ``space``.
         access: which Hub, with which token.
@@ -229,6 +236,7 @@ def _show_size(size: int) -> str:
 
 
 DATASET_KEYS = ("configs", "dataset_info", "size_categories", "modified_data")
+LABELS_KEYS = ("configs", "dataset_info", "size_categories")
 SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
 
@@ -238,7 +246,8 @@ class UploadContent:
 
     Owned are the keys of the card's front matter that describe the files. Other Parquet files in the folders of the
     configs would be loaded with them, and are removed. Paths left out are in the folder and not uploaded. A dataset has
-    an edition of the data, and in its ``eval.yaml`` the name of the evaluation and ids of tasks.
+    an edition of the data, and in its ``eval.yaml`` the name of the evaluation and ids of tasks. Labels have no
+    configs, and all Parquet files beside the card are theirs.
     """
 
     files: tuple[LocalFile, ...]
@@ -250,19 +259,22 @@ class UploadContent:
     edition: str = ""
     framework: str = ""
     task_ids: frozenset[str] = frozenset()
+    labels: bool = False
 
     def makes_stale(self, path: str, formerly_built: Collection[str]) -> bool:
         """Whether a file on the Hub must go: a shard of ours, or of an earlier build, that is not in this one."""
         if path in (CARD, *(file.path for file in self.files)):
             return False
-        of_config = any(re.fullmatch(rf"{re.escape(config)}/[^/]+\.parquet", path) for config in self.configs)
-        return of_config or path in formerly_built
+        places = [*(f"{re.escape(config)}/" for config in self.configs), *([""] if self.labels else [])]
+        return any(re.fullmatch(rf"{place}[^/]+\.parquet", path) for place in places) or path in formerly_built
 
 
 def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bool) -> UploadContent:
-    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds."""
+    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds; or one of labels."""
     files, left_out = read_folder(folder, token)
     found = {file.path: file for file in files}
+    if MANIFEST_NAME not in found and any(_is_label_file(path) for path in found):
+        return _gather_labels(folder, found, left_out)
     manifest = _check_manifest(folder, found)
     configs = tuple(manifest["configs"])
     declared = leaderboard.eval_yaml(configs, framework, all_tasks=all_tasks)
@@ -270,6 +282,20 @@ def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bo
     content = _gather(folder, found, DATASET_KEYS, left_out)
     task_ids = leaderboard.read_task_ids(declared, EVAL_YAML)
     return replace(content, configs=configs, edition=manifest["edition"], framework=framework, task_ids=task_ids)
+
+
+def _is_label_file(path: str) -> bool:
+    return "/" not in path and path.endswith(".parquet")
+
+
+def _gather_labels(folder: Path, found: Mapping[str, LocalFile], left_out: Sequence[str]) -> UploadContent:
+    """The label files and their card; what else an annotation project has, people's answers above all, stays here."""
+    sent = {path: file for path, file in found.items() if _is_label_file(path) or path == CARD}
+    kept = [*left_out, *(path for path in found if path not in sent)]
+    Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
+    if CARD not in found:
+        raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
+    return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
 
 
 def _read_space(folder: Path, token: str | None) -> UploadContent:
@@ -420,7 +446,7 @@ def _read_manifest(folder: Path, found: Collection[str]) -> dict[str, Any]:
     if MANIFEST_NAME not in found:
         raise InvalidOption(
             f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
-            "Name such a folder, or pass --type space for the folder of a metric."
+            "Name such a folder, one of labels, or pass --type space for the folder of a metric."
         )
     try:
         manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))

@@ -12,14 +12,12 @@ __all__ = ["SPEC", "graded_r_precision"]
 
 
 def graded_r_precision(top: TopK, judgments: Judgments) -> FloatArray:
-    r"""R-Precision with degrees: the gains of the top R items over R, R being the query's number of positives.
+    """R-Precision with degrees: the gains of the top R items over R, R being the query's number of positives.
 
-    .. math:: \text{R-P} = \frac{1}{N} \sum_n \frac{1}{R(x_n)} \sum_{i=1}^{R(x_n)} m_i(x_n)
-
-    with :math:`m_i(x)` the gain of the i-th item, and 0 of one that was not judged. A positive is an item of gain above
-    0; R counts positives that are outside the gallery too. Where all gains are 1 it is R-Precision. A ranking whose
-    positives have lower gains never reaches 1: at the most, the mean gain of its positives. Of items with equal scores
-    the one of lower gain stands above.
+    Per query (1 / R) times the sum, over ranks i up to R, of the gain of the item at i, which is 0 where it was not
+    judged. Positives are items of gain above 0; R counts those that are outside the gallery too. Where all gains are 1
+    it is R-Precision. Where some are lower no ranking reaches 1, but at the most the mean gain of the positives. Of
+    items with equal scores the one of lower gain stands above.
 
     Args:
         top: the best items of Q queries, as many as the largest R.

@@ -11,15 +11,11 @@ __all__ = ["SPEC", "graded_recall_at_k"]
 
 
 def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArray:
-    r"""Recall@K with degrees: the best gain among the top K, where the gain of a positive is its degree.
+    """Recall@K with degrees: the best gain among the top K, the gain of a positive being its degree.
 
-    At 1 it is the gain of the top item, as the paper's R@1 with degrees:
-
-    .. math:: \mathrm{R@1} = \frac{1}{N} \sum_n m_1(x_n), \quad m_i(x) = 1 \text{ if the } i\text{-th item is a
-              “100% YES”, } 0.5 \text{ if it is a “Partially YES”, else } 0
-
-    An item that was not judged has gain 0. Where all gains are 1 it is Recall@K. Of items with equal scores the one of
-    lower gain stands above.
+    At K = 1 it is the gain of the top item: 1 for a “100% YES” of ECCV Caption's annotators, 0.5 for a “Partially YES”,
+    else 0. An item that was not judged has gain 0. Where all gains are 1 it is Recall@K. Of items with equal scores the
+    one of lower gain stands above.
 
     Args:
         top: the best items of Q queries.

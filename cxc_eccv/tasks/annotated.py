@@ -57,8 +57,8 @@ TASK = Task(
         "Image-text retrieval with the positives of label files alone, all files of a library together: pairs that "
         "models proposed and people verified, as cxc-eccv annotate merge makes labels of their answers. The queries "
         "are the images and captions of the split with a positive, and rank all captions and all images of the split. "
-        "A positive has a gain above 0 and up to 1, which graded metrics count. The task is there where a library was "
-        "opened with label files."
+        "A positive has a gain above 0 and up to 1, which graded metrics count. An original link is a positive only "
+        "where a label file has it. The task is there where a library was opened with label files."
     ),
     directions={direction: partial(_positives, direction=direction) for direction in ("i2t", "t2i")},
     graded={direction: partial(_degrees, direction=direction) for direction in ("i2t", "t2i")},

@@ -319,6 +319,8 @@ def look_up_gains(
     size = judgments.gallery_ids.size
     pairs = np.arange(top.query_ids.size)[:, None] * size + columns
     judged_pairs = judgments.rows * size + judgments.indices  # ascending
+    if not judged_pairs.size:  # all positives are outside the gallery
+        return np.zeros(pairs.shape), np.zeros(pairs.shape, dtype=bool)
     places = np.minimum(np.searchsorted(judged_pairs, pairs), judged_pairs.size - 1)
     judged = known & (judged_pairs[places] == pairs)
     return np.where(judged, judgments.gains[places], 0.0), judged

@@ -11,6 +11,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import MODULES
+from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import PositiveRanks, RatedPairs
@@ -169,6 +170,57 @@ def test_graded_modules_equal_a_plain_loop(load_metric, k):
     assert results[f"ndcg_at_{k}_per_query"] == pytest.approx(expected, abs=1e-12)
     assert results[f"ndcg_at_{k}"] == pytest.approx(np.mean(expected), abs=1e-12)
     assert results[f"ndcg_at_{k}_coverage"] == covered / looked
+
+
+@pytest.mark.parametrize("k", [1, 5, 30])
+def test_modules_of_degrees_equal_a_plain_loop(load_metric, k):
+    columns = metric_inputs.graded(5, highest=2)
+    columns["gains"] = [[gain / 2 for gain in own] for own in columns["gains"]]
+    results = load_metric("graded_recall_at_k").compute(**columns, k=k, per_query=True)
+    expected = [max(gain or 0 for gain in gains_of(columns, query, k)) for query in range(metric_inputs.QUERIES)]
+    assert results[f"graded_recall_at_{k}_per_query"] == expected
+    cut = {**columns, "predictions": [ranked[:6] for ranked in columns["predictions"]]}  # the largest R is 6
+    results, expected, covered, looked = load_metric("graded_r_precision").compute(**cut, per_query=True), [], 0, 0
+    for query, own in enumerate(columns["gains"]):
+        found = gains_of(columns, query, sum(gain > 0 for gain in own))
+        expected.append(sum(gain or 0 for gain in found) / len(found))
+        covered, looked = covered + sum(gain is not None for gain in found), looked + len(found)
+    assert results["graded_r_precision_per_query"] == pytest.approx(expected)
+    assert results["graded_r_precision_coverage"] == covered / looked
+
+
+def test_degrees_of_one_are_recall_and_r_precision(load_metric):
+    """Rankings of the whole gallery that lack some positives, in one case all of them."""
+    columns = {
+        "predictions": [[1, 2, 3], [4, 5], [6, 7, 8], [9, 1, 2]],
+        "references": [[3, 2], [5, 7, 8], [1, 2, 3, 4], [2]],
+    }
+    options = {"gallery_size": [3, 2, 3, 9], "per_query": True}
+    plain = load_metric("r_precision").compute(**columns, **options)
+    gains = [[1] * len(own) for own in columns["references"]]
+    graded = load_metric("graded_r_precision").compute(**columns, gains=gains, **options)
+    assert graded["graded_r_precision_per_query"] == plain["r_precision_per_query"] == [1 / 2, 1 / 3, 0, 0]
+    assert graded["graded_r_precision_coverage"] == 2 / 8
+    recall = load_metric("recall_at_k").compute(**columns, k=2, per_query=True)
+    graded = load_metric("graded_recall_at_k").compute(**columns, gains=gains, k=2, per_query=True)
+    assert graded["graded_recall_at_2_per_query"] == recall["recall_at_2_per_query"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"predictions": [[1, 2], [4]]},
+            "graded_r_precision of query 1 looks at the top 2, but its ranking ends at rank 1",
+        ),
+        ({"gains": [[2], [1, 1]]}, "gain 2.0 of a judged item; degrees are from 0 to 1"),
+        ({"gains": [[0], [1, 1]]}, "no judged item of query 0 has a gain above 0"),
+    ],
+)
+def test_what_gives_no_graded_r_precision(load_metric, changed, message):
+    columns = {"predictions": [[1, 2], [4, 5]], "references": [[1], [4, 5]], "gains": [[1], [1, 0.5]]}
+    with pytest.raises(CxcEccvError, match=message):
+        load_metric("graded_r_precision").compute(**columns | changed)
 
 
 @pytest.mark.parametrize("policy", ["not_entailed", "leave_out", "classifier"])

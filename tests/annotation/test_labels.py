@@ -166,7 +166,11 @@ def test_one_who_always_contradicts_the_others_is_believed_the_other_way_round()
 
 def test_known_pairs_are_no_labels():
     answers = pa.concat_tables(
-        [table((1, 10, "a", "yes")), table((1, 11, "a", "yes"), role="known positive"), table((2, 10, "a", "no"), role="known negative")]
+        [
+            table((1, 10, "a", "yes")),
+            table((1, 11, "a", "yes"), role="known positive"),
+            table((2, 10, "a", "no"), role="known negative"),
+        ]
     )
     assert settle(answers, ECCV)["caption_id"].to_pylist() == [10]
     with pytest.raises(DataError, match="no answer about a candidate"):

@@ -73,6 +73,10 @@ EDITS = {
         lambda content: content["provenance"].update(restriction={"limit": 200, "images": {"used": 200, "of": 5_000}}),
         "it covers a part of the split; a leaderboard is about the whole",
     ),
+    "labels": (
+        lambda content: content["provenance"].update(labels={"sources": ["coco"], "policy": "union", "files": {}}),
+        "it is on other labels than those of its tasks",
+    ),
     "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data"),
     "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint is not that of the files"),
     "modified": (set_data(files=FILES | {"sts_test": "a" * 64}), "sts_test was modified"),

@@ -1,11 +1,16 @@
-"""nDCG, Entail@K and PMRP on cases worked out by hand, and what they refuse."""
+"""nDCG, Entail@K, graded recall and R-Precision, and PMRP on cases worked out by hand, and what they refuse."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.entail_at_k import entail_at_k
+from cxc_eccv.metrics.graded_r_precision import graded_r_precision
+from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
@@ -48,13 +53,50 @@ def test_entail_at_k_under_the_three_policies():
     assert [entail_at_k(ranking, qrels, k).item() for k in (1, 2)] == [1, 0.5]
 
 
+def test_equations_e1_to_e4_on_a_ranking_read_off_by_hand():
+    """R = 3: “100% YES”, “100% NO”, “Partially YES”, not asked, “100% YES”; E.4 in E.2 and E.3, then E.1 in both."""
+    said = {1: "yes", 2: "no", 3: "partially_yes", 5: "yes"}
+    for gain_of, r_precision in ((schemes()["eccv"].gain_of, 1.5 / 3), (lambda answer: float(answer != "no"), 2 / 3)):
+        qrels = judged({item: gain_of(answer) for item, answer in said.items()})
+        assert graded_recall_at_k(top(1, 2, 3, 4, 5), qrels).tolist() == [1]
+        assert graded_r_precision(top(1, 2, 3, 4, 5), qrels).tolist() == [r_precision]
+        assert graded_recall_at_k(top(3, 2, 1), qrels).tolist() == [gain_of("partially_yes")]
+        assert graded_recall_at_k(top(3, 2, 1), qrels, 3).tolist() == [1]
+        assert graded_recall_at_k(top(2, 4), qrels, 2).tolist() == [0]
+
+
+def test_graded_r_precision_counts_positives_outside_the_gallery_and_needs_its_depth():
+    qrels = judged({1: 1.0, 3: 0.5, 4: 0.0})
+    assert graded_r_precision(top(1, 4), qrels).tolist() == [1 / 2]
+    outside = replace(qrels, unreachable=np.array([2]))
+    assert graded_r_precision(top(1, 4, 2, 3), outside).tolist() == [1.5 / 4]
+    with pytest.raises(RunTooShallow, match="query 9 looks at the top 4, but its ranking holds 2 items"):
+        graded_r_precision(top(1, 4), outside)
+    pairs = {"pair_queries": [9] * 4, "pair_items": [1, 3, 77, 78], "gains": [1, 0.5, 0.5, 0]}
+    assert Judgments.from_pairs([9], [1, 2, 3], **pairs).n_relevant.tolist() == [3]
+
+
+@pytest.mark.parametrize("metric", [graded_recall_at_k, graded_r_precision])
+@pytest.mark.parametrize(
+    ("gains", "message"),
+    [
+        ({1: 1.5}, r"gain 1\.5 of a judged item; degrees are from 0 to 1"),
+        ({1: -0.5, 2: 1.0}, r"gain -0\.5"),
+        ({1: 0.0}, "no judged item of query 9 has a gain above 0"),
+    ],
+)
+def test_what_is_no_degree_gives_no_number(metric, gains, message):
+    with pytest.raises(DataError, match=message):
+        metric(top(1, 2), judged(gains))
+
+
 def test_a_gallery_smaller_than_k_is_looked_at_in_full():
     qrels = judged({1: 1.0}, gallery=(1, 2))
     assert entail_at_k(top(2, 1), qrels, 10).tolist() == [0.5]
     assert ndcg_at_k(top(2, 1), qrels, 10).item() == pytest.approx(1 / np.log2(3))
 
 
-@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k])
+@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k, graded_recall_at_k])
 def test_what_top_metrics_refuse(metric):
     qrels = judged({1: 1.0})
     with pytest.raises(RunTooShallow, match="query 9 looks at the top 5, but its ranking holds 2 items"):
@@ -68,7 +110,7 @@ def test_what_top_metrics_refuse(metric):
         metric(top(1), Judgments.from_pairs([9], [1, 2], [9], [1]), 1)
 
 
-@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k])
+@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k, graded_recall_at_k])
 @pytest.mark.parametrize("gain", [np.nan, np.inf, -1.0])
 def test_gains_that_are_no_gains_give_no_number(metric, gain):
     with pytest.raises(DataError):
@@ -82,7 +124,7 @@ def test_top_items_that_cannot_be_give_no_number(ids):
         TopK(np.array([9]), np.array(ids))
 
 
-@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k])
+@pytest.mark.parametrize("metric", [ndcg_at_k, entail_at_k, graded_recall_at_k])
 def test_no_query_gives_no_number(metric):
     none = np.empty(0, dtype=np.int64)
     nothing = Judgments(none, np.array([1, 2]), [0], none, none, gains=np.empty(0))

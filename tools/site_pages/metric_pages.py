@@ -12,7 +12,7 @@ __all__ = ["metric_parts", "metrics_table"]
 
 INPUTS = {
     "ranks": "the ranks of all positives",
-    "top_k": "the top K items, or the top R where there is no K, and judgments with gains",
+    "top_k": "the top K or R items and judgments with gains",
     "plausible_hits": "the plausible matches counted among the top items",
     "rated_pairs": "the model's similarity of each rated pair",
     "altered_ranks": "the ranks of all positives, with altered captions in the gallery and without",

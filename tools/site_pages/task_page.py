@@ -51,7 +51,7 @@ def task_section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
         ("defined in", ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", task.citation)),
     ]
     blocks = [f"## `{task.name}`", task.description, table(["property", "value"], facts)]
-    return "\n\n".join([*blocks, _sizes(sizes)])
+    return "\n\n".join([*blocks, "Its sizes are those of the label files." if task.of_label_files else _sizes(sizes)])
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -23,7 +23,7 @@ Args:
     predictions: ranked gallery ids of each query, best first, without the query itself. Ids are whole numbers;
         strings, floats and repeated ids are refused. Rankings may be cut short as far as the metric allows.
     references: ids of all judged items of each query, those of gain 0 too; at least one.
-    gains: the gain of each reference, in the same order: a rating, or 1 and 0 for labels.
+    gains: the gain of each reference, in the same order: a rating, 1 and 0 for labels, or a degree from 0 to 1.
     k: depth, at least 1. A list gives one result for each of its values. Default: 10.
     gallery_size: number of items that a query ranks, one number or a list with one per query. With it, a ranking
         that holds the whole gallery is known to be complete: positives it lacks are outside the gallery, and any
@@ -32,7 +32,7 @@ Args:
 
 Returns:
     ndcg_at_<k>: mean over queries, from 0 to 1; higher is better.
-    ndcg_at_<k>_coverage: share of the top K that was judged.
+    ndcg_at_<k>_coverage: share of the items it looks at that was judged.
 
 Examples:
     >>> import cxc_eccv as ce

@@ -1,0 +1,146 @@
+"""Labels that one group pushes, another loads by the dataset's name, and a report says which commit that was."""
+
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from label_files import random_pairs, write_label_file
+
+CARD = """---
+license: cc-by-4.0
+configs:
+- config_name: default
+  data_files:
+  - split: test
+    path: labels.parquet
+---
+
+# Labels of mine
+"""
+
+EVALUATE = """
+import numpy as np
+import cxc_eccv as ce
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings
+library = ce.Library("sample", labels=[given])
+content, random = library.karpathy("test"), np.random.default_rng(0)
+sides = (Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
+run = EmbeddingsRun(*sides)
+report = ce.evaluate(run, "coco_5k", data_dir=library, sources=("coco", "mine"), progress=False, confidence=None)
+told = {"scores": report.scores, "labels": report.provenance["labels"]}
+"""
+
+LOAD = "import datasets; told = list(datasets.load_dataset(given, split='test'))"
+
+
+@pytest.fixture
+def project(tmp_path, sample_library):
+    """A folder as annotate merge leaves it."""
+    folder = tmp_path / "project"
+    (folder / "rounds" / "1").mkdir(parents=True)
+    write_label_file(folder / "labels.parquet", sample_library, *random_pairs(sample_library))
+    pq.write_table(pa.table({"worker": ["anna"]}), folder / "rounds" / "1" / "answers.parquet")
+    (folder / "annotation.json").write_text("{}")
+    (folder / "README.md").write_text(CARD)
+    return folder
+
+
+def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
+    shown = client.command("push", project, "org/mine")
+    assert "new        labels.parquet" in shown.out
+    assert "left out   rounds/1/answers.parquet" in shown.out
+    assert "Nothing was sent" in shown.out
+    done = client.command("push", project, "org/mine", "--yes")
+    assert "Load these labels with --labels org/mine" in done.out
+    repository = hub.store.repositories["dataset", "org/mine"]
+    assert set(repository.files()) - {".gitattributes"} == {"README.md", "labels.parquet"}
+    assert repository.files()["labels.parquet"] == (project / "labels.parquet").read_bytes()
+    local, loaded = (client.code(EVALUATE, str(place)) for place in (project, "org/mine"))
+    assert (local.status, loaded.status) == (0, 0), loaded.err
+    assert loaded.told["scores"] == local.told["scores"]
+    facts = loaded.told["labels"]["files"]["mine"]
+    commit = repository.branches["main"][-1].oid
+    assert (facts["repository"], facts["revision"]) == ("org/mine", commit)
+    assert facts["sha256"] == local.told["labels"]["files"]["mine"]["sha256"]
+    plain = client.code(LOAD, "org/mine")
+    assert plain.status == 0, plain.err
+    assert plain.told == pq.read_table(project / "labels.parquet").to_pylist()
+
+
+def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
+    client.command("push", project, "org/twice", "--yes")
+    repository = hub.store.repositories["dataset", "org/twice"]
+    first = repository.branches["main"][-1].oid
+    before = client.code(EVALUATE, "org/twice").told
+    write_label_file(project / "labels.parquet", sample_library, *random_pairs(sample_library, seed=5), version="2.0.0")
+    client.command("push", project, "org/twice", "--yes")
+    assert client.code(EVALUATE, f"org/twice@{first}").told == before
+    after = client.code(EVALUATE, "org/twice").told
+    assert after["labels"]["files"]["mine"]["version"] == "2.0.0"
+    assert after["labels"]["files"]["mine"]["revision"] == repository.branches["main"][-1].oid != first
+    # What is there once is there without the Hub too.
+    offline, restore = "import os; os.environ['CXC_ECCV_OFFLINE'] = '1'\n", "\ndel os.environ['CXC_ECCV_OFFLINE']"
+    hub.requests.clear()
+    assert client.code(offline + EVALUATE + restore, "org/twice").told == after
+    assert not hub.requests
+
+
+def test_a_label_file_under_another_name_goes(hub, client, project):
+    client.command("push", project, "org/renamed", "--yes")
+    (project / "labels.parquet").rename(project / "test.parquet")
+    told = client.command("push", project, "org/renamed", "--yes").out
+    assert "removed    labels.parquet" in told
+    assert client.code(EVALUATE, "org/renamed").status == 0
+
+
+def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
+    client.command("push", project, "org/card", "--yes")
+    repository = hub.store.repositories["dataset", "org/card"]
+    card = repository.files()["README.md"].decode()
+    assert "# Labels of mine" in card
+    hub.store.write(repository, {"README.md": card.encode() + b"\nWritten by hand.\n"})
+    (project / "README.md").write_text(CARD + "\nMore labels.\n")
+    client.command("push", project, "org/card", "--yes")
+    card = repository.files()["README.md"].decode()
+    assert "Written by hand." in card
+    assert "More labels." in card
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: (folder / "README.md").unlink(), "holds labels and no README.md"),
+        (lambda folder: (folder / "labels.parquet").write_bytes(b"x"), "expected labels, as cxc-eccv annotate merge"),
+        (lambda folder: (folder / "labels.parquet").unlink(), "holds no manifest.json"),
+        (lambda folder: shutil.copy(folder / "labels.parquet", folder / "again.parquet"), "both hold labels 'mine'"),
+    ],
+    ids=["no-card", "no-labels", "nothing", "twice"],
+)
+def test_a_folder_that_nobody_could_load_is_refused(hub, client, project, spoil, message):
+    spoil(project)
+    assert message in client.command("push", project, "org/spoilt", "--yes", status=2).err
+    assert not hub.requests
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("org/nothing", "labels org/nothing: no file or folder has this name, and neither has a dataset"),
+        ("org/empty", "the dataset org/empty on the Hub holds no label file"),
+        ("org/empty@nowhere", "labels org/empty@nowhere: the Hugging Face Hub did not deliver them"),
+    ],
+)
+def test_what_is_not_on_the_hub_is_told_of(hub, client, named, message):
+    client.code("import huggingface_hub as h; h.HfApi().create_repo('org/empty', repo_type='dataset')")
+    answer = client.code(EVALUATE, named)
+    assert answer.error in ("SourceMissing", "DownloadFailed"), answer.err
+    assert message in answer.message
+
+
+def test_gains_come_back_as_they_were(hub, client, project):
+    client.command("push", project, "org/gains", "--yes")
+    found = "ce.Library('sample', labels=[given]).labels('mine', 'test').table['gain'].to_pylist()"
+    told = client.code(f"import cxc_eccv as ce; told = {found}", "org/gains").told
+    assert told == pq.read_table(project / "labels.parquet")["gain"].to_pylist()

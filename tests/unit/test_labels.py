@@ -1,0 +1,254 @@
+"""Label files: strict reading, and people's labels as a source of a library, of the data that they are of."""
+
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from label_files import label_facts, label_table, random_pairs, write_label_file
+from mined_files import write_mined
+
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.judgments.evidence import label_sources, sources_of
+from cxc_eccv.judgments.qrels import judged_pairs, merge, merged_qrels
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_FACTS, LABELS_SCHEMA, read_labels, write_labels
+
+PAIRS, GAINS = [(1, 10), (1, 11), (2, 10)], [1.0, 0.0, 0.5]
+
+
+@pytest.fixture
+def file(tmp_path, sample_library):
+    """A label file of random pairs of the sample's test split."""
+    return write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
+
+
+def test_what_is_written_is_read(tmp_path, sample_library):
+    facts = label_facts(sample_library, agreement={"kappa": 0.5})
+    written = write_labels(tmp_path / "mine.parquet", label_table(PAIRS, GAINS), facts)
+    found = read_labels(tmp_path / "mine.parquet")
+    assert found.table.schema.equals(LABELS_SCHEMA)
+    assert found.table.to_pylist() == written.table.to_pylist()
+    assert found.facts == written.facts == {**facts, "schema": 1, "kind": "labels", "collection": "coco"}
+    assert (found.name, found.split) == ("mine", "test")
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "expected"),
+    [
+        ({"gain": [1.0, 0.0, 1.5]}, "row 2", "in [0, 1]"),
+        ({"gain": [1.0, 0.0, float("nan")]}, "row 2", "in [0, 1]"),
+        ({"gain": [1.0, 1.0, 0.5]}, "row 1", "below 1 where positive is false"),
+        ({"gain": [0.0, 0.0, 0.5]}, "row 0", "above 0 where positive is true"),
+        ({"answers": pa.array([3, 0, 3], pa.int32())}, "row 1", "people, from 1 on"),
+        ({"image_id": [1, 2, 1], "caption_id": [10, 11, 10]}, "row 2", "once"),
+        ({"gain": [1.0, None, 0.5]}, "gain", "a value in every row"),
+        ({"positive": [1, 0, 1]}, "mine.parquet", "positive bool"),
+    ],
+)
+def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, columns, row, expected):
+    table = label_table(PAIRS, GAINS)
+    for name, values in columns.items():
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values) if isinstance(values, list) else values)
+    path, facts = tmp_path / "mine.parquet", label_facts(sample_library)
+    with pytest.raises(MalformedSource, match=row) as caught:
+        write_labels(path, table, facts)
+    assert expected in str(caught.value)
+    assert not path.exists()
+    whole = {**facts, "schema": 1, "kind": "labels", "collection": "coco"}
+    write_parquet(table.replace_schema_metadata({LABELS_FACTS: json.dumps(whole)}), path)
+    with pytest.raises(MalformedSource) as again:
+        read_labels(path)
+    assert str(again.value) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"schema": 2}, "metadata, schema: found 2, expected 1"),
+        ({"kind": "mined"}, "metadata, kind"),
+        ({"collection": "flickr30k"}, "expected 'coco'"),
+        ({"name": "My labels"}, "small letters"),
+        ({"version": " "}, "a version"),
+        ({"split": "val"}, "one of train, restval, validation, test"),
+        ({"people": 0}, "from 1 on"),
+        ({"people": True}, "of kind int"),
+        ({"people": "three"}, "of kind int"),
+        ({"data": {}}, "fingerprint"),
+        ({"models": "a model"}, "of kind list"),
+    ],
+)
+def test_facts_that_do_not_say_whose_labels_these_are_are_refused(tmp_path, sample_library, facts, expected):
+    whole = {**label_facts(sample_library), "schema": 1, "kind": "labels", "collection": "coco", **facts}
+    path = tmp_path / "mine.parquet"
+    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({LABELS_FACTS: json.dumps(whole)}), path)
+    with pytest.raises(MalformedSource) as caught:
+        read_labels(path)
+    assert expected in str(caught.value)
+
+
+def test_other_files_are_refused(tmp_path, sample_library):
+    plain, broken, text = (tmp_path / name for name in ("plain.parquet", "broken.parquet", "text.parquet"))
+    write_parquet(label_table(PAIRS, GAINS), plain)
+    with pytest.raises(MalformedSource, match="whose labels"):
+        read_labels(plain)
+    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({LABELS_FACTS: "[1]"}), plain)
+    with pytest.raises(MalformedSource, match="metadata, schema"):
+        read_labels(plain)
+    text.write_text("image_id,caption_id")
+    with pytest.raises(MalformedSource, match="annotate merge"):
+        read_labels(text)
+    with pytest.raises(SourceMissing, match="annotate merge writes one"):
+        read_labels(broken)
+    with pytest.raises(MalformedSource, match="at least one"):
+        write_labels(broken, label_table([], []), label_facts(sample_library))
+
+
+def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path, file):
+    written, table = file.read_bytes(), read_labels(file).table
+    for place in range(0, len(written), 37):
+        damaged = bytearray(written)
+        damaged[place] ^= 1 << place % 8
+        path = tmp_path / "damaged.parquet"
+        path.write_bytes(damaged)
+        with suppress(DataError):
+            assert read_labels(path).table.equals(table)
+
+
+def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file):
+    library = Library("sample", labels=[file])
+    assert list(sources_of(library)) == [*list(label_sources())[:-1], "mine", "mined"]
+    assert "mine" not in sources_of(Library("sample"))
+    assert library.label_names == ("mine",)
+    assert library.files_used() == {}  # not before they are asked for
+    merged = merge(library, "test", "i2t", sources=("mine", "coco"))
+    assert merged.sources == ("coco", "mine")
+    assert merged.rules == ("coco: original link", "mine: majority, 1.0.0")
+    assert "labels_mine_test" in library.files_used()
+
+
+def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_library):
+    library, pairs = Library("sample", labels=[file]), read_labels(file).table
+    asked = set(zip(pairs["image_id"].to_pylist(), pairs["caption_id"].to_pylist(), strict=True))
+    right = pairs.filter(pairs["positive"])
+    positive = set(zip(right["image_id"].to_pylist(), right["caption_id"].to_pylist(), strict=True))
+    for direction, turn in (("i2t", 1), ("t2i", -1)):
+        queries, items = (ids.tolist() for ids in judged_pairs(library, "test", direction, ["mine"]))
+        assert {pair[::turn] for pair in zip(queries, items, strict=True)} == asked
+        found = merged_qrels(library, "test", direction, sources=["mine"])
+        rows, items = found.query_ids[found.rows].tolist(), found.gallery_ids[found.indices].tolist()
+        assert {pair[::turn] for pair in zip(rows, items, strict=True)} == positive
+    for direction in ("t2t", "i2i"):
+        with_labels, without = (merge(one, "test", direction) for one in (library, sample_library))
+        assert with_labels.sources == without.sources
+        assert np.array_equal(with_labels.positive, without.positive)
+    assert "mine" not in merge(library, "validation", "i2t").sources
+
+
+def test_people_may_contradict_and_the_latest_decides_under_override(tmp_path, sample_library):
+    content = sample_library.karpathy("test")
+    own = (int(content.caption_image_ids[0]), int(content.caption_ids[0]))
+    other = (int(content.image_ids[1]), int(content.caption_ids[0]))
+    file = write_label_file(tmp_path / "mine.parquet", sample_library, [own, other], [0.0, 1.0])
+    library = Library("sample", labels=[file])
+    verdicts = {}
+    for policy in ("union", "strict", "override"):
+        merged = merge(library, "test", "i2t", sources=("coco", "mine"), policy=policy)
+        keys = zip(merged.query_ids[merged.queries].tolist(), merged.gallery_ids[merged.items].tolist(), strict=True)
+        place = {pair: row for row, pair in enumerate(keys)}
+        verdicts[policy] = [bool(merged.positive[place[pair]]) for pair in (own, other)]
+        assert merged.conflict[place[own]]
+        assert merged.conflict.sum() == 1
+    assert verdicts == {"union": [True, True], "strict": [False, True], "override": [False, True]}
+
+
+def test_a_machine_says_nothing_where_people_answered(tmp_path, sample_library):
+    queries, items = judged_pairs(sample_library, "validation", "i2t", ["coco", "cxc", "entailment"])
+    linked = set(zip(queries.tolist(), items.tolist(), strict=True))
+    pairs = [pair for pair in random_pairs(sample_library, "validation")[0] if pair not in linked]
+    weak = write_mined(tmp_path / "mined.parquet", sample_library, "validation", pairs)
+    file = write_label_file(tmp_path / "mine.parquet", sample_library, pairs[:2], [0.0, 1.0], "validation")
+    merged = merge(Library("sample", mined=[weak], labels=[file]), "validation", "i2t")
+    assert merged.sources[-2:] == ("mine", "mined")
+    assert merged.judged[:, -1].sum() == len(pairs) - 2
+    assert not merged.judged[:, -2:].all(axis=1).any()
+
+
+def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_library):
+    other = write_label_file(
+        tmp_path / "other.parquet",
+        sample_library,
+        *random_pairs(sample_library),
+        data={"edition": "official", "content": "0" * 64, "images": 5000, "captions": 25000},
+    )
+    with pytest.raises(DataError, match="edition official, with 5000 images and 25000 captions") as caught:
+        Library("sample", labels=[other]).labels("mine", "test")
+    assert "60 images and 300 captions there" in str(caught.value)
+    strange = write_label_file(tmp_path / "strange.parquet", sample_library, PAIRS, GAINS)
+    with pytest.raises(MalformedSource, match="row 0: found image_id 1, expected an id of the test split"):
+        Library("sample", labels=[strange]).labels("mine", "test")
+
+
+def test_two_files_of_one_name_and_split_are_refused(tmp_path, sample_library, file):
+    with pytest.raises(DataError, match="both hold labels 'mine' of test: name one"):
+        merge(Library("sample", labels=[file, shutil.copy(file, tmp_path / "again.parquet")]), "test", "i2t")
+    pairs = random_pairs(sample_library, "validation")
+    other = write_label_file(tmp_path / "validation.parquet", sample_library, *pairs, "validation")
+    second = write_label_file(
+        tmp_path / "second.parquet", sample_library, *random_pairs(sample_library, seed=1), name="theirs"
+    )
+    library = Library("sample", labels=[file, other, second])
+    assert library.label_names == ("mine", "theirs")
+    assert list(library.label_files) == ["labels_mine_test", "labels_mine_val", "labels_theirs_test"]
+    assert library.labels("mine", "validation").split == "validation"
+    assert library.labels("theirs", "validation") is None
+    with pytest.raises(UnknownName, match="did you mean 'mine'"):
+        library.labels("mines", "test")
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path, sample_library):
+    file = write_label_file(tmp_path / "x.parquet", sample_library, *random_pairs(sample_library), name="eccv")
+    with pytest.raises(DataError, match="a declared source of labels has this name"):
+        merge(Library("sample", labels=[file]), "test", "i2t")
+
+
+def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sample_library, file):
+    folder = tmp_path / "project"
+    (folder / "rounds" / "1").mkdir(parents=True)
+    shutil.copy(file, folder / "labels.parquet")
+    pq.write_table(pa.table({"worker": ["a"]}), folder / "rounds" / "1" / "answers.parquet")
+    (folder / "annotation.json").write_text("{}")
+    assert Library("sample", labels=[folder]).label_names == ("mine",)
+    with pytest.raises(SourceMissing, match="holds no label file"):
+        Library("sample", labels=[folder / "rounds"]).label_names  # noqa: B018
+
+
+@pytest.mark.parametrize("named", ["nobody/labels", "nobody/labels@v1"])
+@pytest.mark.parametrize("how", ["argument", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"])
+def test_nothing_is_asked_of_the_hub_where_downloads_are_off(monkeypatch, tmp_path, named, how):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    if how != "argument":
+        monkeypatch.setenv(how, "1")
+    with pytest.raises(SourceMissing) as caught:
+        Library("sample", labels=[named], offline=True if how == "argument" else None).label_names  # noqa: B018
+    assert f"labels {named}: no file or folder has this name" in str(caught.value)
+    assert f"downloads are off ({'offline=True' if how == 'argument' else how + '=1'})" in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_no_dataset_on_the_hub():
+    with pytest.raises(SourceMissing, match=r"out/mine.parquet: there is no such label file"):
+        Library("sample", labels=["out/mine.parquet"]).label_names  # noqa: B018
+
+
+def test_what_reports_say_of_labels(file):
+    found = read_labels(file)
+    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
+    assert found.told == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
+    origin = {"repository": "org/mine", "revision": "0" * 40}
+    assert replace(found, origin=origin).told == found.told | origin

@@ -1,0 +1,100 @@
+"""Label files in built datasets: rows of a source with a name of its own, and what manifest and card say of them."""
+
+import json
+
+import pytest
+from datasets import load_dataset
+from label_files import random_pairs, write_label_file
+
+from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.packaged import cache_key
+from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.sources.library import Library
+
+
+@pytest.fixture
+def file(tmp_path, sample_library):
+    return write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
+
+
+def build(folder, *files):
+    options = BuildOptions(labels=tuple(map(str, files)))
+    kept = {"configs": ["retrieval", "pairs"], "splits": ["validation", "test"], "data_dir": "sample"}
+    return build_folder(folder, **kept, options=options, progress=False)
+
+
+def judged_by(rows, name):
+    """Query and item pairs, to whether the row calls them positive, that a source judged."""
+    return {
+        (row["direction"], row["query_id"], entry["id"]): (
+            kind == "positives",
+            f"{name}: majority, 1.0.0" in entry["rules"],
+        )
+        for row in rows
+        for kind in ("positives", "negatives")
+        for entry in row[kind]
+        if name in entry["sources"]
+    }
+
+
+def test_rows_say_which_labels_are_of_the_file(file, sample_library):
+    options = BuildOptions(labels=(str(file),))
+    library = Library("sample", labels=[file])
+    rows = dataset_configs()["retrieval"].rows(library, "test", options).table.to_pylist()
+    pairs, gains = random_pairs(sample_library)
+    wanted = dict(zip(pairs, gains, strict=True))
+    names = ["i2t", "t2i", "t2t", "i2i"]
+    found = {
+        (names[direction] if isinstance(direction, int) else direction, query, item): said
+        for (direction, query, item), said in judged_by(rows, "mine").items()
+    }
+    assert {direction for direction, _, _ in found} == {"i2t", "t2i"}
+    for (direction, query, item), (positive, by_rule) in found.items():
+        gain = wanted[query, item] if direction == "i2t" else wanted[item, query]
+        assert by_rule == (gain > 0)
+        assert positive or not by_rule
+    assert len(found) == 2 * len(pairs)  # every query of the sample has a positive, so that no judgment is left out
+    # Without the file the dataset is as it was.
+    plain = dataset_configs()["retrieval"].rows(Library("sample"), "test", BuildOptions()).table.to_pylist()
+    assert not judged_by(plain, "mine")
+    official = [entry for row in rows for entry in row["positives"] if entry["rules"] != ["mine: majority, 1.0.0"]]
+    assert len(official) == sum(len(row["positives"]) for row in plain)
+
+
+def test_weak_positives_of_training_pairs_name_the_file(file):
+    library = Library("sample", labels=[file])
+    rows = dataset_configs()["pairs"].rows(library, "test", BuildOptions(labels=(str(file),))).table.to_pylist()
+    assert any("mine" in entry["sources"] for row in rows for entry in row["weak_positives"])
+
+
+def test_manifest_and_card_name_the_file(tmp_path, file):
+    plain, summary = build(tmp_path / "plain"), build(tmp_path / "built", file)
+    manifest = json.loads((tmp_path / "built" / "manifest.json").read_text())
+    told = manifest["labels"]["labels_mine_test"]
+    assert (told["name"], told["version"], told["rule"], told["pairs"]) == ("mine", "1.0.0", "majority", 200)
+    assert manifest["sources"]["labels_mine_test"] == summary.files_used["labels_mine_test"]
+    assert "labels" not in manifest["options"]
+    assert str(tmp_path) not in (tmp_path / "built" / "manifest.json").read_text()
+    card = (tmp_path / "built" / "README.md").read_text()
+    assert "`labels_mine_test`: labels in `pairs` and `retrieval` as source `mine`, version 1.0.0: 200 pairs" in card
+    other = json.loads((tmp_path / "plain" / "manifest.json").read_text())
+    assert "labels" not in other
+    assert other.keys() == manifest.keys() - {"labels"}
+    assert "labels_mine" not in (tmp_path / "plain" / "README.md").read_text()
+    assert plain.conflicts != summary.conflicts  # the file contradicts some
+
+
+def test_the_built_folder_loads(tmp_path, file):
+    build(tmp_path / "built", file)
+    rows = load_dataset(str(tmp_path / "built"), "retrieval", split="test", cache_dir=str(tmp_path / "cache"))
+    assert judged_by(rows.to_list(), "mine")
+
+
+def test_the_cache_follows_the_content_of_the_file(tmp_path, file, sample_library):
+    config = dataset_configs()["pairs"]
+    keys = {cache_key(config, "sample", BuildOptions()), cache_key(config, "sample", BuildOptions(labels=(str(file),)))}
+    moved = file.rename(tmp_path / "moved.parquet")
+    assert cache_key(config, "sample", BuildOptions(labels=(str(moved),))) in keys
+    write_label_file(moved, sample_library, *random_pairs(sample_library, seed=3))
+    keys.add(cache_key(config, "sample", BuildOptions(labels=(str(moved),))))
+    assert len(keys) == 3
