@@ -762,6 +762,8 @@ def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
     assert len(set(hashes.values())) == 3
     again = propose({"renamed": runs["first"]}, sample_library).facts["models"]["renamed"]["lists"]["i2t"]
     assert again == hashes["first"]
+    deeper = propose(runs, sample_library, strategy="bounds", depth=40, queries=(2, 2)).facts["models"]
+    assert {name: own["lists"]["i2t"] for name, own in deeper.items()} == hashes
 
 
 def test_every_strategy_declares_what_it_does():
