@@ -583,6 +583,9 @@ def _say_compared(labels: LabelFile, compared: Table) -> None:
     rows = compared.to_pylist()
     confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
     say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    lacking = labels.facts["counts"]["pairs"] - labels.table.num_rows
+    if lacking:
+        say(f"{lacking:,} that were answered have none: their sheets are not accepted, or too few people answered")
     say(f"{positive - len(confirmed):,} positives are new: no official source has them")
     against = [row for row in rows if row["positive"] != row["source_positive"]]
     for source in dict.fromkeys(row["source"] for row in against):
