@@ -323,6 +323,7 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
         assert "mine 1.0.0" in text
         assert "Label disagreement" not in text
         assert "under COCO:" not in text
+        assert "under its own labels" not in text
     console = Console(width=80, record=True, file=StringIO())
     console.print(render(Page(report)))
     shown = " ".join(console.export_text().split())
