@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.schemes import schemes
+from cxc_eccv.annotation.changes import LabelChange, LabelChanges, Turn
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.annotation.report import report_annotation
 
@@ -95,4 +96,38 @@ def sample_annotation(
         changes=changes,
         checks=checks,
         folder="labels of mine",
+    )
+
+
+HOSTILE = (
+    "</script></td><img src=x onerror=alert(1)><script>alert(2)</script> | `a` [b](javascript:alert(3)) & \x1b[31m"
+)
+CHANGES = LabelChanges(
+    ("coco",),
+    ("coco", "mine"),
+    "test",
+    (HOSTILE, "b"),
+    0,
+    1000,
+    0.95,
+    (
+        LabelChange(HOSTILE, "coco_5k", "i2t", "recall_at_1", 0.5, 0.6, 0.1, 0.05, 0.15, 1, 2, 3, 0, 60, 60),
+        LabelChange("b", "coco_5k", "i2t", "recall_at_1", 0.4, 0.7, 0.3, 0.1, 0.4, 2, 1, 9, 0, 60, 60),
+    ),
+    (Turn("coco_5k/i2t/recall_at_1", HOSTILE, "b", 0.1, 0.0, 0.2, -0.1, -0.2, 0.0),),
+    {HOSTILE: {"coco_5k/t2i": f"no {HOSTILE}"}},
+)
+
+
+def hostile_annotation(library):
+    """A report in which everything that people can type would act."""
+    printable = HOSTILE.replace("\x1b", "")
+    captions = dict.fromkeys(library.karpathy("test").caption_ids.tolist(), HOSTILE)
+    return sample_annotation(
+        library,
+        workers=(f"ann {printable}", f"ben {printable}"),
+        models=(HOSTILE, f"other {HOSTILE}"),
+        remark=f"{HOSTILE}\nsecond line",
+        captions=captions,
+        changes=CHANGES,
     )

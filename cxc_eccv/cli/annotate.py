@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.cli.runs import load_runs
@@ -68,8 +68,9 @@ def propose(
     direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option(help="Sources whose positives nobody is asked about. Default: all official ones."),
+        typer.Option(help="Whose labels are known, so that nobody is asked. Default: those of all people."),
     ] = None,
+    labels: Labels = None,
     probabilities: Annotated[
         Path | None, typer.Option(help="For uncertainty: a file with image_id, caption_id, probability.")
     ] = None,
@@ -98,7 +99,7 @@ def propose(
     from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.sources.library import Library
 
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
     given = {"name": name, "scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
     options: dict[str, Any] = {
@@ -278,6 +279,7 @@ def merge(
     if labels.split != "test":
         command += ["--split", labels.split]
     say(f"use them: {shlex.join(command + _data_option(data_dir))}")
+    _say_next(data_dir, "report", folder, "MODEL")
 
 
 @annotate.command("report", cls=Command)
@@ -571,6 +573,7 @@ def _say_status(project: Project, data_dir: str | None) -> None:
     doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {_name_some(doubtful)}")
+        _say_next(data_dir, "report", project.folder, "--output", "report")
         _say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
     _say_next(data_dir, "merge", project.folder)
 
@@ -581,6 +584,9 @@ def _say_compared(labels: LabelFile, compared: Table) -> None:
     rows = compared.to_pylist()
     confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
     say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    lacking = labels.facts["counts"]["pairs"] - labels.table.num_rows
+    if lacking:
+        say(f"{lacking:,} that were answered have none: their sheets are not accepted, or too few people answered")
     say(f"{positive - len(confirmed):,} positives are new: no official source has them")
     against = [row for row in rows if row["positive"] != row["source_positive"]]
     for source in dict.fromkeys(row["source"] for row in against):

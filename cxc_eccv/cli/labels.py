@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.terminal import print_shown, say
@@ -32,12 +32,7 @@ def labels(
             "matches, 0 the categories that may differ. Default: each source alone, and what they say together."
         ),
     ] = None,
-    own: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labels", help="Labels of your own, from annotate merge: a file, a folder, or a dataset's id on the Hub."
-        ),
-    ] = None,
+    labels: Labels = None,
     project: Annotated[
         Path | None, typer.Option(help="An annotation project: its labels, and whose proposals they are.")
     ] = None,
@@ -99,7 +94,7 @@ def labels(
         else rate_preferences(*read_preferences(preferences), confidence=confidence, seed=seed)
     )
     library = Library(
-        data_dir, allow_modified=allow_modified, labels=[*(own or ()), *([] if project is None else [project])]
+        data_dir, allow_modified=allow_modified, labels=[*(labels or ()), *([] if project is None else [project])]
     )
     opened = None
     if project is not None:

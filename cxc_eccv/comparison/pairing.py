@@ -37,6 +37,9 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
         told = [model.report.restriction or "all of it" for model in models]
         _refuse("the part of the split", baseline, other, *told)
     _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
+    annotated = [_label_files_of(model) for model in models]
+    if all(annotated):
+        _check_equal("the label files of annotated", baseline, other, *annotated)
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
         _check_files(baseline, other, *data)
     judges = [judge_of(model.report) for model in models]
@@ -84,6 +87,11 @@ def _data_of(model: ScoredReport) -> Mapping[str, Any]:
             "it. Evaluate the model again with this version."
         )
     return data
+
+
+def _label_files_of(model: ScoredReport) -> dict[str, str | None]:
+    """Name to hash of the label files whose positives are those of a task; none without the task."""
+    return {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
 
 
 def _labels_of(model: ScoredReport) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -88,8 +88,8 @@ def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives that the sources name, for its own queries and among its own gallery."""
     keeps = set(task.label_sources) <= set(sources)
     directions = {
-        direction: partial(_merge_for, own=own, direction=direction, sources=sources, keeps_unreachable=keeps)
-        for direction, own in task.directions.items()
+        direction: partial(_merge_for, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
+        for direction in task.directions
     }
     return replace(task, directions=directions)
 
@@ -98,13 +98,13 @@ def _merge_for(
     library: Library,
     split: str,
     *,
-    own: Callable[[Library, str], Judgments],
+    task: Task,
     direction: str,
     sources: tuple[str, ...],
     keeps_unreachable: bool,
 ) -> Judgments:
     """Positives outside a query's fold are none; those outside the gallery count where a named source is their own."""
-    judged = own(library, split)
+    judged = task.judgments(library, split, direction)
     queries, items = library.once(
         ("positives", split, direction, sources), lambda: _find_positives(library, split, direction, sources)
     )

@@ -60,10 +60,11 @@ if __name__ == "__main__":
     shutil.copytree(before, first) if before.exists() else first.parent.mkdir(parents=True)
     take_step(first, step, files, library)  # reads all that the children need, so that they need not
     while not found or found[-1]["status"]:
-        folder = work / str(len(found)) / "project"
+        place = len(found)
+        folder = work / str(place) / "project"
         shutil.copytree(before, folder) if before.exists() else folder.parent.mkdir(parents=True)
 
-        def die_on_the_way(folder=folder, place=len(found)):
+        def die_on_the_way(folder=folder, place=place):
             die_at(place, folder)
             take_step(folder, step, files, library)
 

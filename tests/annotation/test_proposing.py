@@ -16,6 +16,8 @@ from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, 
 from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.types import Embeddings
 
 QUERIES = (20, 30)
@@ -186,9 +188,23 @@ class TestEccv:
         assert set(pairs_of(few.candidates)) < set(pairs_of(more.candidates))
 
     def test_one_side_alone_may_ask(self, runs, sample_library):
-        for queries, direction in (((10, 0), "i2t"), ((0, 10), "t2i")):
+        for queries, direction in (((10, 0), "i2t"), ((0, 10), "t2i"), ((None, 0), "i2t")):
             found = propose(runs, sample_library, queries=queries).candidates
             assert {own["direction"] for row in found["proposals"].to_pylist() for own in row} == {direction}
+
+    def test_models_that_rank_one_direction_ask_in_it(self, runs, sample_library, content):
+        lists = {
+            name: RankingsRun.from_dicts({image: ranked(run, "i2t", image) for image in content.image_ids.tolist()})
+            for name, run in runs.items()
+        }
+        for strategy in ("eccv", "disagreement"):
+            found = propose(lists, sample_library, strategy=strategy)
+            assert found.candidates.equals(
+                propose(runs, sample_library, strategy=strategy, queries=(None, 0)).candidates
+            )
+            assert found.facts["options"]["queries"] == {"images": 60, "captions": 0}
+        mixed = {"scores": runs["first"], "lists": lists["second"]}
+        refuse(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
 
     def test_lists_in_a_file_propose_what_their_scores_do(self, runs, sample_library, content):
         lists = {
@@ -227,6 +243,33 @@ class TestWhatIsAskedAgain:
         nothing = propose(runs, sample_library, queries=QUERIES, asked=first.candidates)
         assert nothing.candidates.num_rows == 0
         assert nothing.candidates.schema == CANDIDATES
+
+    def test_labels_of_an_earlier_project_are_known(self, runs, sample_library, content, tmp_path):
+        first = propose(runs, sample_library, budget=2).candidates
+        labels = {
+            "image_id": first["image_id"],
+            "caption_id": first["caption_id"],
+            "gain": pa.array([1.0, 0.0]),
+            "positive": pa.array([True, False]),
+            "answers": pa.array([3, 3], pa.int32()),
+        }
+        facts = {
+            "name": "mine",
+            "version": "1",
+            "split": "test",
+            "rule": "majority",
+            "scheme": "eccv",
+            "people": 3,
+            "models": [],
+            "data": {"content": content.fingerprint},
+        }
+        write_labels(tmp_path / "mine.parquet", pa.table(labels, schema=LABELS_SCHEMA), facts)
+        found = propose(runs, Library("sample", labels=[tmp_path / "mine.parquet"]))
+        positive, negative = pairs_of(first)
+        assert rows_of(found.known)[positive]["known"] == ["mine"]
+        assert not {positive, negative} & set(pairs_of(found.candidates))
+        assert negative not in rows_of(found.known)
+        assert found.facts["options"]["sources"] == ["coco", "cxc", "eccv", "entailment", "mine"]
 
     def test_which_labels_are_known_is_the_caller_s_choice(self, runs, sample_library, known):
         found = propose(runs, sample_library, sources=["coco"])
@@ -386,6 +429,10 @@ class TestEntailment:
         assert len([row for row in found if row["proposals"]]) == 60
         assert len(found) == round(60 / 0.9)
 
+    def test_what_was_drawn_counts_as_proposed(self, runs, sample_library):
+        counts = propose({"first": runs["first"]}, sample_library, strategy="entailment", budget=50).facts["counts"]
+        assert (counts["proposed"], counts["distinct"], counts["candidates"]) == (50, 50, 50)
+
     def test_any_open_caption_may_be_drawn_and_no_other(self, runs, sample_library, content, known):
         one, image = {"first": runs["first"]}, content.image_ids[0].item()
         drawn = set()
@@ -399,9 +446,15 @@ class TestEntailment:
         assert drawn < top
 
     def test_one_model_and_images_alone(self, runs, sample_library):
-        refuse(InvalidOption, "at most 1 of the models, and here are 3", runs, sample_library, strategy="entailment")
+        refuse(
+            InvalidOption,
+            "models given: 3; strategy entailment takes at most 1",
+            runs,
+            sample_library,
+            strategy="entailment",
+        )
         one = {"first": runs["first"]}
-        refuse(InvalidOption, r"as \(500, 0\)", one, sample_library, strategy="entailment", queries=(5, 5))
+        refuse(InvalidOption, "--queries 500,0", one, sample_library, strategy="entailment", queries=(5, 5))
 
 
 def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, content, known):
@@ -421,7 +474,11 @@ def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, co
         assert row["priority"] == pytest.approx(spread, abs=1e-12)
     one = {"first": runs["first"]}
     refuse(
-        InvalidOption, "takes at least 2 of the models, and here are 1", one, sample_library, strategy="disagreement"
+        InvalidOption,
+        "models given: 1; strategy disagreement takes at least 2",
+        one,
+        sample_library,
+        strategy="disagreement",
     )
 
 
@@ -448,6 +505,14 @@ class TestUncertainty:
             assert pairs_of(found) == expected
             assert found["priority"].to_pylist() == [-abs(of_pair[pair] - limit) for pair in expected]
             assert set(map(tuple, found["proposals"].to_pylist())) == {()}
+
+    def test_one_side_of_a_table_s_pair_is_a_query(self, sample_library, content, known):
+        table = self.table(content, np.full(40, 0.4))
+        queries = content.image_ids[:1].tolist(), content.caption_ids[101:103].tolist()
+        found = propose({}, sample_library, strategy="uncertainty", probabilities=table, queries=queries).candidates
+        asked = [pair for pair in pairs_of(table) if pair[0] in queries[0] or pair[1] in queries[1]]
+        assert sorted(pairs_of(found)) == sorted(open_pairs(asked, known))
+        assert len(asked) == 10 + 2 * 3
 
     def test_models_beside_a_table_tell_who_has_the_pair(self, runs, sample_library, content):
         table = self.table(content, np.full(40, 0.5))
@@ -646,7 +711,7 @@ class TestRefused:
         refuse(error, message, runs, sample_library, **options)
 
     def test_no_model(self, sample_library):
-        refuse(InvalidOption, "at least 1 of the models, and here are 0", {}, sample_library)
+        refuse(InvalidOption, "models given: 0; strategy eccv takes at least 1", {}, sample_library)
 
     def test_a_model_of_one_modality(self, sample_library, content):
         texts = {"texts": vectors(content, images=False)}

@@ -11,7 +11,7 @@ from cxc_eccv.sources.catalog import load_catalog
 
 WITHOUT_CONFIG = {"flickr8k", "flickr30k", "flickr30k_entailment"}
 """Their captions are not in the dataset."""
-WITHOUT_CONFIG |= {"coco_fg"}  # a user's own file
+WITHOUT_CONFIG |= {"coco_fg", "annotated"}  # a user's own files
 WITHOUT_CONFIG |= {name for name in tasks() if name.startswith("rococo_") and name.endswith(("_cxc", "_eccv"))}
 """No one config has both their positives and their altered captions."""
 

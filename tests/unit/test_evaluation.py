@@ -77,7 +77,8 @@ ABSENT = ("coco_1k", "flickr8k", "flickr30k")  # from the sample
     [
         (n, d)
         for n, one in tasks().items()
-        if one.serves == "ranks" and n not in ABSENT and not one.altered and not one.collection.arrays
+        if one.serves == "ranks" and n not in ABSENT
+        if not (one.altered or one.collection.arrays or one.of_label_files)
         for d in one.directions
     ],
 )

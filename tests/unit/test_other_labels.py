@@ -178,7 +178,8 @@ def test_what_sources_cannot_label_is_skipped_with_the_reason(library, make_run)
     assert "these are labels with gains" in report.skipped["entailment"]
     assert "these are matches of categories" in report.skipped["plausible_match"]
     ranked = {own.name for own in tasks().values() if own.serves == "ranks" and own.collection is COCO}
-    assert {row.task for row in report.results} == {"co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption"}
+    named = {"annotated", "co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption"}
+    assert {row.task for row in report.results} == named
     assert {row.task for row in report.results} <= ranked
     graded = ce.evaluate(
         make_run(library), "cxc/i2t", metrics=["recall_at_1", "ndcg_at_k"], data_dir=library, sources=SOURCES, **QUIET

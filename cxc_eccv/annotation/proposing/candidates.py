@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,9 @@ from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, check_whole, positi
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
+
+Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
+"""Of images and of captions how many, or which ids."""
 
 PROPOSAL = pa.struct([("model", pa.string()), ("direction", pa.string()), ("rank", pa.int32())])
 CANDIDATES = pa.schema(
@@ -50,8 +53,9 @@ class Proposal:
         candidates: pairs to ask about, first those to be asked first; as :data:`CANDIDATES`.
         known: pairs that it proposes too, and that a source calls positive already; as :data:`CANDIDATES`.
         facts: strategy, options, models with hashes, and counts, for a file. Of the counts ``proposed`` is over all
-            lists, ``distinct`` counts each pair once; these are known positives, judged negatives, asked about before,
-            or open, and the candidates are those of the open ones that the budget allows.
+            lists, and pairs that were drawn or given beside these; ``distinct`` counts each pair once. These are known
+            positives, judged negatives, asked about before, or open, and the candidates are those of the open ones that
+            the budget allows.
         pairs: the split.
         near: ascending numbers of the pairs that a model has near the top of a list.
     """
@@ -79,7 +83,7 @@ def propose(
     strategy: str = "eccv",
     budget: int | None = None,
     depth: int | None = None,
-    queries: tuple[int | ArrayLike, int | ArrayLike] | None = None,
+    queries: Queries | None = None,
     seed: int = 0,
     classifier: ClassifierJudge | None = None,
     probabilities: pa.Table | None = None,
@@ -102,7 +106,7 @@ def propose(
         budget: how many candidates at most; None for all that the strategy proposes.
         depth: how many items of a list are looked at; None for as many as the strategy says.
         queries: how many images and how many captions are drawn to be queries, or the ids of those that are; None for
-            all.
+            all of a side, or in the place of both for all that any model ranks.
         seed: of all draws. Queries depend on it alone, so that further rounds have the same ones.
         classifier: of entailment, for ``uncertainty``.
         probabilities: in its place, a table with ``image_id``, ``caption_id`` and ``probability``.
@@ -145,7 +149,7 @@ def propose(
         if value is not None:
             check_whole(name, value, least)
     pairs = Pairs(library.karpathy(split))
-    rows = _choose_queries(queries, pairs, own, seed)
+    rows = _choose_queries(queries, pairs, own, seed, runs.values())
     _check_models(own, runs, rows, needs_lists=probabilities is None)
     known = _find_known(library, split, pairs, sources)
     before = np.empty(0, np.int64) if asked is None else np.unique(_read_pairs(asked, pairs, "pairs asked before"))
@@ -170,7 +174,7 @@ def propose(
     positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
     counts = {
-        "proposed": chosen.entries.pairs.size or chosen.pairs.size,
+        "proposed": chosen.entries.pairs.size + every.size - distinct_of(chosen.entries.pairs).size,
         "distinct": every.size,
         "known_positive": positive.size,
         "judged_negative": int(holds(known.judged, every).sum()) - positive.size,
@@ -227,17 +231,21 @@ def _find_strategy(name: str, **options: object) -> Strategy:
 
 
 def _choose_queries(
-    queries: tuple[int | ArrayLike, int | ArrayLike] | None, pairs: Pairs, own: Strategy, seed: int
+    queries: Queries | None, pairs: Pairs, own: Strategy, seed: int, runs: Iterable[Run]
 ) -> tuple[IntArray, IntArray]:
     """Rows of the images and of the captions that are queries, ascending."""
     sides = (("images", pairs.image_ids), ("captions", pairs.caption_ids))
     if queries is None:
-        return np.arange(pairs.image_ids.size), np.arange(pairs.caption_ids.size)
+        able = [way for way in own.directions if any(run.why_not(way) is None for run in runs)]
+        i2t, t2i = (None if not able or way in able else 0 for way in CROSS_MODAL)
+        queries = i2t, t2i
     if not isinstance(queries, tuple | list) or len(queries) != len(sides):
         raise InvalidOption(f"queries {queries!r:.60}: give two, of images and of captions, as (1261, 1333)")
     found = []
     for side, (given, (name, ids)) in enumerate(zip(queries, sides, strict=True)):
-        if isinstance(given, int):
+        if given is None:
+            found.append(np.arange(ids.size))
+        elif isinstance(given, int):
             check_whole(f"queries: number of {name}", given, least=0)
             if given > ids.size:
                 raise InvalidOption(f"queries: {given:,} {name} of {ids.size:,}; draw at most as many as there are")
@@ -250,7 +258,10 @@ def _choose_queries(
                 raise InvalidOption(f"queries: {wanted[~there][0]} is none of the split's {name}")
             found.append(np.unique(rows))
     if own.directions == ("i2t",) and found[1].size:
-        raise InvalidOption(f"strategy {own.name} asks images for captions alone; give queries of none, as (500, 0)")
+        raise InvalidOption(
+            f"strategy {own.name} asks for captions of images alone; give no caption as a query: queries=(500, 0), "
+            "--queries 500,0"
+        )
     if not found[0].size + found[1].size:
         raise InvalidOption("queries: neither an image nor a caption; draw at least one")
     return found[0], found[1]
@@ -262,14 +273,14 @@ def _check_models(
     fewest, most = own.models
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
-        raise InvalidOption(f"strategy {own.name} takes {wanted} of the models, and here are {len(runs)}")
+        raise InvalidOption(f"models given: {len(runs)}; strategy {own.name} takes {wanted}")
     for name, run in runs.items():
         for direction, rows in zip(CROSS_MODAL, queries, strict=True):
             reason = run.why_not(direction)
             if needs_lists and direction in own.directions and rows.size and reason is not None:
                 raise InvalidOption(
-                    f"{name} does not rank {direction}: {reason}. Leave it out, or ask no queries of that side "
-                    "(--queries)"
+                    f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side "
+                    "alone: queries=(500, 0), --queries 500,0 for images"
                 )
 
 

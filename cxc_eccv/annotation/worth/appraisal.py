@@ -326,11 +326,10 @@ class _Bench:
                 found = find_positives(self.library, self.split, direction, names)
                 sizes = np.zeros(query_ids.size, int) if found is None else found.sizes()
                 asked = counted & (sizes > 0)
-                if not asked.any():
-                    continue
-                counts = count_positives(sizes[counted])
                 mean = self.estimate(query_ids[asked], sizes[asked].astype(np.float64), direction)
-                rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
+                if mean is not None:
+                    counts = count_positives(sizes[counted])
+                    rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
         return tuple(rows)
 
     def compare(
@@ -405,7 +404,7 @@ class _Bench:
                 if labels is not None:
                     readers.append(TopRows(labels.judgments, int(labels.judgments.n_positives.max())))
                 if readers:
-                    options = {} if similarity is None else {"similarity": similarity}
+                    options: dict[str, Any] = {} if similarity is None else {"similarity": similarity}
                     ranks_of_run(run, {}, readers={direction: readers}, **options)
                     near[name], deep[name] = readers[0].result, readers[-1].result
             if len(able) > 1:
@@ -455,59 +454,47 @@ class _Bench:
         return labels
 
     def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
-        models, annotators = list(tops), labels.annotators
+        """The bias by each metric, from the values of every query, model and set of annotators."""
         scores = [score_sets(top, labels) for top in tops.values()]
-        bootstrap = self.bootstrap(labels.judgments.query_ids, direction)
-        sizes = labels.sizes
-        found = []
+        bootstrap, found = self.bootstrap(labels.judgments.query_ids, direction), []
         for metric in scores[0]:
             values = np.stack([own[metric] for own in scores])
             points = values.mean(axis=2)
             samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*points.shape, -1)
+            found.append(self._measure_bias(_SetScores(tuple(tops), labels, points, samples), direction, metric))
+        return found
 
-            def number(own: frozenset[str]) -> int:
-                return sum(1 << annotators.index(name) for name in own) - 1
-
-            def score(own: frozenset[str], points: FloatArray = points) -> dict[str, float]:
-                return dict(zip(models, points[:, number(own)].tolist(), strict=True))
-
-            def draw(own: frozenset[str], samples: FloatArray = samples) -> dict[str, FloatArray]:
-                return dict(zip(models, samples[:, number(own)], strict=True))
-
-            everybody = frozenset(annotators)
-            by_number = sorted(range(1, 2 ** len(annotators)), key=lambda own: (own.bit_count(), own))
-            sets = tuple(
+    def _measure_bias(self, scores: _SetScores, direction: str, metric: str) -> Biases:
+        labels, annotators = scores.labels, scores.labels.annotators
+        everybody, numbers = frozenset(annotators), range(1, 2 ** len(annotators))
+        without, sets = (labels.sizes == 0).sum(axis=1), []
+        for number in sorted(numbers, key=lambda own: (own.bit_count(), own)):
+            own = labels.members(number)
+            point, drawn = scores.of(own), scores.drawn(own)
+            bias = self._join_parts(
+                measure_bias(point, scores.of(everybody), own), measure_bias(drawn, scores.drawn(everybody), own)
+            )
+            sets.append(
                 BiasOfSet(
                     tuple(name for name in annotators if name in own),
-                    int((sizes[number(own)] == 0).sum()),
-                    {name: self._join(score(own)[name], draw(own)[name]) for name in models},
-                    self._join_parts(
-                        measure_bias(score(own), score(everybody), own), measure_bias(draw(own), draw(everybody), own)
-                    ),
-                )
-                for own in map(labels.members, by_number)
-            )
-            drawn_sizes, drawn_gains = bias_by_size(annotators, draw), measure_gains(annotators, draw)
-            found.append(
-                Biases(
-                    direction,
-                    metric,
-                    labels.judgments.query_ids.size,
-                    labels.proposers.size,
-                    labels.n_unproposed,
-                    labels.n_unanswered,
-                    sets,
-                    {
-                        size: self._join_parts(bias, drawn_sizes[size])
-                        for size, bias in bias_by_size(annotators, score).items()
-                    },
-                    {
-                        name: self._join_parts(gain, drawn_gains[name])
-                        for name, gain in measure_gains(annotators, score).items()
-                    },
+                    int(without[number - 1]),
+                    {name: self._join(point[name], drawn[name]) for name in scores.models},
+                    bias,
                 )
             )
-        return found
+        sizes, drawn_sizes = bias_by_size(annotators, scores.of), bias_by_size(annotators, scores.drawn)
+        gains, drawn_gains = measure_gains(annotators, scores.of), measure_gains(annotators, scores.drawn)
+        return Biases(
+            direction,
+            metric,
+            labels.judgments.query_ids.size,
+            labels.proposers.size,
+            labels.n_unproposed,
+            labels.n_unanswered,
+            tuple(sets),
+            {size: self._join_parts(bias, drawn_sizes[size]) for size, bias in sizes.items()},
+            {name: self._join_parts(gain, drawn_gains[name]) for name, gain in gains.items()},
+        )
 
     def _join_parts(self, point: Bias | Gain, samples: Bias | Gain) -> dict[str, Estimate | None]:
         return {
@@ -540,3 +527,24 @@ class _Bench:
                 )
             )
         return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _SetScores:
+    """(M, T) mean scores of models on the labels of the sets of bits 1 to T, and (M, T, S) samples of them."""
+
+    models: tuple[str, ...]
+    labels: ProposedLabels
+    points: FloatArray
+    samples: FloatArray
+
+    def of(self, own: frozenset[str]) -> dict[str, float]:
+        """Model to its score on the labels of a set."""
+        return dict(zip(self.models, self.points[:, self._place(own)].tolist(), strict=True))
+
+    def drawn(self, own: frozenset[str]) -> dict[str, FloatArray]:
+        """Model to the samples of that."""
+        return dict(zip(self.models, self.samples[:, self._place(own)], strict=True))
+
+    def _place(self, own: frozenset[str]) -> int:
+        return sum(1 << self.labels.annotators.index(name) for name in own) - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +74,7 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
             f"scores of {', '.join(scores)} and of {', '.join(full)}, annotators {', '.join(annotators) or 'none'}: "
             "give both scores of the same models, and annotators among them"
         )
-    gaps = {model: abs(scores[model] - full[model]) for model in full}
+    gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
     own = [gap for model, gap in gaps.items() if model in annotators]
     others = [gap for model, gap in gaps.items() if model not in annotators]
     return Bias(_mean([*own, *others]), _mean(own), _mean(others) if others else None)

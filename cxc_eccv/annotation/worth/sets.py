@@ -207,7 +207,8 @@ def _with_known(own: Verified, proposals: pa.Table, direction: str) -> Verified:
     n_known = pairs.shape[1]
     return Verified(
         own.name,
-        *every[:, kept],
+        every[0, kept],
+        every[1, kept],
         np.append(own.positive, np.ones(n_known, bool))[kept],
         np.append(own.gains, np.ones(n_known))[kept],
         np.append(own.asked, np.zeros(n_known, bool))[kept],

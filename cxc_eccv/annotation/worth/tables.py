@@ -180,7 +180,7 @@ def _bias_tables(both: Sequence[Biases]) -> Iterator[Table]:
         notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
     )
     yield Table(
-        [("annotator",), ("its own score",), ("others' scores",)],
+        [("joining annotator",), ("its own score",), ("others' scores",)],
         gains,
         f"Gain from joining the annotators, {first.direction}",
         notes=["Mean over all sets of annotators that it can join, in points."],

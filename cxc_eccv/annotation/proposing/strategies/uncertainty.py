@@ -19,15 +19,18 @@ __all__ = ["STRATEGY"]
 def choose(pool: Pool) -> Chosen:
     """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold.
 
-    The priority is -|probability - threshold|. A classifier is asked about open pairs alone.
+    The priority is -|probability - threshold|. Of a table's pairs one side must be a query. A classifier is asked about
+    open pairs alone.
     """
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption("strategy uncertainty takes a classifier or probabilities: give one of the two")
     if pool.probabilities is not None:
         pairs, found = pool.probabilities
-        return Chosen(
-            pairs, -np.abs(found - pool.threshold), pool.entries.only(holds(np.sort(pairs), pool.entries.pairs))
-        )
+        images, captions = pool.pairs.rows(pairs)
+        asked = np.isin(images, pool.queries[0]) | np.isin(captions, pool.queries[1])
+        pairs, found = pairs[asked], found[asked]
+        entries = pool.entries.only(holds(np.sort(pairs), pool.entries.pairs))
+        return Chosen(pairs, -np.abs(found - pool.threshold), entries)
     if not pool.runs:
         raise InvalidOption("a classifier is asked about what models retrieve: give at least one model")
     retrieved = pool.retrieved[0]

@@ -1,0 +1,309 @@
+"""The task annotated: its numbers by a plain loop over the label files, and where nothing is heard of it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from label_files import random_pairs, write_label_file
+from report_samples import near_run
+
+import cxc_eccv as ce
+from cxc_eccv.annotation.asking.schemes import schemes
+from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.comparison.pairing import check_comparable
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.judgments.qrels import label_degrees, merged_qrels
+from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.registry import task
+from cxc_eccv.runs import RankingsRun, ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Judgments
+
+QUIET = {"confidence": None}
+
+
+@pytest.fixture(scope="module")
+def run(sample_library):
+    return near_run(sample_library, noise=1.5)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, sample_library):
+    """Two label files that share pairs; one of these calls more of them positive."""
+    folder = tmp_path_factory.mktemp("labels")
+    mine, gains = random_pairs(sample_library, number=500)
+    others, more = random_pairs(sample_library, number=300, seed=1)
+    others, more = [*mine[:50], *(pair for pair in others if pair not in mine)], [1.0] * 50 + more
+    return {
+        "mine": write_label_file(folder / "mine.parquet", sample_library, mine, gains),
+        "theirs": write_label_file(
+            folder / "theirs.parquet", sample_library, others, more[: len(others)], name="theirs"
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def library(files):
+    return Library("sample", labels=list(files.values()))
+
+
+def degrees_of(library, direction):
+    """Query to judged items with the highest gain that a file gives them; queries without a positive are left out."""
+    found = {}
+    for name in library.label_names:
+        for row in library.labels(name, "test").table.to_pylist():
+            pair = (row["image_id"], row["caption_id"])[:: 1 if direction == "i2t" else -1]
+            own = found.setdefault(pair[0], {})
+            own[pair[1]] = max(own.get(pair[1], 0.0), row["gain"] if row["positive"] else 0.0)
+    return {query: gains for query, gains in found.items() if any(gains.values())}
+
+
+def ranked_items(run, library, direction):
+    """Query to the whole gallery as a plain product ranks it."""
+    content = library.karpathy("test")
+    scores = run.images.vectors.astype(np.float64) @ run.captions.vectors.T.astype(np.float64)
+    lengths = [np.linalg.norm(side.vectors, axis=1) for side in (run.images, run.captions)]
+    scores = scores / lengths[0][:, None] / lengths[1]
+    images, captions = run.images.ids.tolist(), run.captions.ids.tolist()
+    assert set(images) == set(content.image_ids.tolist())
+    queries, gallery, rows = (images, captions, scores) if direction == "i2t" else (captions, images, scores.T)
+    return {query: [gallery[place] for place in np.argsort(-row)] for query, row in zip(queries, rows, strict=True)}
+
+
+def scores_by_hand(run, library):
+    found = {}
+    for direction in ("i2t", "t2i"):
+        ranked, degrees = ranked_items(run, library, direction), degrees_of(library, direction)
+        values = {}
+        for query, gains in degrees.items():
+            positives = {item for item, gain in gains.items() if gain > 0}
+            own = {
+                "map_at_r": oracles.map_at_r(ranked[query], positives, len(positives)),
+                "r_precision": oracles.r_precision(ranked[query], positives, len(positives)),
+                "graded_r_precision": oracles.graded_r_precision(ranked[query], gains),
+            }
+            for k in (1, 5, 10):
+                own[f"recall_at_{k}"] = oracles.recall_at_k(ranked[query], positives, k)
+                own[f"graded_recall_at_{k}"] = oracles.graded_recall_at_k(ranked[query], gains, k)
+            for name, value in own.items():
+                values.setdefault(name, []).append(value)
+        found |= {f"annotated/{direction}/{name}": np.mean(own) for name, own in values.items()}
+    return found
+
+
+def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
+    report = ce.evaluate(run, "annotated", data_dir=library, **QUIET)
+    assert report.scores == pytest.approx(scores_by_hand(run, library))
+    queries = {direction: len(degrees_of(library, direction)) for direction in ("i2t", "t2i")}
+    assert {(row.direction, row.n_queries) for row in report.results} == set(queries.items())
+    assert set(report.provenance["label_files"]) == {"mine", "theirs"}
+
+
+@pytest.mark.parametrize("kind", ["scores", "rankings"])
+def test_every_kind_of_run_has_the_same_numbers(run, library, kind):
+    expected = ce.evaluate(run, "annotated", data_dir=library, bounds=True, **QUIET)
+    if kind == "scores":
+        vectors = [
+            side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.images, run.captions)
+        ]
+        other = ScoresRun(run.images.ids, run.captions.ids, vectors[0] @ vectors[1].T)
+    else:
+        other = RankingsRun.from_dicts(*(ranked_items(run, library, direction) for direction in ("i2t", "t2i")))
+    found = ce.evaluate(other, "annotated", data_dir=library, bounds=True, **QUIET)
+    assert [row.key for row in found.results] == [row.key for row in expected.results]
+    for ours, theirs in zip(expected.results, found.results, strict=True):
+        assert ours.value == pytest.approx(theirs.value), ours.key
+        assert (ours.coverage, ours.n_queries) == (theirs.coverage, theirs.n_queries)
+        assert (ours.bounds.low, ours.bounds.high) == pytest.approx((theirs.bounds.low, theirs.bounds.high)), ours.key
+        assert ours.bounds.low <= ours.value <= ours.bounds.high
+
+
+def test_coverage_is_the_share_of_judged_pairs_among_those_looked_at(run, library):
+    report = ce.evaluate(run, "annotated/i2t", data_dir=library, **QUIET)
+    coverage = {row.metric: row.coverage for row in report.results}
+    ranked, degrees = ranked_items(run, library, "i2t"), degrees_of(library, "i2t")
+    looked = [ranked[query][: sum(gain > 0 for gain in gains.values())] for query, gains in degrees.items()]
+    judged = sum(item in gains for own, gains in zip(looked, degrees.values(), strict=True) for item in own)
+    assert coverage["graded_r_precision"] == judged / sum(map(len, looked))
+    first = sum(ranked[query][0] in gains for query, gains in degrees.items())
+    assert coverage["graded_recall_at_1"] == first / len(degrees)
+
+
+def test_rankings_must_reach_the_largest_r(run, library):
+    """Each metric is there as soon as the rankings are deep enough for it; bounds look deeper by their depth."""
+    ranked = ranked_items(run, library, "i2t")
+    deepest = max(sum(gain > 0 for gain in gains.values()) for gains in degrees_of(library, "i2t").values())
+    whole = ce.evaluate(run, "annotated/i2t", data_dir=library, **QUIET).scores
+
+    def cut(depth, **options):
+        short = RankingsRun.from_dicts({query: items[:depth] for query, items in ranked.items()})
+        return ce.evaluate(short, "annotated/i2t", data_dir=library, **QUIET, **options)
+
+    found = cut(deepest)
+    assert found.scores["annotated/i2t/graded_r_precision"] == whole["annotated/i2t/graded_r_precision"]
+    short = cut(deepest - 1)
+    assert "annotated/i2t/graded_r_precision" not in short.scores
+    assert f"needs {deepest} ranked items for its top {deepest}" in short.skipped["annotated/i2t/graded_r_precision"]
+    assert short.scores["annotated/i2t/graded_recall_at_5"] == whole["annotated/i2t/graded_recall_at_5"]
+    bounded = cut(deepest + 2, bounds=True, bounds_depth=3)
+    assert f"needs {deepest + 3} ranked items" in bounded.skipped["annotated/i2t/graded_r_precision bounds"]
+    rows = {row.metric: row for row in bounded.results}
+    assert rows["graded_r_precision"].value == whole["annotated/i2t/graded_r_precision"]
+    assert rows["graded_r_precision"].bounds is None
+    enough = {row.metric: row for row in cut(deepest + 3, bounds=True, bounds_depth=3).results}
+    assert enough["graded_r_precision"].bounds.retrieved == 3 * enough["graded_r_precision"].n_queries
+
+
+def test_probabilities_are_asked_once_for_all_graded_metrics(run, library):
+    asked = []
+
+    def chances_of(images, captions):
+        asked.append(images.size)
+        return np.full(images.size, 0.5)
+
+    options = {"metrics": ["graded_recall_at_k", "graded_r_precision"], "bounds": True, "bounds_depth": 20}
+    report = ce.evaluate(run, "annotated/i2t", data_dir=library, probabilities=chances_of, **options, **QUIET)
+    assert asked == [report.results[-1].bounds.unjudged]
+    for row in report.results:
+        assert row.bounds.low < row.bounds.expected < row.bounds.high, row.key
+
+
+def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_path):
+    """By query: nothing ties; a tie within the top R of unequal gains; of equal ones; one that goes beyond its end."""
+    content = sample_library.karpathy("test")
+    images, captions = content.image_ids[:4].tolist(), content.caption_ids.tolist()
+    pairs = [(image, caption) for image in images for caption in captions[:3]]
+    gains = [1, 0.5, 0, 1, 0.5, 0, 0.5, 0.5, 0, 1, 1, 0]
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, gains)
+    scores = np.zeros((content.image_ids.size, len(captions)))
+    scores[:4, :4] = [[4, 3, 2, 1], [4, 4, 2, 1], [4, 4, 2, 1], [4, 3, 2, 3]]
+    run = ScoresRun(content.image_ids, content.caption_ids, scores)
+    library = Library("sample", labels=[labels])
+    report = ce.evaluate(
+        run, "annotated/i2t", metrics=["graded_r_precision"], data_dir=library, per_query=True, **QUIET
+    )
+    (row,) = report.results
+    assert row.ties == 2
+    assert report.per_query.to_pandas()["value"].tolist() == [0.75, 0.75, 0.5, 0.5]
+
+
+def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path):
+    """R@1 of E.2 is 1 and 3/4 with degrees, R-Precision of E.3 5/6 and 1/2: two images, read off by hand."""
+    content, gain_of = sample_library.karpathy("test"), schemes()["eccv"].gain_of
+    (first, second), captions = content.image_ids[:2].tolist(), content.caption_ids.tolist()
+    said = {first: ["yes", "no", "partially_yes", None, "yes"], second: ["partially_yes", "mostly_no"]}
+    told = [
+        (image, captions[place], gain_of(own))
+        for image, every in said.items()
+        for place, own in enumerate(every)
+        if own
+    ]
+    pairs, gains = [pair for *pair, _ in told], [gain for *_, gain in told]
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, gains)
+    run = RankingsRun.from_dicts({first: captions, second: captions})
+    report = ce.evaluate(run, "annotated/i2t", data_dir=Library("sample", labels=[labels]), **QUIET)
+    expected = {"recall_at_1": 1, "graded_recall_at_1": 3 / 4, "r_precision": 5 / 6, "graded_r_precision": 1 / 2}
+    assert {name: report.scores[f"annotated/i2t/{name}"] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_positives_and_degrees_tell_of_the_same_queries(library, direction):
+    positives = merged_qrels(library, "test", direction, sources=library.label_names)
+    degrees = label_degrees(library, "test", direction)
+    assert np.array_equal(positives.query_ids, degrees.query_ids)
+    assert np.array_equal(positives.n_positives, degrees.n_relevant)
+    own = degrees.gains > 0
+    assert np.array_equal(positives.indices, degrees.indices[own])
+    assert (degrees.gains == 0).any()
+
+
+def test_with_gains_of_one_graded_numbers_are_the_others(run, sample_library, tmp_path):
+    pairs, gains = random_pairs(sample_library, number=400)
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, np.sign(gains))
+    scores = ce.evaluate(run, "annotated", data_dir=Library("sample", labels=[labels]), **QUIET).scores
+    for direction in ("i2t", "t2i"):
+        for name in ("recall_at_1", "recall_at_5", "recall_at_10", "r_precision"):
+            assert scores[f"annotated/{direction}/graded_{name}"] == pytest.approx(
+                scores[f"annotated/{direction}/{name}"]
+            )
+
+
+def test_without_label_files_no_report_mentions_it(run, sample_library, library):
+    without = ce.evaluate(run, data_dir=Library("sample"), seed=3)
+    text = report_to_json(without)
+    assert "annotated" not in text
+    assert "label_files" not in text
+    assert not any(key.startswith("annotated") for key in without.skipped)
+    added = ce.evaluate(run, data_dir=library, seed=3)
+    assert {row.task for row in added.results} - {row.task for row in without.results} == {"annotated"}
+    assert [row for row in added.results if row.task != "annotated"] == list(without.results)
+    assert added.skipped == without.skipped
+    graded = ce.evaluate(run, metrics=["graded_recall_at_k"], data_dir=library, **QUIET)
+    assert {row.task for row in graded.results} == {"annotated"}
+
+
+def test_where_it_is_not_defined_it_says_what_to_do(run, sample_library, library, tmp_path):
+    with pytest.raises(
+        InvalidOption, match=r"annotated cannot be computed: there is no label file; name one \(--labels\)"
+    ):
+        ce.evaluate(run, "annotated", data_dir=sample_library)
+    validation = sample_library.karpathy("validation")
+    lists = RankingsRun.from_dicts({int(validation.image_ids[0]): validation.caption_ids})
+    with pytest.raises(InvalidOption, match="no label file is of the validation split, not mine, theirs"):
+        ce.evaluate(lists, "annotated", split="validation", data_dir=library)
+    pairs, _ = random_pairs(sample_library, number=5)
+    none = Library("sample", labels=[write_label_file(tmp_path / "none.parquet", sample_library, pairs, [0] * 5)])
+    with pytest.raises(InvalidOption, match="the label files call no pair positive"):
+        ce.evaluate(run, "annotated", data_dir=none)
+    assert "the label files call no pair positive" in ce.evaluate(run, data_dir=none, **QUIET).skipped["annotated/i2t"]
+    with pytest.raises(InvalidOption, match="none of the metrics graded_r_precision is defined for coco_5k"):
+        ce.evaluate(run, "coco_5k", metrics=["graded_r_precision"], data_dir=library)
+
+
+def test_a_part_of_the_split_is_measured_as_if_the_rest_had_never_been(run, library):
+    report = ce.evaluate(run, "annotated/i2t", data_dir=library, limit=20, **QUIET)
+    content = library.karpathy("test")
+    images = np.sort(content.image_ids)[:20].tolist()
+    kept = set(content.caption_ids[np.isin(content.caption_image_ids, images)].tolist())
+    ranked, values = ranked_items(run, library, "i2t"), []
+    for query, gains in degrees_of(library, "i2t").items():
+        own = {item: gain for item, gain in gains.items() if item in kept}
+        if query in images and any(own.values()):
+            values.append(oracles.graded_r_precision([item for item in ranked[query] if item in kept], own))
+    assert report.scores["annotated/i2t/graded_r_precision"] == pytest.approx(np.mean(values))
+
+
+def test_reports_on_other_label_files_are_not_compared(run, library, files, tmp_path):
+    alone = Library("sample", labels=[files["mine"]])
+    models = [
+        ScoredReport.of(name, ce.evaluate(run, ["coco_5k", "annotated"], data_dir=own, per_query=True, **QUIET))
+        for name, own in (("a", library), ("b", alone), ("c", library))
+    ]
+    check_comparable(models[0], models[2])
+    with pytest.raises(InvalidOption, match="the label files of annotated"):
+        check_comparable(models[0], models[1])
+    links = ScoredReport.of("d", ce.evaluate(run, "coco_5k", data_dir=Library("sample"), per_query=True, **QUIET))
+    check_comparable(models[0], links)
+
+
+def test_a_page_of_it_can_be_saved_and_read_back(run, library, tmp_path):
+    report = ce.evaluate(run, ["coco_5k", "annotated"], data_dir=library, per_query=True, bounds=True)
+    report.save(tmp_path / "out")
+    assert ce.load_report(tmp_path / "out").results == report.results
+    for name in ("report.md", "report.html"):
+        page = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        assert "Graded R-Precision" in page
+        assert "Annotated" in page
+    facts = json.loads((tmp_path / "out" / "report.json").read_text())["provenance"]["label_files"]["mine"]
+    assert {"version", "scheme", "rule", "people", "sha256"} == set(facts)
+
+
+def test_the_top_is_read_as_deep_as_the_largest_r(run, library):
+    own = task("annotated").judged("top_k", library, "test", "i2t")
+    assert isinstance(own, Judgments)
+    top = top_k(run, own, "i2t", int(own.n_relevant.max()))
+    deeper = top_k(run, replace(own), "i2t", int(own.n_relevant.max()) + 9)
+    assert np.array_equal(deeper.ids[:, : top.depth], top.ids)
