@@ -243,6 +243,7 @@ class Project:
             self.library.karpathy(self.split),
             positive=_find_positives(self.library, self.split, sources),
             is_near=found.is_near,
+            invalid=(self.library.invalid_ids("image"), self.library.invalid_ids("caption")),
             size=size,
             seed=self.seed + number - 1,
         )
