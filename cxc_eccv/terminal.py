@@ -111,10 +111,11 @@ class Sheet:
         table = Table(box=box.SIMPLE_HEAD, title=Text(visible(self.title)) if self.title else None)
         table.title_justify, table.title_style = "left", "bold"
         lines = [[_stack(row, group) for group in groups] for row in self.rows if len(row) > 1]
+        of_sections = [word for row in self.rows if len(row) == 1 for word in visible(row[0]).split()]
         for place, group in enumerate(groups):
             heading = _stack(self.header, group)
             is_prose = any(one in self.prose for one in group)
-            cells = [heading, *(line[place] for line in lines)]
+            cells = [heading, *(line[place] for line in lines), *(of_sections if place == 0 else [])]
             words = [word for cell in cells for word in (cell.split() if is_prose else cell.split("\n"))]
             longest = max((Text(word).cell_len for word in words), default=0)
             table.add_column(

@@ -91,7 +91,7 @@ def read_answers(
                     f"{own!r}: these are answers to other questions, or to those of another edition of the data",
                 )
             place, question = _find_question(path, where, record, asked)
-            if not _is_answered(record):
+            if not _is_answered(record) and isinstance(record["worker"], str | None):
                 continue
             row = _read_row(path, where, record, question, scheme, own_format)
             key = record["sheet"], row["worker"], place
@@ -174,8 +174,9 @@ def _read_row(
 
 
 def _is_duration(seconds: object) -> bool:
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return seconds is None or (number and 0 <= seconds <= LONGEST)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | None):
+        return False
+    return seconds is None or 0 <= seconds <= LONGEST
 
 
 def _refuse_halves(
@@ -189,9 +190,8 @@ def _refuse_halves(
     for (sheet, worker), answered in begun.items():
         if len(answered) < len(sheets[sheet]):
             lacking = next(place for place in range(len(sheets[sheet])) if place not in answered)
-            place = places[sheet, worker, answered[0]]
             raise MalformedSource(
-                place,
+                places[sheet, worker, answered[0]],
                 f"sheet {sheet}",
                 f"{len(answered)} of {len(sheets[sheet])} answers of {shown(worker)}",
                 f"a whole sheet, and {sheets[sheet][lacking].pair_id} has no answer; finish it, or remove its lines",

@@ -51,7 +51,7 @@ from cxc_eccv.annotation.rounds import (
     write_sorted,
 )
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources
+from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile, write_labels
@@ -204,7 +204,7 @@ class Project:
             strategy: how pairs are chosen.
             size: candidates of a sheet.
             leave_open: go on although sheets of the last round have no answer; they can still be answered.
-            sources: whose labels are known; None for all official ones.
+            sources: whose labels are known; None for those of all people, label files of the library among them.
             **options: of :func:`cxc_eccv.annotation.proposing.propose`.
 
         Raises:
@@ -232,9 +232,11 @@ class Project:
             **options,
         )
         if not found.candidates.num_rows:
+            counts = found.facts["counts"]
             raise DataError(
-                f"strategy {strategy} with these models has no pair left to ask about: "
-                f"{found.known.num_rows:,} of those that it proposes are known to match, the others were asked before"
+                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
+                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
+                f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
             )
         sheets = build_sheets(
             found.candidates,
@@ -423,7 +425,8 @@ def _gather(library: Library, split: str, source: str) -> pa.Table:
 
 def _find_positives(library: Library, split: str, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
     """(P,) image ids and caption ids of all pairs that a source calls positive."""
-    said = pa.concat_tables(_gather(library, split, name) for name in sources or official_sources())
+    people = [name for name, source in sources_of(library).items() if source.official]
+    said = pa.concat_tables(_gather(library, split, name) for name in sources or people)
     positive = said.filter(said["source_positive"])
     return np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])
 

@@ -31,6 +31,7 @@ __all__ = [
     "group_workers",
     "judge_sheets",
     "judge_workers",
+    "keep_sheets",
     "read_checks",
     "write_checks",
 ]
@@ -73,18 +74,18 @@ class SheetQuality:
     Attributes:
         sheet: its number.
         worker: who answered.
-        seconds: the answers took together.
+        seconds: the answers took together; None where that is not known of all of them.
         missed_positive: a known positive was answered as none.
         missed_negative: a known negative was answered as a positive.
         straight: all candidates got the same answer, and there are three or more.
         verdict: :data:`ACCEPTED`, :data:`BY_HAND` or :data:`REJECTED`.
-        hasty: the answers took less than the least time.
+        hasty: the answers took less than the least time; never where the time is not known.
         checked: somebody decided it by hand.
     """
 
     sheet: int
     worker: str
-    seconds: float
+    seconds: float | None
     missed_positive: bool
     missed_negative: bool
     straight: bool
@@ -138,8 +139,9 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
     }
     given = Counter(answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE)
     straight = len(given) == 1 and given.total() >= FEWEST_STRAIGHT
-    seconds = float(sum(row["seconds"] for row in rows))
-    hasty = seconds < least_seconds
+    times = [row["seconds"] for row in rows]
+    seconds = None if None in times else float(sum(times))
+    hasty = seconds is not None and seconds < least_seconds
     doubts = straight or hasty or any(missed.values())
     verdict = REJECTED if all(missed.values()) else BY_HAND if doubts else ACCEPTED
     return SheetQuality(sheet, worker, seconds, missed[POSITIVE], missed[NEGATIVE], straight, verdict, hasty)
@@ -174,9 +176,14 @@ def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
         answers: as of :func:`judge_sheets`.
         judged: of :func:`judge_sheets`.
     """
-    good = {(own.sheet, own.worker) for own in judged if own.verdict == ACCEPTED}
+    return keep_sheets(answers, judged, ACCEPTED)
+
+
+def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str) -> pa.Table:
+    """The answers of the sheets with a verdict; arguments as of :func:`accept`."""
+    kept = {(own.sheet, own.worker) for own in judged if own.verdict == verdict}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
-    return answers.filter(pa.array([key in good for key in keys], pa.bool_()))
+    return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
 
 
 def read_checks(folder: Path) -> Checks:
@@ -217,7 +224,7 @@ class WorkerQuality:
         submitted, accepted, rejected: sheets; those of neither are to be checked by hand.
         missed_positives, missed_negatives: sheets whose known positive, or known negative, was answered wrongly.
         straight, hasty: sheets with one answer throughout, and with less than the least time.
-        median_seconds: of a sheet.
+        median_seconds: of the sheets whose time is known; None where it is of none.
     """
 
     worker: str
@@ -228,7 +235,7 @@ class WorkerQuality:
     missed_negatives: int
     straight: int
     hasty: int
-    median_seconds: float
+    median_seconds: float | None
 
 
 def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
@@ -253,10 +260,16 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
             sum(one.missed_negative for one in own),
             sum(one.straight for one in own),
             sum(one.hasty for one in own),
-            float(np.median([one.seconds for one in own])),
+            _find_median(own),
         )
         for worker, own in sorted(sheets.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
+
+
+def _find_median(sheets: Iterable[SheetQuality]) -> float | None:
+    """Seconds that a sheet takes; None where the time is not known of any."""
+    known = [own.seconds for own in sheets if own.seconds is not None]
+    return float(np.median(known)) if known else None
 
 
 @dataclass(frozen=True, slots=True)

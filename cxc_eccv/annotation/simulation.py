@@ -28,15 +28,16 @@ from cxc_eccv.annotation.asking.questions import CANDIDATE, Question, build_shee
 from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.annotation.labels import settle
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
-from cxc_eccv.annotation.proposing.pool import Pairs
+from cxc_eccv.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.annotation.proposing.strategies import strategies
-from cxc_eccv.annotation.quality import BY_HAND, accept, judge_sheets
+from cxc_eccv.annotation.quality import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import choose_similarity, provenance_of
 from cxc_eccv.evaluation.score import interval
 from cxc_eccv.judgments.evidence import official_sources
 from cxc_eccv.judgments.qrels import merge
-from cxc_eccv.runs import Run
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, KarpathySplit, read_positives
 from cxc_eccv.types import FloatArray, IntArray, check_whole, positions_of
@@ -87,6 +88,9 @@ MEASURES = {
 """A sum of :data:`COUNTS` over all seeds, divided by another: ``cost`` in questions for each new true positive."""
 
 DRAWS = 10_000
+
+DEPTH = 100
+"""Items of a list: twice as many as the longest list that a strategy or a metric of theirs looks at."""
 
 Annotators = tuple[Mapping[str, Run], pa.Table]
 """Models that propose, by name; and a table of ``image_id``, ``caption_id``, ``probability`` for ``uncertainty``."""
@@ -268,9 +272,10 @@ def answer_sheets(
         workers = np.array([people[sheet] for sheet in numbers[rows].tolist()])
         errs = random.random(rows.size) < rates[workers]
         given.append(_make_answers(questions.take(rows), workers, truth[rows] ^ errs))
-        judged, careless = judge_sheets(given[-1]), set(numbers[rows[errs & is_golden[rows]]].tolist())
-        by_hand = [(own.sheet, own.worker) for own in judged if own.verdict == BY_HAND and own.sheet not in careless]
-        accepted.append(accept(given[-1], judged, by_hand))
+        careless = set(numbers[rows[errs & is_golden[rows]]].tolist())
+        doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1]) if own.verdict == BY_HAND]
+        checks = Checks(by_hand={key: key[0] not in careless for key in doubtful})
+        accepted.append(accept(given[-1], judge_sheets(given[-1], checks)))
         for sheet in set(accepted[-1]["sheet"].to_pylist()):
             lacking[sheet] -= 1
     return pa.concat_tables(given), pa.concat_tables(accepted)
@@ -331,6 +336,7 @@ def search_hidden(
     own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
     stops, hides, rows = sorted(questions), round(share * own.size), []
     tables = [library.eccv("eccv", direction) for direction in ("i2t", "t2i")]
+    ranked = {name: _rank_once(run, pairs) for name, run in runs.items()}
     options: dict[str, Any] = {"budget": _candidates_of(stops[-1]), "sources": others}
     options["queries"] = tuple(np.unique(np.asarray(table["query_id"])) for table in tables)
     for seed in range(seeds):
@@ -338,7 +344,7 @@ def search_hidden(
         options |= {"seed": seed, "asked": _to_table(pairs.ids(np.setdiff1d(verified, hidden)))}
         for strategy in strategies:
             further = _take_further(strategy, probabilities)
-            proposal = propose(runs, library, "test", strategy=strategy, **options, **further)
+            proposal = propose(ranked, library, "test", strategy=strategy, **options, **further)
             right = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
             for number, stop in enumerate(stops, start=1):
                 asked = min(_candidates_of(stop), right.size)
@@ -358,6 +364,15 @@ def search_hidden(
         "to_find": hides,
     }
     return Simulation(_count_table(rows), provenance_of(library, **facts))
+
+
+def _rank_once(run: Run, pairs: Pairs) -> RankingsRun:
+    """The lists of a run to a depth that every strategy is content with, so that no seed scores all pairs again."""
+    lists = rank_lists(run, pairs, DEPTH, choose_similarity(run, similarity=None)["similarity"])
+    items = {direction: pairs.ids(own.ravel())[direction == "i2t"] for direction, own in lists.items()}
+    queries = {"i2t": pairs.image_ids, "t2i": pairs.caption_ids}
+    ends = {direction: np.arange(0, own.size + 1, own.shape[1]) for direction, own in lists.items()}
+    return RankingsRun({way: RankedLists(queries[way], ends[way], items[way]) for way in lists})
 
 
 def summarise(simulation: Simulation) -> Iterator[dict[str, Any]]:

@@ -29,6 +29,7 @@ from cxc_eccv.cli.explain import explain
 from cxc_eccv.cli.failures import failures
 from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
+from cxc_eccv.cli.labels import labels
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.output import COMMAND, command_text
@@ -68,6 +69,7 @@ COMMANDS = (
     sts,
     query_corpus,
     mine,
+    labels,
     demo,
     push,
     submit,

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
+from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
 from cxc_eccv.cli.help import Command
-from cxc_eccv.cli.output import say_written
+from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.terminal import say
+from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
     from cxc_eccv.annotation.project import Project
+    from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sources.readers import LabelFile
 
@@ -67,8 +68,9 @@ def propose(
     direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option(help="Sources whose positives nobody is asked about. Default: all official ones."),
+        typer.Option(help="Whose labels are known, so that nobody is asked. Default: those of all people."),
     ] = None,
+    labels: Labels = None,
     probabilities: Annotated[
         Path | None, typer.Option(help="For uncertainty: a file with image_id, caption_id, probability.")
     ] = None,
@@ -97,7 +99,7 @@ def propose(
     from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.sources.library import Library
 
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
     given = {"name": name, "scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
     options: dict[str, Any] = {
@@ -195,6 +197,51 @@ def import_answers(
     _say_status(after, data_dir)
 
 
+@annotate.command("check", cls=Command)
+def check(
+    folder: Folder,
+    accept: Annotated[
+        list[str] | None, typer.Option(help="A sheet whose answers are good, as SHEET:WORKER; repeat it for more.")
+    ] = None,
+    reject: Annotated[list[str] | None, typer.Option(help="A sheet whose answers are not; of any verdict.")] = None,
+    least_seconds: Annotated[
+        float | None, typer.Option(help="Time below which a sheet is too hasty; 0 for no limit.")
+    ] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say which sheets count, after somebody has looked at their answers; without an option list those to look at.
+
+    A sheet with both known pairs answered wrongly is rejected. One wrong, the same answer to all candidates, or less
+    than the least time: somebody looks at its answers, which report --output shows, and decides. What was decided
+    is kept in the folder (checks.json), and a later decision about a sheet takes the place of an earlier one.
+
+    Examples:
+      cxc-eccv annotate check mine
+      cxc-eccv annotate check mine --accept 3:ann --accept 4:ann
+      --reject 4:ben
+      cxc-eccv annotate check mine --least-seconds 60
+    """
+    from cxc_eccv.annotation.project import Project
+    from cxc_eccv.annotation.quality import Checks, judge_sheets, read_checks, write_checks
+    from cxc_eccv.sources.library import Library
+
+    project = Project.open(folder, Library(data_dir, allow_modified=allow_modified))
+    before = read_checks(folder)
+    decided = {
+        **{_read_sheet("--accept", text): True for text in accept or ()},
+        **{_read_sheet("--reject", text): False for text in reject or ()},
+    }
+    if len(decided) < len(accept or ()) + len(reject or ()):
+        raise InvalidOption("a sheet is named twice by --accept and --reject; decide once about each")
+    least = before.least_seconds if least_seconds is None else least_seconds
+    after = Checks(least, {**before.by_hand, **decided})
+    judge_sheets(project.answers(), after)  # raises where a sheet cannot be decided so
+    if after != before:
+        say_written([write_checks(folder, after)])
+    _say_status(project, data_dir)
+
+
 @annotate.command("merge", cls=Command)
 def merge(
     folder: Folder,
@@ -232,6 +279,231 @@ def merge(
     if labels.split != "test":
         command += ["--split", labels.split]
     say(f"use them: {shlex.join(command + _data_option(data_dir))}")
+    _say_next(data_dir, "report", folder, "MODEL")
+
+
+@annotate.command("report", cls=Command)
+def report(
+    folder: Folder,
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Embeddings, scores or rankings, a file per model, to see what the labels change."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
+    ] = None,
+    sources: Annotated[
+        list[str] | None, typer.Option(help="Of labels before the new ones. Default: all official ones of the split.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Whose queries and galleries are taken. Default: coco_5k, all of the split."),
+    ] = None,
+    metrics: Annotated[list[str] | None, typer.Option(help="Default: recall_at_1, r_precision and map_at_r.")] = None,
+    model_name: Annotated[
+        list[str] | None,
+        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
+    samples: Annotated[int, typer.Option(help="Bootstrap samples behind the intervals.")] = 1_000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say how good the answers are, what people said of each model's pairs, and what the labels change for models.
+
+    Sheets and what speaks against them, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff),
+    answers and shortcomings by model and rank. With models and merged labels: every metric on the labels before and
+    after, with intervals of a paired bootstrap over images, and who changes places.
+
+    Examples:
+      cxc-eccv annotate report mine
+      cxc-eccv annotate report mine clip.npz siglip.npz --output report
+      cxc-eccv annotate report mine clip.npz --sources coco
+      --tasks eccv_caption
+    """
+    from cxc_eccv.annotation.changes import METRICS, TASKS, measure_changes
+    from cxc_eccv.annotation.project import LABELS, Project
+    from cxc_eccv.annotation.report import report_project
+    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.report.annotated import write_annotated
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.tables import tables_to_console
+
+    check_output(output)
+    merged = (folder / LABELS).is_file()
+    library = Library(data_dir, allow_modified=allow_modified, labels=[str(folder / LABELS)] if merged else [])
+    project = Project.open(folder, library)
+    changes: Any = None
+    if models and merged:
+        runs = load_runs(models, direction, model_name, "--model-name")
+        judging = [name for name in official_sources() if gather(library, project.split, "i2t", name, Thresholds())]
+        before = names(sources) or judging
+        changes = measure_changes(
+            runs,
+            library,
+            project.split,
+            before=before,
+            after=[*before, project.name],
+            tasks=names(tasks) or TASKS,
+            metrics=names(metrics) or METRICS,
+            seed=seed,
+            samples=samples,
+            confidence=confidence,
+        )
+    found = report_project(project, changes, command=COMMAND.get())
+    try:
+        written = [] if output is None else write_annotated(output, found)
+    finally:
+        print_shown(tables_to_console(found.tables()))
+    say_written(written)
+
+
+def _read_sheet(option: str, text: str) -> tuple[int, str]:
+    """Number of a sheet and its worker, whose name may have colons of its own."""
+    sheet, colon, worker = text.partition(":")
+    if not (sheet.isdecimal() and sheet.isascii() and colon and worker):
+        raise InvalidOption(f"{option} {text}: name a sheet and its worker, as 3:ann")
+    return int(sheet), worker
+
+
+@annotate.command("simulate", cls=Command)
+def simulate(
+    context: typer.Context,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="With --hide: files of the test split's captions or of both sides; or tfidf, overlap, noise, noise_1."
+        ),
+    ] = None,
+    hide: Annotated[
+        str | None, typer.Option(help="eccv: hide positives of ECCV Caption, and look for them with these models.")
+    ] = None,
+    strategies: Annotated[
+        list[str] | None, typer.Option(help="Strategies to compare, comma-separated or repeated. Default: see above.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How often all is repeated, with other draws.")] = 10,
+    split: Annotated[str, typer.Option(help="Without --hide: whose pairs are annotated, val or test.")] = "val",
+    rounds: Annotated[int, typer.Option(help="Likewise: rounds of proposing, asking and training.")] = 3,
+    budget: Annotated[int, typer.Option(help="Likewise: pairs of a round.")] = 180,
+    error_rates: Annotated[
+        list[str] | None, typer.Option(help="Likewise: how often each person errs, as 0.05,0.1,0.3.")
+    ] = None,
+    answers: Annotated[int, typer.Option(help="Likewise: people whose answers about a pair must be accepted.")] = 3,
+    rule: Annotated[
+        str, typer.Option(help="Likewise: how answers become a label: majority, all or dawid_skene.")
+    ] = "majority",
+    price: Annotated[float, typer.Option(help="Likewise: dollars of a sheet of 20 questions.")] = 0.78,
+    minutes: Annotated[float, typer.Option(help="Likewise: minutes that a sheet takes.")] = 13.8,
+    images: Annotated[Path, typer.Option(help="Likewise: folder of the images, for the models.")] = Path("sample"),
+    share: Annotated[float, typer.Option(help="With --hide: of the positives, to be hidden.")] = 0.5,
+    questions: Annotated[
+        list[str] | None, typer.Option(help="Likewise: after how many to count. Default: 1000,5000,10000.")
+    ] = None,
+    probabilities: Annotated[
+        Path | None, typer.Option(help="Likewise, for uncertainty: a file with image_id, caption_id, probability.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for simulation.json, its tables and its chart.")] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Tell how much each strategy finds, before anybody is asked.
+
+    Without --hide: rounds of annotation on the sample, whose generator knows which captions are true of which images.
+    Simulated people err; light models are fitted anew after every round. Strategies: random, eccv, disagreement,
+    uncertainty, bounds.
+
+    With --hide eccv: half of the positives that ECCV Caption alone knows are hidden, and it is counted how many of them
+    a strategy asks about. Of a file of captions alone, an image is the mean of its captions. Strategies: random, eccv,
+    disagreement, bounds, and with --probabilities uncertainty.
+
+    Examples:
+      cxc-eccv annotate simulate --data-dir sample --output simulated
+      cxc-eccv annotate simulate --data-dir sample --strategies random,eccv
+      --rounds 5 --error-rates 0,0,0
+      cxc-eccv annotate simulate --hide eccv minilm.npz tfidf overlap
+    """
+    from cxc_eccv.report.simulated import simulation_tables, write_simulation
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.tables import tables_to_console
+
+    check_output(output)
+    _check_simulated(context, hide, models)
+    library = Library(data_dir, allow_modified=allow_modified)
+    chosen: dict[str, Any] = {"seeds": seeds} | ({} if strategies is None else {"strategies": names(strategies)})
+    if hide is None:
+        from cxc_eccv.annotation.simulation import ERROR_RATES, Truth
+        from cxc_eccv.annotation.simulation import simulate as go_through_rounds
+        from cxc_eccv.baselines.annotators import fit_anew
+
+        Truth(library, split_name(split))  # said before the images are read
+        rates = _read_values("--error-rates", error_rates, float, ERROR_RATES)
+        chosen |= {"split": split_name(split), "rounds": rounds, "budget": budget, "error_rates": rates}
+        retrain = fit_anew(library, split_name(split), images)
+        simulation = go_through_rounds(library, retrain, **chosen, answers=answers, rule=rule)
+    else:
+        from cxc_eccv.annotation.simulation import search_hidden
+        from cxc_eccv.cli.user_tables import read_probabilities
+
+        chosen |= {"share": share, "questions": _read_values("--questions", questions, int, (1_000, 5_000, 10_000))}
+        if probabilities is not None:
+            chosen["probabilities"] = read_probabilities(probabilities)
+        simulation = search_hidden(_load_scorers(models or [], library), library, **chosen)
+    paid = {"price": price, "minutes": minutes}
+    tables = simulation_tables(simulation, **paid)
+    try:
+        written = [] if output is None else write_simulation(simulation, output, **paid, command=COMMAND.get())
+    finally:
+        print_shown(tables_to_console(tables))
+    say_written(written)
+
+
+ROUNDS_ALONE = ("split", "rounds", "budget", "error_rates", "answers", "rule", "price", "minutes", "images")
+HIDING_ALONE = ("share", "questions", "probabilities")
+
+
+def _check_simulated(context: typer.Context, hide: str | None, models: list[str] | None) -> None:
+    """Models where labels are hidden, and no option that is not read."""
+    if hide not in (None, "eccv"):
+        raise UnknownName("labels to hide", str(hide), ["eccv"])
+    if hide is None and models:
+        raise InvalidOption(
+            f"{models[0]}: rounds are proposed by models that are fitted to labels anew; with --hide eccv name any"
+        )
+    if hide is not None and not models:
+        raise InvalidOption("name the models that look for hidden labels: files, or tfidf overlap")
+    unread = ROUNDS_ALONE if hide is not None else HIDING_ALONE
+    given = [name for name in unread if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InvalidOption(f"{options}: not read {'with' if hide else 'without'} --hide; leave it out")
+
+
+def _read_values(
+    option: str, texts: list[str] | None, kind: Callable[[str], Any], default: Sequence[Any]
+) -> Sequence[Any]:
+    try:
+        return default if texts is None else [kind(text) for text in names(texts) or []]
+    except ValueError:
+        raise InvalidOption(f"{option} {','.join(texts or [])}: give numbers, divided by commas") from None
+
+
+def _load_scorers(models: list[str], library: Library) -> dict[str, Run]:
+    """Scorers by name, and files: of one with captions alone, an image stands where its captions do."""
+    from cxc_eccv.baselines.annotators import SCORERS, place_images
+    from cxc_eccv.runs import EmbeddingsRun
+
+    content = library.karpathy("test")
+    runs = (
+        load_runs([Path(name) for name in models if name not in SCORERS], None, None)
+        if set(models) - set(SCORERS)
+        else {}
+    )
+    for name, run in runs.items():
+        if isinstance(run, EmbeddingsRun) and run.images is None:
+            runs[name] = place_images(run, content)
+    return runs | {name: SCORERS[name](content) for name in dict.fromkeys(models) if name in SCORERS}
 
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
@@ -300,6 +572,7 @@ def _say_status(project: Project, data_dir: str | None) -> None:
     doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {_name_some(doubtful)}")
+        _say_next(data_dir, "report", project.folder, "--output", "report")
         _say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
     _say_next(data_dir, "merge", project.folder)
 
@@ -310,6 +583,9 @@ def _say_compared(labels: LabelFile, compared: Table) -> None:
     rows = compared.to_pylist()
     confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
     say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    lacking = labels.facts["counts"]["pairs"] - labels.table.num_rows
+    if lacking:
+        say(f"{lacking:,} that were answered have none: their sheets are not accepted, or too few people answered")
     say(f"{positive - len(confirmed):,} positives are new: no official source has them")
     against = [row for row in rows if row["positive"] != row["source_positive"]]
     for source in dict.fromkeys(row["source"] for row in against):

@@ -36,7 +36,7 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     if parts[0] != parts[1]:
         told = [model.report.restriction or "all of it" for model in models]
         _refuse("the part of the split", baseline, other, *told)
-    _check_equal("the labels", baseline, other, *map(_labels_of, models))
+    _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
     annotated = [_label_files_of(model) for model in models]
     if all(annotated):
         _check_equal("the label files of annotated", baseline, other, *annotated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,19 +29,20 @@ OTHERS = {
 """What metrics need, as in ``Spec.needs``, that is no list of positives."""
 
 
-def check_sources(sources: Sequence[str], library: Library, split: str) -> tuple[str, ...]:
+def check_sources(sources: str | Sequence[str], library: Library, split: str) -> tuple[str, ...]:
     """The sources of labels in their own order; what a machine says is none of them.
 
     Raises:
         UnknownName: no such source.
         InvalidOption: none is named, one is named twice, or one says nothing of the split.
     """
+    sources = [sources] if isinstance(sources, str) else sources
     known = [name for name, source in sources_of(library).items() if source.official]
     if not sources:
         raise InvalidOption(f"sources (--sources) names none; choose among {', '.join(known)}")
     for name in sources:
         if name not in known:
-            raise UnknownName("source of labels", name, known)
+            raise UnknownName("source of labels (declared, or of a file that labels (--labels) names)", name, known)
         if list(sources).count(name) > 1:
             raise InvalidOption(f"sources (--sources) names {name} twice")
         if all(gather(library, split, direction, name, Thresholds()) is None for direction in DIRECTIONS):
@@ -88,8 +89,8 @@ def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives that the sources name, for its own queries and among its own gallery."""
     keeps = set(task.label_sources) <= set(sources)
     directions = {
-        direction: partial(_merge_for, own=own, direction=direction, sources=sources, keeps_unreachable=keeps)
-        for direction, own in task.directions.items()
+        direction: partial(_merge_for, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
+        for direction in task.directions
     }
     return replace(task, directions=directions)
 
@@ -98,13 +99,13 @@ def _merge_for(
     library: Library,
     split: str,
     *,
-    own: Callable[[Library, str], Judgments],
+    task: Task,
     direction: str,
     sources: tuple[str, ...],
     keeps_unreachable: bool,
 ) -> Judgments:
     """Positives outside a query's fold are none; those outside the gallery count where a named source is their own."""
-    judged = own(library, split)
+    judged = task.judgments(library, split, direction)
     queries, items = library.once(
         ("positives", split, direction, sources), lambda: _find_positives(library, split, direction, sources)
     )

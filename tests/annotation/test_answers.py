@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from cxc_eccv.annotation.answers import SCHEMA, read_answers
@@ -16,8 +18,11 @@ ECCV = schemes()["eccv"]
 @pytest.fixture(scope="module")
 def sheets(sample_library):
     content = sample_library.karpathy("test")
-    pairs = zip(content.image_ids.tolist()[:5], content.caption_ids.tolist()[::-1], strict=False)
-    return build_sheets(list(pairs), content, positive=(), near=(), size=3)
+    pairs = pa.table({"image_id": content.image_ids[:5], "caption_id": content.caption_ids[::-1][:5]})
+    nothing = np.empty(0, dtype=np.int64)
+    return build_sheets(
+        pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool), size=3
+    )
 
 
 def records(sheets, worker="w1", scheme=ECCV, answer="yes"):

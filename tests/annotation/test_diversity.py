@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from cxc_eccv.annotation.worth.diversity import correlate_tops, place_first
 from cxc_eccv.errors import DataError
@@ -25,6 +26,18 @@ def test_orders_of_common_items_are_compared_pair_by_pair():
         ]
         assert value == pytest.approx(np.mean(signs))
     assert correlate_tops(one, one) == pytest.approx(1)
+
+
+def test_correlations_are_those_of_scipy():
+    """Over more queries than are in memory together, as tau-b of the ranks of the common items."""
+    one, other = tops(5, depth=25, items=60, queries=5_000), tops(6, depth=25, items=60, queries=5_000)
+    found = correlate_tops(one, other)
+    for query in (0, 1, 4_095, 4_096, 4_999):
+        common = sorted(set(one.ids[query].tolist()) & set(other.ids[query].tolist()))
+        ranks = [[own.ids[query].tolist().index(item) for item in common] for own in (one, other)]
+        assert found[query] == pytest.approx(kendalltau(*ranks).statistic)
+    assert not np.isnan(found).any()
+    assert correlate_tops(other, one).tolist() == found.tolist()
 
 
 def test_lists_with_less_than_two_common_items_have_no_correlation():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cxc_eccv.annotation.worth.preferences import fit_strengths, rate_preferences
-from cxc_eccv.errors import DataError
+from cxc_eccv.annotation.worth.preferences import fit_strengths, rate_preferences, read_preferences
+from cxc_eccv.errors import DataError, MalformedSource
 
 PRINTED = [[0, 231, 66, 111, 316], [89, 0, 21, 79, 328], [254, 299, 0, 273, 343], [185, 217, 23, 0, 287]]
 TABLE_D1 = [*PRINTED, [28, 16, 1, 9, 24]]
@@ -56,3 +56,42 @@ def test_what_has_no_strengths_is_refused(wins, message):
 def test_every_system_has_a_name_of_its_own():
     with pytest.raises(DataError, match="one of its own"):
         rate_preferences(TABLE_D1, list("ABCDD"))
+
+
+def test_a_table_of_counts_is_read(tmp_path):
+    """Rows in another order than columns, and a diagonal that means nothing, as the paper's table has."""
+    names = list("ABCDE")
+    lines = [",".join([name, *map(str, TABLE_D1[names.index(name)])]) for name in "CAEDB"]
+    (tmp_path / "d1.csv").write_text("\n".join([f"preferred,{','.join(names)}", *lines]) + "\n")
+    wins, found = read_preferences(tmp_path / "d1.csv")
+    assert found == tuple(names)
+    assert wins.tolist() == TABLE_D1
+
+
+def test_choices_are_read_one_by_one_or_counted(tmp_path):
+    (tmp_path / "choices.csv").write_text("worker,winner,loser\n1,A,B\n2,A,B\n1,B,A\n3,C,A\n")
+    wins, names = read_preferences(tmp_path / "choices.csv")
+    assert names == ("A", "B", "C")
+    assert wins.tolist() == [[0, 2, 0], [1, 0, 0], [1, 0, 0]]
+    (tmp_path / "counted.csv").write_text("winner,loser,count\nA,B,2\nB,A,1\nC,A,1\n")
+    assert read_preferences(tmp_path / "counted.csv")[0].tolist() == wins.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("winner,loser\nA,A\n", "line 2.*'A' preferred to 'A'.*two systems"),
+        ("winner,loser\nA,\n", "line 2.*two systems"),
+        ("winner,loser,count\nA,B,2\nB,A,-1\n", "line 3, column 'count'.*whole number"),
+        ("winner,loser,count\nA,B,1.5\n", "line 2, column 'count'.*whole number"),
+        ("x,A,B\nA,0,3\nC,1,0\n", "rows and columns are of the same systems"),
+        ("x,A,B\nA,0,3\nA,1,0\n", "rows and columns are of the same systems"),
+        ("x,A,B\nA,0,three\nB,1,0\n", "line 2, column 'B'.*'three'.*whole number"),
+        ("x,A,A\nA,0,3\nA,1,0\n", "two columns 'A'"),
+        ("winner,loser\n", "no rows"),
+    ],
+)
+def test_files_that_hold_no_choices_are_refused(tmp_path, text, message):
+    (tmp_path / "bad.csv").write_text(text)
+    with pytest.raises(MalformedSource, match=message):
+        read_preferences(tmp_path / "bad.csv")

@@ -32,7 +32,7 @@ addEventListener("load", async () => {
     frame.style.cssText = `border: 0; width: ${width}px; height: 900px`;
     frame.src = "/report.html";
     await new Promise((done) => { frame.onload = done; document.body.append(frame); });
-    found[width] = measure(frame.contentWindow, frame.contentDocument);
+    found[width] = await measure(frame.contentWindow, frame.contentDocument);
     frame.remove();
   }
   const out = document.createElement("pre");

@@ -2,9 +2,12 @@
 
 import json
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from cxc_eccv.annotation.asking.questionnaire import render_questionnaire
+from cxc_eccv.annotation.answers import read_answers
+from cxc_eccv.annotation.asking.questionnaire import describe_questions, render_questionnaire
 from cxc_eccv.annotation.asking.questions import build_sheets
 from cxc_eccv.annotation.asking.schemes import schemes
 
@@ -16,13 +19,15 @@ PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAA
 
 @pytest.fixture
 def page_of(sample_library):
-    def make(name, number=4, **options):
+    def make(name, number=4, image=PIXEL):
         content = sample_library.karpathy("test")
-        images, captions = content.image_ids.tolist(), content.caption_ids.tolist()
-        pairs = [(images[place], captions[-place - 1]) for place in range(number)]
-        sheets = build_sheets(pairs, content, positive=(), near=(), **options)
-        files = {own.file_name: PIXEL for sheet in sheets for own in sheet}
-        return render_questionnaire(sheets, schemes()[name], files), sheets
+        pairs = pa.table({"image_id": content.image_ids[:number], "caption_id": content.caption_ids[::-1][:number]})
+        nothing = np.empty(0, dtype=np.int64)
+        sheets = build_sheets(
+            pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool)
+        )
+        images = {own.file_name: image for sheet in sheets for own in sheet}
+        return render_questionnaire(describe_questions(sheets, schemes()[name], images), schemes()[name]), sheets
 
     return make
 
@@ -93,3 +98,140 @@ def test_nothing_shown_or_typed_runs(measure, page_of, monkeypatch):
     assert found["1280"]["ran"] is None
     assert found["1280"]["lines"][0]["caption"] == HOSTILE
     assert not console
+
+
+def test_what_the_page_saves_is_read(measure, page_of, tmp_path):
+    """By keys alone through all questions; the file is the one that the browser would download."""
+    keys = {"eccv": ("3", "c", "f"), "cxc": ("PageUp",), "entailment": ("1", "4")}
+    for name, some in keys.items():
+        page, sheets = page_of(name)
+        script = """async (window, document) => {
+          const press = (key) => document.activeElement.dispatchEvent(
+            new window.KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+          let saved = null, file = null;
+          window.URL.createObjectURL = (blob) => { saved = blob; return "blob:none"; };
+          window.HTMLAnchorElement.prototype.click = function () { file = this.download; };
+          document.getElementById("worker").value = "  W 1 ";
+          press("Enter");
+          for (let place = 0; place < 6; place++) { for (const key of KEYS) press(key); press("ArrowRight"); }
+          press("s");
+          return {text: await saved.text(), file, warning: document.getElementById("warning").textContent};
+        }"""
+        found, _, console = measure(page, script.replace("KEYS", json.dumps(some)), widths=(390,))
+        path = tmp_path / "answers.jsonl"
+        path.write_text(found["390"]["text"], encoding="utf-8")
+        table = read_answers([path], sheets, schemes()[name])
+        assert table["pair_id"].to_pylist() == [own.pair_id for sheet in sheets for own in sheet]
+        assert set(table["worker"].to_pylist()) == {"W 1"}
+        assert len(set(table["answer"].to_pylist())) == 1
+        assert found["390"]["file"].endswith("-W-1.jsonl")
+        assert found["390"]["warning"] == "Saved: all questions are answered. Thank you."
+        assert not console
+
+
+def test_every_control_has_a_name_and_keeps_the_focus(measure, page_of):
+    script = """(window, document) => {
+      document.getElementById("worker").value = "w1";
+      window.begin();
+      const unnamed = () => [...document.querySelectorAll("input, textarea, button")].filter(
+        (one) => !one.hidden && !(one.labels?.length || one.textContent || one.ariaLabel)).length;
+      const found = [unnamed()];
+      const second = document.querySelectorAll("#form input")[1];
+      second.focus();
+      second.click();
+      const mine = document.activeElement;
+      found.push(unnamed(), mine.dataset.key, mine.checked, mine.isConnected && mine !== second);
+      window.move(1);
+      found.push(document.activeElement.id, document.querySelector("main h2").textContent !== "");
+      found.push(document.documentElement.lang, document.querySelectorAll("main").length);
+      return found;
+    }"""
+    for name in ("eccv", "entailment"):
+        found, _, _ = measure(page_of(name)[0], script, widths=(1280,))
+        assert found["1280"] == [0, 0, "2", True, True, "sentence", True, "en", 1]
+
+
+def test_an_image_that_cannot_be_shown_cannot_be_judged(measure, page_of):
+    script = """async (window, document) => {
+      document.getElementById("worker").value = "w1";
+      window.begin();
+      await new Promise((done) => setTimeout(done, 300));
+      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "1"}));
+      return [window.lines().length, document.getElementById("broken").textContent];
+    }"""
+    found, _, _ = measure(page_of("eccv", image="none.jpg")[0], script, widths=(1280,))
+    number, told = found["1280"]
+    assert number == 0
+    assert "cannot be shown" in told
+
+
+def test_who_comes_back_finds_their_name_and_the_first_question_left(measure, page_of):
+    script = """(window, document) => {
+      const name = document.getElementById("worker").value;
+      document.getElementById("worker").value = "w1";
+      window.begin();
+      window.move(3);
+      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "1"}));
+      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "u"}));
+      return [name, document.getElementById("place").textContent];
+    }"""
+    found, _, _ = measure(page_of("eccv")[0], script, widths=(1280, 390))
+    assert found == {"1280": ["", "question 1 of 6, 1 answered"], "390": ["w1", "question 1 of 6, 1 answered"]}
+
+
+def test_reading_the_instructions_takes_no_time_of_the_first_question(measure, page_of):
+    script = """async (window, document) => {
+      await new Promise((done) => setTimeout(done, 3000));
+      document.getElementById("worker").value = "w1";
+      window.begin();
+      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "1"}));
+      return JSON.parse(window.lines()[0]).seconds;
+    }"""
+    found, _, _ = measure(page_of("eccv")[0], script, widths=(1280,))
+    assert found["1280"] < 2
+
+
+def test_a_name_with_signs_that_cannot_be_seen_is_not_taken(measure, page_of):
+    script = press("Enter").replace('"w1 <b>"', '"w\\u200b1"')
+    found, _, _ = measure(page_of("eccv")[0], script, widths=(390,))
+    assert "cannot be seen" in found["390"]["warning"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_all_texts_stand_out_from_their_ground(measure, page_of, dark):
+    """WCAG's 4.5 to 1, with the opacity of what is quiet; and nothing is wider than a phone."""
+    script = """(window, document) => {
+      document.getElementById("worker").value = "w1";
+      const rgb = (text) => text.match(/[0-9.]+/g).map(Number);
+      const light = (color) => color.slice(0, 3).map((one) => one / 255).map(
+        (one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
+      const ratios = [];
+      const look = () => {
+        const ground = rgb(window.getComputedStyle(document.body).backgroundColor);
+        for (const one of document.querySelectorAll("p, h1, h2, li, legend, span, blockquote, label")) {
+          if (!one.textContent.trim() || one.closest("button") || !one.checkVisibility()) continue;
+          let seen = 1;
+          for (let up = one; up; up = up.parentElement) seen *= Number(window.getComputedStyle(up).opacity);
+          const mixed = rgb(window.getComputedStyle(one).color).slice(0, 3).map(
+            (part, place) => seen * part + (1 - seen) * ground[place]);
+          const [high, low] = [light(mixed), light(ground)].sort((a, b) => b - a);
+          ratios.push([(high + 0.05) / (low + 0.05), one.textContent.trim().slice(0, 40)]);
+        }
+      };
+      window.save = () => {};
+      look();
+      document.getElementById("warning").textContent = "A warning";
+      window.begin();
+      document.getElementById("warning").textContent = "A warning";
+      for (const key of ["3", "c"]) document.dispatchEvent(new window.KeyboardEvent("keydown", {key}));
+      document.getElementById("warning").textContent = "A warning";
+      look();
+      return {least: ratios.sort((a, b) => a[0] - b[0])[0], number: ratios.length,
+        wide: document.documentElement.scrollWidth > window.innerWidth};
+    }"""
+    for name in schemes():
+        found, _, _ = measure(page_of(name)[0], script, widths=(390,), dark=dark)
+        assert found["390"]["number"] > 8
+        assert found["390"]["least"][0] >= 4.5, found["390"]["least"]
+        assert not found["390"]["wide"]

@@ -9,12 +9,16 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from label_files import random_pairs, write_label_file
 from typer.testing import CliRunner
 
+import cxc_eccv as ce
 from cxc_eccv.cli import app
 from cxc_eccv.cli.user_tables import policy, read_captions
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.evaluation import check_request
 from cxc_eccv.runs import load_embeddings, save_embeddings
+from cxc_eccv.sources.library import Library
 
 
 @pytest.fixture
@@ -190,3 +194,28 @@ def test_the_model_is_called_what_its_file_or_the_caller_says(evaluate, file):
     assert report["provenance"]["run"]["model"] == "CLIP B/32"
     with pytest.raises(InvalidOption, match="the model's name is ''; give one line of text"):
         evaluate("--name", "")
+
+
+def test_labels_of_people_as_a_source_among_others(evaluate, tmp_path, sample_library, file):
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
+    plain, _ = evaluate("--tasks", "coco_5k")
+    report, _ = evaluate("--tasks", "coco_5k", "--labels", labels, "--sources", "coco,cxc", "--sources", "mine")
+    library = Library("sample", labels=[labels])
+    wanted = ce.evaluate(load_embeddings(file), "coco_5k", data_dir=library, sources=("coco", "cxc", "mine"))
+    assert report["scores"] == wanted.scores != plain["scores"]
+    assert report["provenance"]["labels"] == wanted.provenance["labels"]
+    with pytest.raises(UnknownName, match="did you mean 'mine'"):
+        evaluate("--labels", labels, "--sources", "mein")
+
+
+def test_sources_are_refused_before_a_model_is_encoded():
+    with pytest.raises(UnknownName, match="nobody"):
+        check_request(["captions"], data_dir="sample", sources=["nobody"])
+
+
+def test_a_dataset_with_labels_of_people(tmp_path, sample_library):
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
+    command = ["build", "--output", tmp_path / "data", "--configs", "pairs", "--splits", "test", "--data-dir", "sample"]
+    result = CliRunner().invoke(app, [*map(str, command), "--labels", str(labels)])
+    assert result.exception is None
+    assert "labels_mine_test" in json.loads((tmp_path / "data" / "manifest.json").read_text())["labels"]

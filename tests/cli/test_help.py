@@ -31,7 +31,7 @@ def commands(group, *prefix):
 
 
 COMMANDS = [(), *commands(typer.main.get_command(app))]
-GROUPS = {("train",), ("entailment",), ("failures",)}
+GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",)}
 
 
 @pytest.fixture

@@ -51,6 +51,8 @@ NOT_RUN = {
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
     "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/explain/test_explain_command.py runs it",
     "cxc-eccv failures": "needs what explain wrote, and answers; tests/explain/test_failures_command.py runs it",
+    "cxc-eccv labels clip.npz": "needs an answered project; tests/annotation/test_appraisal.py has one",
+    "cxc-eccv labels --sources coco --preferences": "needs choices; tests/cli/test_labels_command.py has some",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+from label_files import write_label_file
 from mined_files import write_mined
 from pages import ROOT
 
@@ -47,6 +48,14 @@ def trec(run, direction):
             yield f"{query} Q0 {gallery.ids[place]} {rank} {float(row[place])!r} clip\n"
 
 
+def label_best(run):
+    """Every image with the best five captions, of which people call one a match, one in part, and three none."""
+    scores = run.images.vectors @ run.captions.vectors.T
+    best = run.captions.ids[np.argsort(-scores, axis=1)[:, :5]]
+    pairs = zip(np.repeat(run.images.ids, 5).tolist(), best.ravel().tolist(), strict=True)
+    return list(pairs), [0, 0.5, 0, 1, 0] * len(best)
+
+
 def make_workplace(folder):
     """Everything that a page may take as given."""
     folder.mkdir(parents=True)
@@ -65,6 +74,9 @@ def make_workplace(folder):
     content = library.karpathy("validation")
     following = zip(content.image_ids.tolist(), np.roll(content.caption_ids, -5)[::5].tolist(), strict=True)
     write_mined(folder / "weak.parquet", library, "validation", list(following))
+    (folder / "my_labels").mkdir()
+    (folder / "my_labels" / "README.md").write_text("# My labels\n")
+    write_label_file(folder / "my_labels" / "labels.parquet", library, *label_best(model(0)))
     (folder / "glove.6B.300d.txt").write_text("red 1 0\nblue 0 1\ncircle 1 1\nsquare 1 -1\na 0.5 0\n")
     for direction in ("i2t", "t2i"):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))

@@ -247,15 +247,15 @@ class _Texts:
     def ask(self, pair: Pair, role: str) -> Question:
         """The question about a pair."""
         image, caption = pair
-        for name, own, known in (("image", image, self._files), ("caption", caption, self._captions)):
+        for kind, own, known in (("image", image, self._files), ("caption", caption, self._captions)):
             if own not in known:
-                raise DataError(f"{name} {own} is not of this split; ask about pairs of it alone")
+                raise DataError(f"{kind} {own} is not of this split; ask about pairs of it alone")
         text = self._captions[caption]
         name = pair_id(image, caption, text)
         # A known positive would be recognised by its caption among the image's own, or by being one short.
-        own = self._own[image]
-        left_out = caption if caption in own else own[int(name[1:], 16) % len(own)]
-        captions = tuple(self._captions[other] for other in own if other != left_out)
+        others = self._own[image]
+        left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
+        captions = tuple(self._captions[other] for other in others if other != left_out)
         return Question(name, image, caption, self._files[image], text, role, captions)
 
 

@@ -1,8 +1,9 @@
 """Argilla 2: settings and records of a dataset, and its exported records read back.
 
-A dataset's records leave Argilla nested, by ``records.to_json``, or flat, by ``records.to_datasets`` and with a push to
-the Hub. The flat ones say whether a response was submitted, is a draft or was discarded. The nested ones do not: of them
-a record counts only where it is completed and has one person's response.
+A dataset's records leave Argilla flat, by ``records.to_list(flatten=True)`` as JSON or by ``records.to_datasets`` and a
+push to the Hub as Parquet, or nested, by ``records.to_json``. The flat ones say whether a response was submitted, is a
+draft or was discarded. The nested ones do not: of them a record counts only where it is completed and has one person's
+response. None says how long a response took.
 
 References:
     Argilla, https://docs.argilla.io/latest/how_to_guides/import_export.
@@ -23,10 +24,10 @@ from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, n
 from cxc_eccv.annotation.exchange.instructions import describe_detail
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.sources.reading import parse_json, read_json, read_lines, require_keys, shown
+from cxc_eccv.sources.reading import read_json, require_keys, shown
 
 METADATA = {"questionnaire": "terms", "sheet": "integer", "image_id": "integer", "caption_id": "integer"}
-FLAT = "the records with their statuses: rg.Dataset.records.to_datasets().to_json, or .to_parquet"
+FLAT = "the statuses of responses: json.dump(dataset.records.to_list(flatten=True), file)"
 SUBMITTED = "submitted"
 STATUSES = (SUBMITTED, "draft", "discarded")
 
@@ -117,8 +118,6 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             rows: Any = read_parquet(path).to_pylist()
         except pa.ArrowInvalid as error:
             raise MalformedSource(path, "", error, "a Parquet file; fetch it again") from None
-    elif path.suffix == ".jsonl":
-        rows = [parse_json(line, path, number) for number, line in enumerate(read_lines(path), start=1)]
     else:
         rows = read_json(path)
     if not isinstance(rows, list) or not rows:
@@ -196,7 +195,7 @@ FORMAT = Format(
     name="argilla",
     title="Argilla",
     exported="settings and records of a dataset",
-    answered="the dataset's records: JSON lines or Parquet of to_datasets, from the Hub, or JSON of to_json",
+    answered="the dataset's records: JSON of to_list(flatten=True) or to_json, or Parquet from the Hub",
     render=render,
     read=read,
 )

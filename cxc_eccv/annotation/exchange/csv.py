@@ -56,7 +56,9 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
             where,
             {
                 **{name: row[name].removeprefix(QUOTE) for name in TEXTS},
-                **{name: int(row[name]) if row[name].isascii() and row[name].isdigit() else row[name] for name in WHOLE},
+                **{
+                    name: int(row[name]) if row[name].isascii() and row[name].isdigit() else row[name] for name in WHOLE
+                },
                 "worker": row["worker"],
                 "answer": _answer(path, where, row, scheme),
                 "details": {own.name: _ticks(row[own.name]) for own in scheme.details},

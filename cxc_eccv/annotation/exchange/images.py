@@ -70,7 +70,8 @@ def find_images(
 def _check_pattern(text: str) -> None:
     try:
         fields = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
-    except ValueError:
+        text.format(image_id=1, file_name="a.jpg", folder="b")
+    except (ValueError, LookupError, AttributeError):
         fields = set()
     if not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
         raise InvalidOption(f"pattern {text}: give {{file_name}} or {{image_id}}, and {{folder}} where it matters")

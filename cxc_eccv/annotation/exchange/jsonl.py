@@ -12,7 +12,7 @@ from cxc_eccv.annotation.exchange.format import Format, Record
 from cxc_eccv.annotation.exchange.instructions import describe_answers
 from cxc_eccv.sources.reading import parse_json, read_lines, require_keys
 
-EMPTY = {"worker": None, "answer": None, "details": {}, "remark": "", "seconds": None}
+EMPTY: Record = {"worker": None, "answer": None, "details": {}, "remark": "", "seconds": None}
 
 
 def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:

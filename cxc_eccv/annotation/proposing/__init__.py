@@ -6,3 +6,7 @@
 - ``strategies`` has one file for each: the papers' three, which ask about what models retrieve, and those that choose
   what is worth asking: where models disagree, a classifier is in doubt, or a label would move a number; and chance.
 """
+
+from cxc_eccv.annotation.proposing.candidates import CANDIDATES, Proposal, propose
+
+__all__ = ["CANDIDATES", "Proposal", "propose"]

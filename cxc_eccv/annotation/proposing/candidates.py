@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,21 +11,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, Entries, Pairs, Pool, holds, rank_lists
+from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, NEAR, Entries, Pairs, Pool, find_similarity, holds
 from cxc_eccv.annotation.proposing.strategies import Strategy, strategies
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen
 from cxc_eccv.entailment.judge import ClassifierJudge
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import choose_similarity
 from cxc_eccv.evaluation.settings import PairValues
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, check_whole, positions_of
-from cxc_eccv.types.ids import distinct_of, frozen_ints
+from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
+
+Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
+"""Of images and of captions how many, or which ids."""
 
 PROPOSAL = pa.struct([("model", pa.string()), ("direction", pa.string()), ("rank", pa.int32())])
 CANDIDATES = pa.schema(
@@ -41,9 +44,6 @@ CANDIDATES = pa.schema(
 """A pair: who has it at which rank of which list (nobody where it was drawn), what it was chosen by, its priority (none
 where the strategy has none), and the sources that call it positive."""
 
-NEAR = 25
-"""A pair that a model has among so many of a list is no sure negative."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
@@ -53,8 +53,9 @@ class Proposal:
         candidates: pairs to ask about, first those to be asked first; as :data:`CANDIDATES`.
         known: pairs that it proposes too, and that a source calls positive already; as :data:`CANDIDATES`.
         facts: strategy, options, models with hashes, and counts, for a file. Of the counts ``proposed`` is over all
-            lists, ``distinct`` counts each pair once; these are known positives, judged negatives, asked about before,
-            or open, and the candidates are those of the open ones that the budget allows.
+            lists, and pairs that were drawn or given beside these; ``distinct`` counts each pair once. These are known
+            positives, judged negatives, asked about before, or open, and the candidates are those of the open ones that
+            the budget allows.
         pairs: the split.
         near: ascending numbers of the pairs that a model has near the top of a list.
     """
@@ -82,7 +83,7 @@ def propose(
     strategy: str = "eccv",
     budget: int | None = None,
     depth: int | None = None,
-    queries: tuple[int | ArrayLike, int | ArrayLike] | None = None,
+    queries: Queries | None = None,
     seed: int = 0,
     classifier: ClassifierJudge | None = None,
     probabilities: pa.Table | None = None,
@@ -105,7 +106,7 @@ def propose(
         budget: how many candidates at most; None for all that the strategy proposes.
         depth: how many items of a list are looked at; None for as many as the strategy says.
         queries: how many images and how many captions are drawn to be queries, or the ids of those that are; None for
-            all.
+            all of a side, or in the place of both for all that any model ranks.
         seed: of all draws. Queries depend on it alone, so that further rounds have the same ones.
         classifier: of entailment, for ``uncertainty``.
         probabilities: in its place, a table with ``image_id``, ``caption_id`` and ``probability``.
@@ -148,11 +149,8 @@ def propose(
         if value is not None:
             check_whole(name, value, least)
     pairs = Pairs(library.karpathy(split))
-    rows = _choose_queries(queries, pairs, own, seed)
+    rows = _choose_queries(queries, pairs, own, seed, runs.values())
     _check_models(own, runs, rows, needs_lists=probabilities is None)
-    look = depth or own.depth or NEAR
-    similarities = {name: choose_similarity(run, similarity=None)["similarity"] for name, run in runs.items()}
-    lists = {name: rank_lists(run, pairs, max(look, NEAR), similarities[name]) for name, run in runs.items()}
     known = _find_known(library, split, pairs, sources)
     before = np.empty(0, np.int64) if asked is None else np.unique(_read_pairs(asked, pairs, "pairs asked before"))
     pool = Pool(
@@ -160,13 +158,12 @@ def propose(
         split=split,
         pairs=pairs,
         runs=runs,
-        lists=lists,
-        depth=look,
+        depth=depth or own.depth or NEAR,
         queries=rows,
         closed=np.union1d(known.judged, before),
         sources=tuple(known.positive),
         budget=budget,
-        random=np.random.default_rng([seed, len(rows)]),
+        random=np.random.default_rng([seed, len(rows), before.size]),
         classifier=classifier,
         probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
         threshold=_find_threshold(threshold, classifier),
@@ -177,7 +174,7 @@ def propose(
     positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
     counts = {
-        "proposed": chosen.entries.pairs.size or chosen.pairs.size,
+        "proposed": chosen.entries.pairs.size + every.size - distinct_of(chosen.entries.pairs).size,
         "distinct": every.size,
         "known_positive": positive.size,
         "judged_negative": int(holds(known.judged, every).sum()) - positive.size,
@@ -185,13 +182,18 @@ def propose(
         "open": int(pool.is_open(every).sum()),
         "candidates": candidates.size,
     }
-    options = {"budget": budget, "depth": look if own.depth else None, "seed": seed, "sources": list(pool.sources)}
+    options = {
+        "budget": budget,
+        "depth": pool.depth if own.depth else None,
+        "seed": seed,
+        "sources": list(pool.sources),
+    }
     facts = {
         "strategy": own.name,
         "split": split,
         "options": options | _describe_options(pool, own),
         "models": {
-            name: {"run": dict(run.facts()), "similarity": similarities[name], "lists": _hash(lists[name])}
+            name: {"run": dict(run.facts()), "similarity": find_similarity(run), "lists": _hash(pool.lists[name])}
             for name, run in runs.items()
         },
         "near": NEAR,
@@ -200,14 +202,17 @@ def propose(
             "edition": library.edition,
             "version": library.catalog.version,
             "content": library.karpathy(split).fingerprint,
+            "files": library.files_used(),
         },
     }
-    tables = [
-        _tabulate(part, values, chosen.entries, pool, own.name, known)
-        for part, values in ((candidates, priority), (positive, None))
-    ]
-    near = [own[:, :NEAR].ravel() for ranked in lists.values() for own in ranked.values()]
-    return Proposal(*tables, facts, pairs, distinct_of(np.concatenate([before[:0], *near])))
+    near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
+    return Proposal(
+        candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
+        known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
+        facts=facts,
+        pairs=pairs,
+        near=distinct_of(np.concatenate([before[:0], *near])),
+    )
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
@@ -226,30 +231,37 @@ def _find_strategy(name: str, **options: object) -> Strategy:
 
 
 def _choose_queries(
-    queries: tuple[int | ArrayLike, int | ArrayLike] | None, pairs: Pairs, own: Strategy, seed: int
+    queries: Queries | None, pairs: Pairs, own: Strategy, seed: int, runs: Iterable[Run]
 ) -> tuple[IntArray, IntArray]:
     """Rows of the images and of the captions that are queries, ascending."""
     sides = (("images", pairs.image_ids), ("captions", pairs.caption_ids))
     if queries is None:
-        return np.arange(pairs.image_ids.size), np.arange(pairs.caption_ids.size)
+        able = [way for way in own.directions if any(run.why_not(way) is None for run in runs)]
+        i2t, t2i = (None if not able or way in able else 0 for way in CROSS_MODAL)
+        queries = i2t, t2i
     if not isinstance(queries, tuple | list) or len(queries) != len(sides):
         raise InvalidOption(f"queries {queries!r:.60}: give two, of images and of captions, as (1261, 1333)")
     found = []
     for side, (given, (name, ids)) in enumerate(zip(queries, sides, strict=True)):
-        if isinstance(given, int):
+        if given is None:
+            found.append(np.arange(ids.size))
+        elif isinstance(given, int):
             check_whole(f"queries: number of {name}", given, least=0)
             if given > ids.size:
                 raise InvalidOption(f"queries: {given:,} {name} of {ids.size:,}; draw at most as many as there are")
             random = np.random.default_rng([seed, side])
             found.append(np.sort(random.choice(ids.size, given, replace=False)))
         else:
-            wanted = frozen_ints(given)
+            wanted = whole_ids(given, f"queries: {name}").astype(np.int64)
             rows, there = positions_of(wanted, ids)
             if not there.all():
                 raise InvalidOption(f"queries: {wanted[~there][0]} is none of the split's {name}")
             found.append(np.unique(rows))
     if own.directions == ("i2t",) and found[1].size:
-        raise InvalidOption(f"strategy {own.name} asks images for captions alone; give queries of none, as (500, 0)")
+        raise InvalidOption(
+            f"strategy {own.name} asks for captions of images alone; give no caption as a query: queries=(500, 0), "
+            "--queries 500,0"
+        )
     if not found[0].size + found[1].size:
         raise InvalidOption("queries: neither an image nor a caption; draw at least one")
     return found[0], found[1]
@@ -259,17 +271,16 @@ def _check_models(
     own: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
 ) -> None:
     fewest, most = own.models
-    fewest = max(fewest, int("classifier" in own.takes and needs_lists))
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
-        raise InvalidOption(f"strategy {own.name} takes {wanted} of the models, and here are {len(runs)}")
+        raise InvalidOption(f"models given: {len(runs)}; strategy {own.name} takes {wanted}")
     for name, run in runs.items():
         for direction, rows in zip(CROSS_MODAL, queries, strict=True):
             reason = run.why_not(direction)
             if needs_lists and direction in own.directions and rows.size and reason is not None:
                 raise InvalidOption(
-                    f"{name} does not rank {direction}: {reason}. Leave it out, or ask no queries of that side "
-                    "(--queries)"
+                    f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side "
+                    "alone: queries=(500, 0), --queries 500,0 for images"
                 )
 
 
@@ -285,10 +296,10 @@ def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
     lacking = [name for name in ("image_id", "caption_id") if name not in table.column_names]
     if lacking:
         raise DataError(f"{what}: no column {lacking[0]} among {', '.join(table.column_names)}")
-    ids = [np.asarray(table[name]) for name in ("image_id", "caption_id")]
-    if table.num_rows and any(own.dtype.kind not in "iu" for own in ids):
+    images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
+    if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
         raise DataError(f"{what}: image_id and caption_id must be whole numbers without gaps")
-    return pairs.of_ids(*(own.astype(np.int64) for own in ids), what)
+    return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
 
 
 def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
@@ -319,7 +330,8 @@ class _Known:
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
     """What sources say of a pair in either direction."""
-    names = list(official_sources()) if sources is None else list(sources)
+    every = sources_of(library)
+    names = [name for name, own in every.items() if own.official] if sources is None else list(sources)
     judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library, split, direction, sources=names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.entailment.judge import ClassifierJudge
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation.report import choose_similarity
 from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
@@ -20,9 +22,12 @@ from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["CROSS_MODAL", "NONE", "Entries", "Pairs", "Pool", "holds", "judge_nothing", "rank_lists"]
+__all__ = ["CROSS_MODAL", "NEAR", "NONE", "Entries", "Pairs", "Pool", "find_similarity", "holds", "judge_nothing"]
 
 CROSS_MODAL = ("i2t", "t2i")
+
+NEAR = 25
+"""A pair that a model has among so many of a list is no sure negative."""
 
 
 def holds(ascending: IntArray, numbers: IntArray) -> NDArray[np.bool_]:
@@ -102,7 +107,6 @@ class Pool:
     Attributes:
         library, split: the data.
         runs: name of each model to its run.
-        lists: name of each model to direction to (Q, D) pairs, best first, a row for each image or caption.
         depth: how many items of a list are looked at.
         queries: (Q,) rows of the images that are queries, and of the captions.
         closed: ascending numbers of the pairs that somebody judged, or that were asked about.
@@ -116,7 +120,6 @@ class Pool:
     split: str
     pairs: Pairs
     runs: Mapping[str, Run]
-    lists: Mapping[str, Mapping[str, IntArray]]
     depth: int
     queries: tuple[IntArray, IntArray]
     closed: IntArray
@@ -131,6 +134,20 @@ class Pool:
     def is_open(self, pairs: IntArray) -> NDArray[np.bool_]:
         """(P,) whether nobody judged a pair or was asked about it."""
         return ~holds(self.closed, pairs)
+
+    @cached_property
+    def lists(self) -> dict[str, dict[str, IntArray]]:
+        """Name of each model to direction to (Q, D) pairs, best first, a row for each image or caption."""
+        depth = max(self.depth, NEAR)
+        found = {name: rank_lists(run, self.pairs, depth, find_similarity(run)) for name, run in self.runs.items()}
+        for (one, first), (other, second) in itertools.combinations(found.items(), 2):
+            if (
+                first
+                and first.keys() == second.keys()
+                and all(np.array_equal(first[own], second[own]) for own in first)
+            ):
+                raise InvalidOption(f"{one} and {other} have the same lists: give each model once")
+        return found
 
     @cached_property
     def entries(self) -> Entries:
@@ -169,6 +186,11 @@ def judge_nothing(query_ids: IntArray, gallery_ids: IntArray, *, without_self: b
     """
     nothing = np.zeros(query_ids.size + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
     return Judgments(query_ids, gallery_ids, *nothing, np.ones(query_ids.size, dtype=np.int64), without_self)
+
+
+def find_similarity(run: Run) -> str | None:
+    """By which similarity a model's vectors are compared; None where it has none."""
+    return choose_similarity(run, similarity=None)["similarity"]
 
 
 def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> dict[str, IntArray]:

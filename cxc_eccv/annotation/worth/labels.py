@@ -2,82 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from cxc_eccv.errors import DataError
+from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = ["Multiplicity", "Worth", "count_positives", "measure_labels"]
 
-Labels = Mapping[int, Collection[int]]
-"""Query id to the ids of its positives, or of the items that people saw."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """Precision and recall of labels, as means over queries.
+    """Precision and recall of labels, query by query.
 
     Attributes:
-        precision: share of a query's labelled positives that people verified.
-        recall: share of a query's verified positives that are labelled.
-        n_queries: queries with a labelled positive that people saw, and a verified one.
-        n_unseen: queries left out, as people saw none of their labelled positives.
-        n_unverified: queries left out, as people verified nothing for them.
+        precision_ids: queries with a labelled positive that people were asked about.
+        precision: share of these that people verified.
+        recall_ids: queries with a labelled positive among what is known, and a verified one.
+        recall: share of the verified positives that are labelled.
+        n_unlabelled: queries left out of both, as nothing is known of any of their labelled positives.
+        n_unverified: queries left out of recall alone, as nothing is verified for them.
     """
 
-    precision: float
-    recall: float
-    n_queries: int
-    n_unseen: int
+    precision_ids: IntArray
+    precision: FloatArray
+    recall_ids: IntArray
+    recall: FloatArray
+    n_unlabelled: int
     n_unverified: int
 
 
-def measure_labels(labels: Labels, verified: Labels, seen: Labels) -> Worth:
+def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> Worth:
     r"""Precision and recall of labels against what people verified.
 
-    With :math:`r_i` the labelled positives of query i, :math:`t_i` the verified ones and :math:`h_i` all that people
-    saw, :math:`r'_i = r_i \cap h_i`:
+    With :math:`r_i` the labelled positives of query i, :math:`t_i` the verified ones, :math:`h_i` all that people
+    saw, and :math:`r'_i = r_i \cap h_i`:
 
     .. math:: \mathrm{Prec} = \frac{1}{N} \sum_i \frac{|r'_i \cap t_i|}{|r'_i|} \qquad
               \mathrm{Recall} = \frac{1}{N} \sum_i 1 - \frac{|t_i \setminus r'_i|}{|t_i|}
 
-    A query without :math:`r'_i` has no precision and is left out of both, as in the paper; so is one without
-    :math:`t_i`, which has no recall.
+    As in the paper, a query without :math:`r'_i` has no precision and is left out of both. One without :math:`t_i` has
+    no recall and is left out of that; it stays in precision, where all of its labels are wrong. The paper has one N, as
+    each of its queries has a verified positive.
 
     Args:
-        labels: the positives to judge.
-        verified: the positives that people confirmed.
-        seen: all items that people were asked about; its queries are those that count.
+        queries: (P,) query of each pair of which something is known; every pair once.
+        labelled: (P,) whether the labels call it positive.
+        verified: (P,) whether it is positive.
+        asked: (P,) whether people were asked about it. A pair that is taken for positive without having been asked
+            about counts for recall alone.
 
     Raises:
-        DataError: a verified positive that nobody was asked about, or no query left.
+        DataError: arrays of other shapes or types, or a pair that nobody was asked about and that is not verified.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.3, Table 2.
 
     Example:
-        >>> measure_labels({1: [10, 11, 99]}, {1: [10, 12]}, {1: [10, 11, 12]})
-        Worth(precision=0.5, recall=0.5, n_queries=1, n_unseen=0, n_unverified=0)
+        >>> found = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
+        >>> found.precision.tolist(), found.recall.tolist()
+        ([0.5], [0.5])
     """
-    for query, items in verified.items():
-        unasked = set(items) - set(seen.get(query, ()))
-        if unasked:
-            raise DataError(
-                f"query {query}: item {min(unasked)} is verified, and nobody was asked about it; give everything that "
-                "people saw"
-            )
-    precisions, recalls, unseen, unverified = [], [], 0, 0
-    for query, items in seen.items():
-        own, right = set(labels.get(query, ())) & set(items), set(verified.get(query, ()))
-        unseen += not own
-        unverified += bool(own) and not right
-        if own and right:
-            precisions.append(len(own & right) / len(own))
-            recalls.append(len(own & right) / len(right))
-    if not precisions:
-        raise DataError("no query has a labelled positive that people saw, and a verified one: nothing can be measured")
-    count = len(precisions)
-    return Worth(sum(precisions) / count, sum(recalls) / count, count, unseen, unverified)
+    ids = np.asarray(queries)
+    labels, truth, seen = (np.asarray(values) for values in (labelled, verified, asked))
+    if ids.ndim != 1 or any(values.shape != ids.shape or values.dtype != bool for values in (labels, truth, seen)):
+        raise DataError("pairs: give a query, and three values that are true or false, for each of them")
+    if (~seen & ~truth).any():
+        raise DataError(
+            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs "
+            "of which nothing is known"
+        )
+    own, rows = np.unique(ids, return_inverse=True)
+
+    def count(which: NDArray[np.bool_]) -> FloatArray:
+        return np.bincount(rows[which], minlength=own.size).astype(np.float64)
+
+    judged, known, true = count(labels & seen), count(labels), count(truth)
+    precise, complete = judged > 0, (known > 0) & (true > 0)
+    return Worth(
+        own[precise],
+        count(labels & truth & seen)[precise] / judged[precise],
+        own[complete],
+        count(labels & truth)[complete] / true[complete],
+        int((known == 0).sum()),
+        int(((known > 0) & (true == 0)).sum()),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +97,49 @@ class Multiplicity:
 
     Attributes:
         n_queries: queries with a positive.
+        n_without: queries that were counted and have none.
         n_positives: all positives, R of all queries together.
-        mean, largest: of R over these queries.
+        mean: of R over the queries with a positive.
+        quartiles: of R over them: three quarters of the queries have at least the first.
+        largest: R.
     """
 
     n_queries: int
+    n_without: int
     n_positives: int
     mean: float
+    quartiles: tuple[float, float, float]
     largest: int
 
 
-def count_positives(labels: Labels, queries: Collection[int]) -> Multiplicity:
+def count_positives(sizes: ArrayLike) -> Multiplicity:
     """The positives that labels have for some queries.
 
     Args:
-        labels: query id to positives.
-        queries: those to count.
+        sizes: R of each query that counts, 0 where it has no positive.
 
     Raises:
-        DataError: none of the queries has a positive.
+        DataError: no query has a positive, or a size is no whole number from 0 on.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, Table 3.
 
     Example:
-        >>> count_positives({1: [10, 11], 2: [20], 3: [30]}, [1, 2])
-        Multiplicity(n_queries=2, n_positives=3, mean=1.5, largest=2)
+        >>> count_positives([2, 1, 0])
+        Multiplicity(n_queries=2, n_without=1, n_positives=3, mean=1.5, quartiles=(1.25, 1.5, 1.75), largest=2)
     """
-    counts = [len(set(labels[query])) for query in dict.fromkeys(queries) if labels.get(query)]
-    if not counts:
-        raise DataError(f"none of {len(queries)} queries has a positive")
-    return Multiplicity(len(counts), sum(counts), sum(counts) / len(counts), max(counts))
+    given = np.asarray(sizes)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any():
+        raise DataError("numbers of positives are whole numbers from 0 on, one for each query")
+    counts = given[given > 0]
+    if not counts.size:
+        raise DataError(f"none of {given.size} queries has a positive")
+    low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
+    return Multiplicity(
+        counts.size,
+        given.size - counts.size,
+        int(counts.sum()),
+        float(counts.mean()),
+        (low, middle, high),
+        int(counts.max()),
+    )

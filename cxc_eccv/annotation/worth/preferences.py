@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.sources.reading import read_csv, shown
 from cxc_eccv.types import FloatArray
 
-__all__ = ["Strength", "fit_strengths", "rate_preferences"]
+__all__ = ["Strength", "fit_strengths", "rate_preferences", "read_preferences"]
 
 TOLERANCE = 1e-12
 SAMPLES = 2_000
+COUNT = re.compile(r"[0-9]{1,15}")
+CHOICE = ("winner", "loser")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +88,13 @@ def rate_preferences(
 
     Raises:
         DataError: as of :func:`fit_strengths`; or not a name for each system.
+        InvalidOption: a confidence that is not between 0 and 1, a negative seed.
 
     Example:
         >>> [(own.name, round(own.value)) for own in rate_preferences([[0, 10], [30, 0]], ["A", "B"])]
         [('B', 75), ('A', 25)]
     """
+    Settings(seed=seed, confidence=confidence)  # refuses what is none
     counts = _check_wins(wins)
     if len(names) != len(counts) or len(set(names)) < len(names):
         raise DataError(f"{len(counts)} systems and the names {', '.join(names)}: give each system one of its own")
@@ -101,6 +109,65 @@ def rate_preferences(
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     order = np.argsort(-found, kind="stable").tolist()
     return tuple(Strength(names[own], float(found[own]), float(low[own]), float(high[own])) for own in order)
+
+
+def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
+    """How often each system was preferred to each other, from a CSV file of choices or of counts.
+
+    Choices have the columns ``winner`` and ``loser``, and ``count`` where a row stands for several. Counts are a table
+    whose first column names a system for each row, and whose other headings name the same: how often the system of the
+    row was preferred to that of the column. What a system is said to win against itself is not looked at.
+
+    Returns:
+        (S, S) counts as of :func:`fit_strengths`, and the S names in the order of the file.
+
+    Raises:
+        MalformedSource: neither of the two, a count that is no whole number, a choice between one system and itself.
+    """
+    table = read_csv(path)
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    return _read_choices(path, columns) if columns.keys() >= {*CHOICE} else _read_counts(path, columns)
+
+
+def _read_choices(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray, tuple[str, ...]]:
+    winners, losers = (columns[name] for name in CHOICE)
+    names = tuple(dict.fromkeys([*winners, *losers]))
+    wins = np.zeros((len(names), len(names)))
+    counts = columns.get("count", ["1"] * len(winners))
+    for line, (winner, loser, cell) in enumerate(zip(winners, losers, counts, strict=True), start=2):
+        if winner == loser or not (winner.strip() and loser.strip()):
+            raise MalformedSource(
+                path, f"line {line}", f"{shown(winner)} preferred to {shown(loser)}", "the names of two systems"
+            )
+        wins[names.index(winner), names.index(loser)] += _read_count(path, f"line {line}, column 'count'", cell)
+    return wins, names
+
+
+def _read_counts(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray, tuple[str, ...]]:
+    (_, rows), *cells = columns.items()
+    names = tuple(name for name, _ in cells)
+    if sorted(rows) != sorted(names):
+        raise MalformedSource(
+            path,
+            "",
+            f"rows {shown(rows)} and columns {shown([*names])}",
+            "columns winner and loser, or a table whose rows and columns are of the same systems",
+        )
+    lines = {name: line for line, name in enumerate(rows, start=2)}
+    counts = [
+        [
+            _read_count(path, f"line {lines[winner]}, column {loser!r}", column[lines[winner] - 2])
+            for loser, column in cells
+        ]
+        for winner in names
+    ]
+    return np.array(counts, dtype=np.float64), names
+
+
+def _read_count(path: Path, place: str, cell: str) -> int:
+    if not COUNT.fullmatch(cell.strip()):
+        raise MalformedSource(path, place, shown(cell), "how often one was preferred, a whole number")
+    return int(cell)
 
 
 def _check_wins(wins: ArrayLike) -> FloatArray:

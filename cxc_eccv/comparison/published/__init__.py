@@ -10,7 +10,7 @@ from cxc_eccv.comparison.published.placement import (
     place,
     published_agreement,
 )
-from cxc_eccv.comparison.published.rank_chart import draw_rank_chart
+from cxc_eccv.comparison.published.rank_chart import draw_rank_chart, import_matplotlib
 from cxc_eccv.comparison.published.tables import (
     HEADLINES,
     PublishedScore,
@@ -31,6 +31,7 @@ __all__ = [
     "cxc_table",
     "draw_rank_chart",
     "eccv_caption_table",
+    "import_matplotlib",
     "metric_agreement",
     "order_models",
     "place",

@@ -15,7 +15,7 @@ from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report
 
-__all__ = ["charted_metrics", "draw_rank_chart"]
+__all__ = ["charted_metrics", "draw_rank_chart", "import_matplotlib"]
 
 FEWEST_METRICS = 2
 MARKS = (
@@ -61,9 +61,10 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
     if not 0 < len(reports) <= len(MARKS):
         raise InvalidOption(f"a chart shows 1 to {len(MARKS)} models among the published ones, not {len(reports)}")
     n_models = len(table.models) + len(reports)
-    with _matplotlib().rc_context(STYLE):
+    with import_matplotlib().rc_context(STYLE):
         width, height = len(keys) - 1 + 2 * MARGIN, n_models + ABOVE + BELOW
-        figure = _matplotlib("figure").Figure(figsize=(max(LEAST_INCHES, width * COLUMN_INCHES), height * ROW_INCHES))
+        size = max(LEAST_INCHES, width * COLUMN_INCHES), height * ROW_INCHES
+        figure = import_matplotlib("figure").Figure(figsize=size)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(-MARGIN, len(keys) - 1 + MARGIN), ylim=(n_models + BELOW, -ABOVE))
         axes.set_axis_off()
         _draw_titles(axes, table, reports, n_models)
@@ -121,7 +122,7 @@ def _draw_models(axes: Any, orders: Sequence[Sequence[Standing]], names: Sequenc
 
 def _draw_line(axes: Any, ranks: Sequence[int], **style: object) -> None:  # noqa: ANN401 - matplotlib comes late
     """Curves that leave and reach every metric level, so that crossings stay readable."""
-    path, patches = _matplotlib("path").Path, _matplotlib("patches")
+    path, patches = import_matplotlib("path").Path, import_matplotlib("patches")
     points, codes = [(0.0, float(ranks[0]))], [path.MOVETO]
     for x, (start, end) in enumerate(itertools.pairwise(ranks)):
         points += [(x + 0.5, start), (x + 0.5, end), (x + 1, end)]
@@ -147,7 +148,8 @@ def _metadata(path: Path, names: Iterable[str]) -> dict[str, str | None] | None:
     return {"Date": None, "Title": f"Ranks of {list_names(names)}"} if path.suffix == ".svg" else None
 
 
-def _matplotlib(module: str | None = None) -> ModuleType:
+def import_matplotlib(module: str | None = None) -> ModuleType:
+    """Matplotlib, or a module of it, as late as it is needed; InvalidOption says how to install it."""
     try:
         package = importlib.import_module("matplotlib")
         return importlib.import_module(f"matplotlib.{module}") if module else package

@@ -1,5 +1,6 @@
 """Sources of labels: one SOURCE per file, with its name, order, rule and evidence."""
 
+from cxc_eccv.judgments.evidence.coco import co_captions
 from cxc_eccv.judgments.evidence.entailment import labels_of_file, match_hypotheses
 from cxc_eccv.judgments.evidence.source import (
     KIND,
@@ -19,6 +20,7 @@ __all__ = [
     "Evidence",
     "Source",
     "Thresholds",
+    "co_captions",
     "gather",
     "item_ids",
     "label_file_source",

@@ -8,11 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, Pool
+from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, Pool, find_similarity
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen, Strategy
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.bounds import Retrieved, TopOfKnown
-from cxc_eccv.evaluation.report import choose_similarity
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.ranking.lists import FAR, GivenRanks, needed_depth
 from cxc_eccv.ranking.rank import ranks_of_run
@@ -74,7 +73,7 @@ def _measure_widths(
     depth = int(needed_depth(score, np.unique(judged.n_positives) + 1).max())
     images, captions = pool.pairs.ids(pool.closed)
     top = TopOfKnown(judged, (images, captions) if direction == "i2t" else (captions, images), depth)
-    similarity = choose_similarity(run, similarity=None)["similarity"]
+    similarity = find_similarity(run)
     ranks = ranks_of_run(run, {"": (direction, judged)}, readers={direction: top.readers}, similarity=similarity)[""]
     retrieved = top.retrieved(ranks.ranks if isinstance(ranks, GivenRanks) else ranks)
     near, far = _move(retrieved, score)
@@ -92,13 +91,13 @@ def _measure_widths(
 
 def _move(retrieved: Retrieved, score: Score) -> tuple[FloatArray, FloatArray]:
     """How far a label moves the value of each query: (Q, D) of each unjudged item of the top, (Q,) of one below it."""
-    ranks, base = retrieved.ranks, score(retrieved.ranks)
-    near = np.zeros(retrieved.ids.shape)
-    for place in range(near.shape[1]):
+    ranks, base, near = retrieved.ranks, score(retrieved.ranks), []
+    for place, flags in enumerate(retrieved.unjudged.T):
         label = np.zeros_like(retrieved.unjudged)
-        label[:, place] = retrieved.unjudged[:, place]
-        near[:, place] = np.abs(score(retrieved.relabel(label)) - base)
-    return near, np.abs(score(replace(ranks, n_positives=ranks.n_positives + 1)) - base)
+        label[:, place] = flags
+        near.append(np.abs(score(retrieved.relabel(label)) - base))
+    below = score(replace(ranks, n_positives=ranks.n_positives + 1))
+    return np.stack(near, axis=1), np.abs(below - base)
 
 
 STRATEGY = Strategy(

@@ -1,8 +1,10 @@
 """Crisscrossed Captions: images that are described alike, captions of images that look alike, and what these suggest.
 
-The text of the paper knows no other strata than its halves: of caption pairs one half are co-captions, of image-caption
-pairs one half come from caption pairs and the other from image pairs. It orders both by what people said of the pairs;
-here nobody said anything yet, and the similarity that chose a pair orders it.
+What the text of the paper says of strata are its halves: of caption pairs one half are co-captions, of image-caption
+pairs one half come from caption pairs and the other from image pairs. It takes both by the rank that people's ratings
+of the pairs gave them (nearly all from 2.75 on, few below 0.5, as the released files show, and no rule is told); here
+nobody rated anything yet, and the similarity that chose a pair ranks it. The original pairs, which it asks about too,
+are known positives here.
 """
 
 from __future__ import annotations
@@ -14,11 +16,10 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.annotation.proposing.pool import Entries, Pool, judge_nothing
+from cxc_eccv.annotation.proposing.pool import Entries, Pool, find_similarity, judge_nothing
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen, Strategy
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.evaluation.report import choose_similarity
-from cxc_eccv.judgments.evidence.coco import co_captions
+from cxc_eccv.judgments.evidence import co_captions
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.readers import KarpathySplit
@@ -115,7 +116,8 @@ def choose_caption_pairs(
 def choose(pool: Pool) -> Chosen:
     """Image-caption pairs: half by the caption pairs, half by the image pairs, skipping what the others have.
 
-    Of a caption pair (c_j, c_k) the image of c_j with c_k, of an image pair (i_j, i_k) i_j with a caption of i_k.
+    Of an image pair (i_j, i_k) it is i_j with a caption of i_k, drawn; of a caption pair (c_j, c_k) the image of c_j
+    with a caption of the image of c_k, drawn too: in the released ratings it is c_k itself one time in five.
     """
     content = pool.library.karpathy(pool.split)
     images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
@@ -123,16 +125,23 @@ def choose(pool: Pool) -> Chosen:
         pool.runs, content, neighbours=pool.depth, seed=int(pool.random.integers(np.iinfo(np.int64).max))
     )
     captions = captions.filter(captions["model"].is_valid())
-    left, right = (np.asarray(captions[name]) for name in ("left_id", "right_id"))
-    owners = content.caption_image_ids[positions_of(left, content.caption_ids)[0]]
-    by_captions = pool.pairs.of_ids(owners, right, "caption pairs")
-    shown = _draw_captions(content, np.asarray(images["right_id"]), pool.random)
-    by_images = pool.pairs.of_ids(np.asarray(images["left_id"]), shown, "image pairs")
+    described = [
+        content.caption_image_ids[positions_of(np.asarray(captions[name]), content.caption_ids)[0]]
+        for name in ("left_id", "right_id")
+    ]
+    by_captions = _cross(pool, described[0], described[1])
+    by_images = _cross(pool, np.asarray(images["left_id"]), np.asarray(images["right_id"]))
     names = list(pool.runs)
     entries = [_enter(by_captions, captions, names, "t2t"), _enter(by_images, images, names, "i2i")]
     every = Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True)))
-    halves = (_distinct(own[pool.is_open(own)]) for own in (by_captions, by_images))
-    return Chosen(_take_halves(*halves, pool.budget), None, every)
+    first, second = (_distinct(own[pool.is_open(own)]) for own in (by_captions, by_images))
+    return Chosen(_take_halves(first, second, pool.budget), None, every)
+
+
+def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
+    """Of each two images the pair of the left one with a caption of the right one, drawn."""
+    captions = _draw_captions(pool.library.karpathy(pool.split), right, pool.random)
+    return pool.pairs.of_ids(left, captions, "pairs of images")
 
 
 def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
@@ -162,13 +171,13 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means), captions=None)
+    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)), captions=None)
 
 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
     """The nearest images of each, the most similar pair first; equal ones in Karpathy order."""
     judged = judge_nothing(image_ids, image_ids, without_self=True)
-    similarity = choose_similarity(run, similarity=None)["similarity"]
+    similarity = find_similarity(run)
     top = top_k(run, judged, "i2i", neighbours, similarity=similarity)
     scores = cast("FloatArray", top.scores).ravel()  # vectors have them
     order = np.argsort(-scores, kind="stable")

@@ -13,7 +13,8 @@ __all__ = ["STRATEGY"]
 def choose(pool: Pool) -> Chosen:
     """Every pair of the lists once; first the one whose reciprocal ranks sum up to most."""
     pairs, places = pool.retrieved
-    return Chosen(pairs, np.bincount(places, 1 / pool.entries.ranks, minlength=pairs.size), pool.entries)
+    summed = np.bincount(places, 1 / pool.entries.ranks, minlength=pairs.size)
+    return Chosen(pairs, np.asarray(summed, dtype=np.float64), pool.entries)
 
 
 STRATEGY = Strategy(

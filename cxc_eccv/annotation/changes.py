@@ -1,0 +1,295 @@
+"""What new labels change: every model's metrics on the labels before and after, in pairs, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from cxc_eccv.comparison.labels import heading_of, list_names, metric_name, show_value, task_name
+from cxc_eccv.comparison.paired import ComparisonSettings
+from cxc_eccv.comparison.pairing import Pair, pair_up
+from cxc_eccv.comparison.resampling import paired_samples
+from cxc_eccv.comparison.scored_report import ScoredReport
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.score import interval
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tables import Cell, Table
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.reported import group_by_reason
+
+__all__ = ["LabelChange", "LabelChanges", "Turn", "change_tables", "measure_changes"]
+
+SAMPLES = 1_000
+
+TASKS = ("coco_5k",)
+METRICS = ("recall_at_1", "r_precision", "map_at_r")
+"""Every query of the split in its whole gallery, by what a new label can only raise, and by what it may lower."""
+
+MAY_FALL = (
+    "A new positive makes R, the number of a query's positives, larger: R-Precision and mAP@R look at as many items "
+    "and may fall, although nothing was retrieved worse. R@K and the rank of the first positive cannot get worse by it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """One metric of one model on the labels before and after.
+
+    Attributes:
+        model: its name.
+        task, direction, metric: the key's parts.
+        before, after: values, in the units of reports.
+        difference: after minus before.
+        low, high: percentile interval of the difference.
+        place_before, place_after: among all models, from 1 on; equal values share the better place.
+        better, worse: queries that the new labels give a better value, and a worse one; 0 for a whole task.
+        n_queries, n_images: what was resampled.
+    """
+
+    model: str
+    task: str
+    direction: str
+    metric: str
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    place_before: int
+    place_after: int
+    better: int
+    worse: int
+    n_queries: int
+    n_images: int
+
+    @property
+    def key(self) -> str:
+        """``task/direction/metric``, as in report.json."""
+        return "/".join(filter(None, (self.task, self.direction, self.metric)))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Two models that change places.
+
+    Attributes:
+        key: ``task/direction/metric``.
+        ahead, behind: before; after it is the other way round.
+        before, before_low, before_high: by how much the value of the first is better on the labels before.
+        after, after_low, after_high: the same on those after, below 0.
+    """
+
+    key: str
+    ahead: str
+    behind: str
+    before: float
+    before_low: float
+    before_high: float
+    after: float
+    after_low: float
+    after_high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChanges:
+    """What new labels change for models.
+
+    Attributes:
+        before, after: names of the sources of labels.
+        split: of COCO.
+        models: their names.
+        seed, samples, confidence: of the bootstrap.
+        changes: a row per model and metric.
+        turns: models that change places.
+        not_compared: model to key to the reason why a metric is left out.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    split: str
+    models: tuple[str, ...]
+    seed: int
+    samples: int
+    confidence: float
+    changes: tuple[LabelChange, ...]
+    turns: tuple[Turn, ...]
+    not_compared: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moved:
+    """A model's pairs of values by key, and (2, S) drawn scores of each."""
+
+    pairs: Mapping[str, Pair]
+    drawn: Mapping[str, FloatArray]
+
+
+def measure_changes(
+    runs: Mapping[str, Run],
+    library: Library,
+    split: str,
+    *,
+    before: Sequence[str],
+    after: Sequence[str],
+    tasks: Sequence[str] = TASKS,
+    metrics: Sequence[str] = METRICS,
+    seed: int = 0,
+    samples: int = SAMPLES,
+    confidence: float = 0.95,
+    progress: bool = True,
+) -> LabelChanges:
+    """Evaluate every model on both sets of labels, and resample the differences.
+
+    Queries, galleries and similarities are the same, the positives those that the sources name together. Each bootstrap
+    sample draws images with replacement, takes all their queries, and scores both on them; the interval is the
+    percentile interval of the differences.
+
+    Args:
+        runs: name of each model to its run.
+        library: the raw sources, with the label files that are among the sources.
+        split: ``validation`` or ``test``.
+        before: sources of labels, as those of :func:`cxc_eccv.evaluate`.
+        after: the same, with the new ones.
+        tasks: as those of :func:`cxc_eccv.evaluate`; each gives its queries and its gallery.
+        metrics: as those of :func:`cxc_eccv.evaluate`.
+        seed: of the draws.
+        samples: bootstrap samples.
+        confidence: of the intervals.
+        progress: show a bar when standard error is a terminal.
+
+    Raises:
+        InvalidOption: no model, or the same sources before and after.
+        CxcEccvError: as of :func:`cxc_eccv.evaluate`.
+    """
+    if not runs:
+        raise InvalidOption("no model to see a change of: name files of embeddings, scores or rankings")
+    if set(before) == set(after):
+        raise InvalidOption(f"the labels before and after are both {list_names(before)}: nothing can have changed")
+    ComparisonSettings(seed, samples, confidence)
+    options = {"split": split, "metrics": metrics, "confidence": None, "per_query": True, "progress": progress}
+    moved, reasons = {}, {}
+    for name, run in runs.items():
+        reports = [evaluate(run, tasks, data_dir=library, sources=own, **options) for own in (before, after)]
+        pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report, library) for report in reports))
+        moved[name] = _Moved(pairs, paired_samples(pairs, seed, samples, progress=progress) if pairs else {})
+    keys = dict.fromkeys(key for own in moved.values() for key in own.pairs)
+    changes = tuple(row for key in keys for row in _changes_of(key, moved, confidence))
+    turns = tuple(turn for key in keys for turn in _find_turns(key, moved, confidence))
+    return LabelChanges(
+        tuple(before), tuple(after), split, tuple(runs), seed, samples, confidence, changes, turns, reasons
+    )
+
+
+def _changes_of(key: str, moved: Mapping[str, _Moved], confidence: float) -> Iterator[LabelChange]:
+    """A row per model that has the metric."""
+    found = {name: own.pairs[key] for name, own in moved.items() if key in own.pairs}
+    places = [_find_places({name: pair.results[side].value for name, pair in found.items()}, found) for side in (0, 1)]
+    for name, pair in found.items():
+        old, new = pair.results
+        drawn = moved[name].drawn[key]
+        low, high = interval(drawn[1] - drawn[0], confidence)
+        gains = _sign(pair) * (pair.values[:, 1] - pair.values[:, 0])
+        yield LabelChange(
+            model=name,
+            task=new.task,
+            direction=new.direction,
+            metric=new.metric,
+            before=old.value,
+            after=new.value,
+            difference=new.value - old.value,
+            low=low,
+            high=high,
+            place_before=places[0][name],
+            place_after=places[1][name],
+            better=int(np.count_nonzero(gains > 0)),
+            worse=int(np.count_nonzero(gains < 0)),
+            n_queries=new.n_queries,
+            n_images=int(np.unique(pair.images).size),
+        )
+
+
+def _sign(pair: Pair) -> int:
+    """1 where a higher value is better, else -1."""
+    return 1 if pair.spec.higher_is_better else -1
+
+
+def _find_places(values: Mapping[str, float], pairs: Mapping[str, Pair]) -> dict[str, int]:
+    """Model to its place, from 1 on."""
+    goods = {name: _sign(pairs[name]) * value for name, value in values.items()}
+    return {name: 1 + sum(other > good for other in goods.values()) for name, good in goods.items()}
+
+
+def _find_turns(key: str, moved: Mapping[str, _Moved], confidence: float) -> Iterator[Turn]:
+    """Models of which one was better before, and the other is after; drawn over the same images."""
+    found = {name: own.pairs[key] for name, own in moved.items() if key in own.pairs}
+    for pair_of in combinations(found, 2):
+        one, other = (found[name] for name in pair_of)
+        if not np.array_equal(one.images, other.images):
+            continue
+        sign = _sign(one)
+        leads = [sign * (one.results[side].value - other.results[side].value) for side in (0, 1)]
+        if leads[0] * leads[1] >= 0:
+            continue
+        sign = 1 if leads[0] > 0 else -1
+        drawn = sign * _sign(one) * (moved[pair_of[0]].drawn[key] - moved[pair_of[1]].drawn[key])
+        bounds = [interval(own, confidence) for own in drawn]
+        ahead, behind = pair_of[::sign]
+        yield Turn(key, ahead, behind, sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
+
+
+def change_tables(found: LabelChanges) -> list[Table]:
+    """A table per task and direction with all metrics and models; then who changes places, and what is left out."""
+    several = len(found.models) > 1
+    header = [(text,) for text in ("", "before", "after", "difference", "better:worse", *["place"] * several)]
+    tables = []
+    for task, direction in dict.fromkeys((row.task, row.direction) for row in found.changes):
+        own = [row for row in found.changes if (row.task, row.direction) == (task, direction)]
+        lines: list[Sequence[str | Cell]] = []
+        for metric in dict.fromkeys(row.metric for row in own):
+            lines.append([metric_name(metric)])
+            lines += [[*_show_row(row), *[_show_places(row)] * several] for row in own if row.metric == metric]
+        title = ", ".join(filter(None, (f"What changed: {task_name(task)}", direction)))
+        tables.append(Table(header, lines, title))
+    notes = [
+        f"Before: positives of {list_names(found.before)}; after: of {list_names(found.after)}; both for the queries "
+        f"and the gallery of the task. Differences with {100 * found.confidence:g}% intervals of a paired bootstrap "
+        f"over images ({found.samples:,} samples, seed {found.seed}), in bold where 0 is outside; better:worse counts queries.",
+        MAY_FALL,
+        *(_tell_turn(turn) for turn in found.turns),
+    ]
+    for model, reasons in found.not_compared.items():
+        notes += [f"{model}, {', '.join(keys)}: {reason}." for reason, keys in group_by_reason(reasons).items()]
+    *most, last = tables or [Table([], [], "What changed")]
+    return [*most, replace(last, notes=notes)]
+
+
+def _show_row(row: LabelChange) -> list[str | Cell]:
+    difference, low, high = (show_value(row.metric, own, sign=True) for own in (row.difference, row.low, row.high))
+    values = (show_value(row.metric, own) for own in (row.before, row.after))
+    holds = row.low > 0 or row.high < 0
+    cell = Cell(difference, interval=f"[{low}, {high}]", strong=holds)
+    return [row.model, *values, cell, f"{row.better:,}:{row.worse:,}"]
+
+
+def _show_places(row: LabelChange) -> str:
+    if row.place_before == row.place_after:
+        return str(row.place_after)
+    return f"{row.place_before} \N{RIGHTWARDS ARROW} {row.place_after}"
+
+
+def _tell_turn(turn: Turn) -> str:
+    metric = turn.key.rpartition("/")[2]
+
+    def show(*values: float) -> str:
+        lead, low, high = (show_value(metric, value, sign=True) for value in values)
+        return f"{lead} [{low}, {high}]"
+
+    before = show(turn.before, turn.before_low, turn.before_high)
+    after = show(turn.after, turn.after_low, turn.after_high)
+    place = ", ".join(filter(None, heading_of(turn.key)))
+    return f"{place}: {turn.ahead} was ahead of {turn.behind} by {before}, and is behind it now: {after}."

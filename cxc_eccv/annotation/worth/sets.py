@@ -1,0 +1,237 @@
+"""Sets of labels by name, what each calls positive, and what people said of which pairs.
+
+A set is one source or several together, as ``coco,cxc``: positive is what any of them says. Among them may be plausible
+matches, ``plausible_0`` with the number of categories in which two images may differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
+from cxc_eccv.judgments.plausible import category_matches
+from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import FloatArray, IntArray, positions_of
+
+__all__ = [
+    "Positives",
+    "Verified",
+    "check_sets",
+    "find_positives",
+    "find_searched",
+    "find_verified",
+    "list_proposals",
+]
+
+BoolArray = NDArray[np.bool_]
+
+PLAUSIBLE = re.compile(r"plausible_(0|[1-9][0-9]?)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Positives:
+    """What a set of labels calls positive in one direction.
+
+    Attributes:
+        query_ids, gallery_ids: all of the direction.
+        listed: ascending numbers of the listed pairs, the place of the query times the gallery's size plus that of the
+            item.
+        outside: (Q,) listed positives outside the gallery, which count towards R.
+        classes: (Q,) and (N,) class of categories of each query and item, -1 without one; None without plausible
+            matches.
+        alike: (C, C) whether two classes match.
+    """
+
+    query_ids: IntArray
+    gallery_ids: IntArray
+    listed: IntArray
+    outside: IntArray
+    classes: tuple[IntArray, IntArray] | None = None
+    alike: BoolArray | None = None
+
+    def holds(self, queries: IntArray, items: IntArray) -> BoolArray:
+        """(P,) whether pairs of ids are positive; an item outside the gallery is not."""
+        rows, asked = positions_of(queries, self.query_ids)
+        columns, there = positions_of(items, self.gallery_ids)
+        found = np.isin(rows * self.gallery_ids.size + columns, self.listed) | self._match(rows, columns)
+        return np.asarray(found & asked & there)
+
+    def sizes(self) -> IntArray:
+        """(Q,) R of every query."""
+        rows, columns = np.divmod(self.listed, self.gallery_ids.size)
+        if self.classes is None or self.alike is None:
+            return np.asarray(np.bincount(rows, minlength=self.query_ids.size) + self.outside)
+        of_queries, of_items = self.classes
+        alone = ~self._match(rows, columns)
+        listed = np.bincount(rows[alone], minlength=self.query_ids.size)
+        members = np.bincount(of_items[of_items >= 0], minlength=len(self.alike))
+        matches = np.where(of_queries >= 0, (self.alike @ members)[of_queries], 0)
+        return np.asarray(listed + matches + self.outside)
+
+    def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
+        if self.classes is None or self.alike is None:
+            return np.zeros(rows.size, dtype=bool)
+        one, other = self.classes[0][rows], self.classes[1][columns]
+        return np.asarray((one >= 0) & (other >= 0) & self.alike[one, other])
+
+
+def check_sets(names: Sequence[str], library: Library) -> None:
+    """Refuse names that are neither a source of labels nor plausible matches.
+
+    Raises:
+        InvalidOption: no name is given.
+        UnknownName: there is no such source.
+    """
+    known = sources_of(library)
+    if not names:
+        raise InvalidOption(f"a set of labels without a source: choose among {', '.join(known)}, plausible_0")
+    for name in names:
+        if name not in known and not PLAUSIBLE.fullmatch(name):
+            raise UnknownName("source of labels", name, [*known, "plausible_0"])
+
+
+def find_positives(library: Library, split: str, direction: str, names: Sequence[str]) -> Positives | None:
+    """The positives of a set of labels; None where none of its sources says anything of the split.
+
+    Args:
+        library: the raw files, and the label files it was opened with.
+        split: ``validation`` or ``test``.
+        direction: ``i2t`` or ``t2i``.
+        names: sources of labels, ``plausible_0`` among them or another number of categories.
+
+    Example:
+        >>> found = find_positives(Library("sample"), "test", "t2i", ["coco"])
+        >>> found.sizes().max()
+        np.int64(1)
+    """
+    check_sets(names, library)
+    sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
+    zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
+    query_ids, gallery_ids = item_ids(library, split, direction)
+    listed, outside, said = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64), bool(zetas)
+    if sources:
+        pairs = merge(library, split, direction, sources=sources)
+        listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
+        said |= bool(pairs.sources)
+        if "eccv" in pairs.sources:
+            table = library.eccv("eccv", direction)
+            lost = ~positions_of(np.asarray(table["item_id"]), gallery_ids)[1]
+            rows = positions_of(np.asarray(table["query_id"])[lost], query_ids)[0]
+            outside = np.bincount(rows, minlength=query_ids.size)
+    if not said:
+        return None
+    if not zetas:
+        return Positives(query_ids, gallery_ids, listed, outside)
+    matches = category_matches(library, split, direction)
+    classes = (
+        _spread(query_ids, matches.query_ids, matches.query_classes),
+        _spread(gallery_ids, matches.gallery_ids, matches.gallery_classes),
+    )
+    return Positives(query_ids, gallery_ids, listed, outside, classes, matches.distances <= max(zetas))
+
+
+def _spread(ids: IntArray, own: IntArray, values: IntArray) -> IntArray:
+    """Values by id; -1 for those that have none."""
+    places, known = positions_of(ids, own)
+    return np.where(known, values[places], -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verified:
+    """What is known of pairs in one direction.
+
+    Attributes:
+        name: who says so.
+        queries, items: (P,) ids.
+        positive: (P,) whether the pair is a match.
+        gains: (P,) graded, where the labels are, and 0 where the pair is no match.
+        asked: (P,) whether people were asked about it; a pair that is taken to match counts for recall alone.
+    """
+
+    name: str
+    queries: IntArray
+    items: IntArray
+    positive: BoolArray
+    gains: FloatArray
+    asked: BoolArray
+
+
+def find_verified(
+    library: Library, split: str, direction: str, source: str, proposals: pa.Table | None = None
+) -> Verified | None:
+    """What a source of labels knows of pairs, as people's judgment; None where it says nothing of the split.
+
+    What people were asked about is every pair that the source judges. A source that lists positives alone, as ECCV
+    Caption does, did not publish what they turned down: nobody knows what was asked, and only recall can be measured.
+
+    Args:
+        library: as of :func:`find_positives`.
+        split: likewise.
+        direction: likewise.
+        source: one source of labels.
+        proposals: of a project whose labels they are, a table of ``CANDIDATES``. Those that the source does not judge
+            and that were known to match are taken for verified, and only what was proposed as a query counts as one: a
+            caption that was proposed for an image was not itself looked for images. None for all.
+    """
+    file = library.labels(source, split) if source in library.label_names else None
+    if file is not None:
+        queries, items = _sides(file.table, direction)
+        positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
+        asked = np.ones(queries.size, bool)
+    else:
+        found = gather(library, split, direction, source, Thresholds())
+        if found is None:
+            return None
+        queries, items, positive, gains = found.queries, found.items, found.positive, np.ones(found.queries.size)
+        asked = np.full(queries.size, not sources_of(library)[source].lists_positives)
+    own = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
+    return own if proposals is None else _with_known(own, proposals, direction)
+
+
+def _with_known(own: Verified, proposals: pa.Table, direction: str) -> Verified:
+    queries, items = _sides(proposals, direction)
+    known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
+    pairs = np.unique(np.stack([queries[known], items[known]]), axis=1)
+    every = np.concatenate([np.stack([own.queries, own.items]), pairs], axis=1)
+    first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # what people said goes before what was known
+    kept = first[np.isin(every[0, first], find_searched(proposals, direction))]
+    n_known = pairs.shape[1]
+    return Verified(
+        own.name,
+        every[0, kept],
+        every[1, kept],
+        np.append(own.positive, np.ones(n_known, bool))[kept],
+        np.append(own.gains, np.ones(n_known))[kept],
+        np.append(own.asked, np.zeros(n_known, bool))[kept],
+    )
+
+
+def find_searched(proposals: pa.Table, direction: str) -> IntArray:
+    """Ids of the queries for which some model proposed items in this direction."""
+    rows, _, directions = list_proposals(proposals)
+    return np.unique(_sides(proposals, direction)[0][rows[directions == direction]])
+
+
+def list_proposals(proposals: pa.Table) -> tuple[IntArray, NDArray[np.str_], NDArray[np.str_]]:
+    """(L,) row, model and direction of every proposal of a table of ``CANDIDATES``."""
+    lists = proposals["proposals"]
+    rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+    flat = pc.list_flatten(lists)
+    models, directions = (
+        np.array(pc.struct_field(flat, name).to_pylist(), dtype=np.str_) for name in ("model", "direction")
+    )
+    return rows, models, directions
+
+
+def _sides(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
+    images, captions = (np.asarray(pairs[name]) for name in ("image_id", "caption_id"))
+    return (images, captions) if direction == "i2t" else (captions, images)

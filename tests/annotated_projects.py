@@ -1,0 +1,61 @@
+"""Small annotation projects on the sample: three noisy models, and people who know the truth or do not."""
+
+import json
+
+import numpy as np
+
+from cxc_eccv.annotation.exchange import formats
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.types import Embeddings
+
+
+def noisy_run(library, seed, split="test", width=16):
+    """Vectors of images, and of captions near that of their own image; another seed is another model."""
+    content, random = library.karpathy(split), np.random.default_rng(seed)
+    images = np.random.default_rng(99).standard_normal((content.image_ids.size, width))
+    own = np.searchsorted(content.image_ids, content.caption_image_ids, sorter=(order := np.argsort(content.image_ids)))
+    captions = images[order[own]] + random.standard_normal((content.caption_ids.size, width))
+    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
+    return EmbeddingsRun(*sides, model=f"model-{seed}")
+
+
+def save_runs(folder, library, seeds=(0, 1, 2), split="test"):
+    """Files of several models."""
+    paths = [folder / f"model-{seed}.npz" for seed in seeds]
+    for seed, path in zip(seeds, paths, strict=True):
+        save_embeddings(path, noisy_run(library, seed, split))
+    return paths
+
+
+def write_answers(path, project, worker, says, *, number=None, sheets=None, changes=None):
+    """A file of JSON lines as a person fills it in; ``says`` gives the answer to a question."""
+    own = project.round(number)
+    names = {question.file_name: "x.jpg" for sheet in own.sheets for question in sheet}
+    (questions, _) = formats()["jsonl"].export(own.sheets, project.scheme, names, path.parent / "asked", sheets)
+    rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row |= {"worker": worker, "answer": says(row["image_id"], row["caption_id"]), "seconds": 3.5} | (changes or {})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def knows(project):
+    """Somebody who answers known pairs rightly, and calls every third candidate a match."""
+    roles = {
+        (question.image_id, question.caption_id): question.role
+        for own in project.rounds
+        for sheet in own.sheets
+        for question in sheet
+    }
+
+    def says(image_id, caption_id):
+        role = roles[image_id, caption_id]
+        match = role == "known positive" or (role == "candidate" and (image_id + caption_id) % 3 == 0)
+        return "yes" if match else "no"
+
+    return says
+
+
+def content_of(folder):
+    """Every file of a folder by its path, hidden ones included."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
