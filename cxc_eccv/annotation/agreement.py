@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,10 @@ __all__ = [
 ]
 
 
+Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
+"""Of measurement: what can be said of two numbers."""
+
+
 def count_answers(items: ArrayLike, answers: ArrayLike, n_classes: int) -> IntArray:
     """(N, C) how many annotators gave each answer.
 
@@ -47,7 +52,7 @@ def count_answers(items: ArrayLike, answers: ArrayLike, n_classes: int) -> IntAr
         >>> count_answers([0, 0, 1], [0, 0, 1], 2).tolist()
         [[2, 0], [0, 1]]
     """
-    places, given = np.asarray(items), _check_answers([answers], n_classes)[0]
+    places, given = np.asarray(items), _check_answers([np.asarray(answers)], n_classes)[0]
     counts = np.zeros((int(places.max()) + 1, n_classes), dtype=np.int64)
     np.add.at(counts, (places, given), 1)
     return counts
@@ -71,7 +76,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int) -> float:
         >>> cohen_kappa([0, 0, 1, 1], [0, 1, 1, 1], 2)
         0.5
     """
-    given = _check_answers([first, second], n_classes)
+    given = _check_answers([np.asarray(first), np.asarray(second)], n_classes)
     shares = np.stack([np.bincount(own, minlength=n_classes) / own.size for own in given])
     return _above_chance(float((given[0] == given[1]).mean()), float(shares.prod(axis=0).sum()))
 
@@ -121,7 +126,7 @@ def uniform_kappa(counts: ArrayLike) -> float:
     return _above_chance(share_of_agreement(given), 1 / given.shape[1])
 
 
-def krippendorff_alpha(items: ArrayLike, values: ArrayLike, level: str = "nominal") -> float:
+def krippendorff_alpha(items: ArrayLike, values: ArrayLike, level: Level = "nominal") -> float:
     r"""Krippendorff's alpha, for any number of annotators and missing answers.
 
     Of the interval level it is computed here: with n answers in units of :math:`m_u \ge 2` it is
@@ -303,7 +308,7 @@ def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...
 
 def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes: int | None = None) -> Agreement:
     """All coefficients of classes; of numbers, which have none, Krippendorff's on the interval level."""
-    level = "interval" if n_classes is None else "nominal"
+    level: Level = "interval" if n_classes is None else "nominal"
     calls: dict[str, Callable[[], float]] = {"krippendorff_alpha": lambda: krippendorff_alpha(items, values, level)}
     if n_classes is not None:
         counts = count_answers(items, values, n_classes)

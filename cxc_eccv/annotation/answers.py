@@ -34,8 +34,8 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
     ]
 )
-"""Answer and details are JSON; a remark is what somebody typed, and is shown as text alone; seconds are null where the
-format tells none."""
+"""Answer and details are JSON, the same for the same answer in every format; a remark is what somebody typed, and is
+shown as text alone; seconds are null where the format tells none."""
 
 KEYS = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption", "worker", "answer", "seconds")
 Key = tuple[int, str, int]
@@ -64,6 +64,7 @@ def read_answers(
 
     Raises:
         UnknownName: no such format.
+        InvalidOption: a file has the ending of other formats alone.
         MalformedSource: a file is none of the format, or holds what is no answer to one of the questions as they were
             asked: another questionnaire, an unknown pair, a changed text, no such answer or details; or a worker
             answered twice, or not all of a sheet; or nobody answered anything. The message names file, place and
@@ -81,6 +82,7 @@ def read_answers(
     places: dict[Key, str] = {}
     files = [Path(path) for path in paths]
     for path in files:
+        _check_ending(path, own_format)
         for where, record in own_format.read(path, scheme):
             require_keys(path, where, record, KEYS)
             if record["questionnaire"] != own:
@@ -109,6 +111,13 @@ def read_answers(
         )
     _refuse_halves(found, places, sheets)
     return pa.Table.from_pylist([found[key] for key in sorted(found)], schema=SCHEMA)
+
+
+def _check_ending(path: Path, own_format: Format) -> None:
+    """Only endings of other formats are refused: people name files as they like."""
+    others = [other.name for other in formats().values() if path.suffix.lower() in other.endings]
+    if others and own_format.name not in others:
+        raise InvalidOption(f"{path} is no file of the format {own_format.name}; name {' or '.join(others)}")
 
 
 def _is_answered(record: dict[str, Any]) -> bool:
@@ -164,7 +173,7 @@ def _read_row(
         "caption_id": question.caption_id,
         "role": question.role,
         "worker": worker,
-        "answer": json.dumps(record["answer"]),
+        "answer": json.dumps(float(record["answer"]) if scheme.scale else record["answer"], sort_keys=True),
         "gain": gain,
         "positive": scheme.is_positive(gain),
         "details": json.dumps(details, sort_keys=True),

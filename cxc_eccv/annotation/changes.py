@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -171,7 +172,7 @@ def measure_changes(
     if set(before) == set(after):
         raise InvalidOption(f"the labels before and after are both {list_names(before)}: nothing can have changed")
     ComparisonSettings(seed, samples, confidence)
-    options = {"split": split, "metrics": metrics, "confidence": None, "per_query": True, "progress": progress}
+    options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "per_query": True, "progress": progress}
     moved, reasons = {}, {}
     for name, run in runs.items():
         reports = [evaluate(run, tasks, data_dir=library, sources=own, **options) for own in (before, after)]

@@ -202,21 +202,19 @@ class AnnotationReport:
             ["known negative answered as positive", *count(sum(own.missed_negative for own in self.sheets), negative)],
             ["both", *count(both, min(positive, negative))],
             ["the same answer to all candidates", *count(sum(own.straight for own in self.sheets))],
-            *(
-                [[f"less than {self.least_seconds:g} seconds", *count(sum(own.hasty for own in self.sheets))]]
-                if self.least_seconds
-                else []
-            ),
         ]
+        if self.least_seconds:
+            hasty = sum(own.hasty for own in self.sheets)
+            rows.append([f"less than {self.least_seconds:g} seconds", *count(hasty)])
         if seconds:
+            times = {"median": np.median, "mean": np.mean, "shortest": np.min, "longest": np.max}
             rows.append(["Time of a sheet"])
-            whole = {"median": np.median(seconds), "mean": np.mean(seconds), "shortest": min(seconds)}
-            rows += [[name, show_seconds(float(own)), ""] for name, own in {**whole, "longest": max(seconds)}.items()]
+            rows += [[name, show_seconds(float(call(seconds))), ""] for name, call in times.items()]
         notes = [
             "A sheet with both known pairs wrong is rejected, one with anything else against it checked by hand; its "
             f"answers count once it is accepted: {self.command} --accept SHEET:WORKER, or --reject."
         ]
-        if not (positive and negative):
+        if min(positive, negative) < n_sheets:
             notes.append("Sheets without a known pair of a kind cannot fail it: their verdicts rest on the rest alone.")
         if len(seconds) < n_sheets:
             notes.append(f"The time is not known of {n_sheets - len(seconds):,} sheets: their format tells none.")

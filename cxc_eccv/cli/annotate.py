@@ -424,11 +424,12 @@ def simulate(
       --rounds 5 --error-rates 0,0,0
       cxc-eccv annotate simulate --hide eccv minilm.npz tfidf overlap
     """
-    from cxc_eccv.report.simulated import simulation_tables, write_simulation
+    from cxc_eccv.report.simulated import check_price, simulation_tables, write_simulation
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
     check_output(output)
+    check_price(price, minutes)
     _check_simulated(context, hide, models)
     library = Library(data_dir, allow_modified=allow_modified)
     chosen: dict[str, Any] = {"seeds": seeds} | ({} if strategies is None else {"strategies": names(strategies)})

@@ -124,9 +124,9 @@ def _panels(report: AnnotationReport) -> Iterable[ChangePanel]:
 
 def _line(row: LabelChange, reach: float) -> ChangeLine:
     low, difference, high = (show_value(row.metric, one, sign=True) for one in (row.low, row.difference, row.high))
-    places = tuple(round(50 + 50 * one / reach, 2) for one in (row.low, row.difference, row.high))
+    start, middle, end = (round(50 + 50 * one / reach, 2) for one in (row.low, row.difference, row.high))
     before, after = (show_value(row.metric, one) for one in (row.before, row.after))
-    return ChangeLine(row, metric_name(row.metric), before, after, difference, f"{low} to {high}", (*places,))
+    return ChangeLine(row, metric_name(row.metric), before, after, difference, f"{low} to {high}", (start, middle, end))
 
 
 def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:

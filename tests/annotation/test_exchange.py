@@ -14,7 +14,7 @@ from cxc_eccv.annotation.asking.questionnaire import questionnaire_id
 from cxc_eccv.annotation.asking.questions import build_sheets
 from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.annotation.exchange import formats
-from cxc_eccv.errors import MalformedSource, UnknownName
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 
 SAID = {
     "eccv": [
@@ -329,9 +329,40 @@ def test_a_damaged_file_is_refused(sheets, tmp_path, damage, format_name, file_n
         read_answers([path], sheets, schemes()["eccv"], format_name)
 
 
+@pytest.mark.parametrize("name", schemes())
+def test_the_same_answer_is_the_same_from_every_tool(sheets, tmp_path, name):
+    """So that a person's answers may come again in another format."""
+    records = answer(sheets, schemes()[name])
+    tables = []
+    for format_name, file_name, write in WRITTEN.values():
+        path = save(tmp_path / file_name, write(records))
+        tables.append(read_answers([path], sheets, schemes()[name], format_name).drop_columns(["seconds"]))
+    assert all(table == tables[0] for table in tables)
+
+
 def test_a_format_that_is_not_there_is_named(sheets):
     with pytest.raises(UnknownName, match="did you mean 'label_studio'"):
         read_answers([], sheets, schemes()["eccv"], "label-studio")
+
+
+def test_a_file_of_another_format_is_told_from_a_damaged_one(sheets, tmp_path):
+    for ending, format_name, message in (
+        ("csv", "html", "no file of the format html; name csv$"),
+        ("jsonl", "csv", "name html or jsonl$"),
+        ("json", "jsonl", "name argilla or label_studio$"),
+        ("parquet", "label_studio", "name argilla$"),
+    ):
+        with pytest.raises(InvalidOption, match=message):
+            read_answers([tmp_path / f"a.{ending}"], sheets, schemes()["eccv"], format_name)
+    path = save(tmp_path / "a.ndjson", write_lines(answer(sheets, schemes()["eccv"])))
+    assert read_answers([path], sheets, schemes()["eccv"]).num_rows
+
+
+def test_a_worker_must_be_a_text_even_where_nothing_is_answered(sheets, tmp_path):
+    nothing = {"answer": None, "details": {}, "remark": "", "seconds": None}
+    records = [record | nothing | {"worker": []} for record in answer(sheets, schemes()["eccv"])]
+    with pytest.raises(MalformedSource, match=r"line 1, worker"):
+        read_answers([save(tmp_path / "a.jsonl", write_lines(records))], sheets, schemes()["eccv"], "jsonl")
 
 
 def test_only_the_page_must_tell_the_time(sheets, tmp_path):
@@ -386,9 +417,10 @@ class TestLabelStudio:
                 self.read(sheets, tmp_path, tasks)
 
     def test_a_file_of_tasks_that_were_imported_and_not_exported_is_refused(self, sheets, tmp_path):
-        tasks = [{"data": {}}]
+        with pytest.raises(MalformedSource, match=r"\[0\].*a task without annotations.*the project's export"):
+            self.read(sheets, tmp_path, [{"data": {}}])
         with pytest.raises(MalformedSource, match=r"\[0\].*'id'"):
-            self.read(sheets, tmp_path, tasks)
+            self.read(sheets, tmp_path, [{"answer": "yes"}])
         with pytest.raises(MalformedSource, match="annotations"):
             self.read(sheets, tmp_path, json.loads(write_tasks(answer(sheets, schemes()["eccv"])).replace(
                 '"annotations"', '"completions"')))  # fmt: skip

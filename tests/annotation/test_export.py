@@ -123,6 +123,21 @@ def test_no_cell_is_a_formula(hostile_sheets, tmp_path):
         assert {row["caption"].removeprefix("'") for row in rows} <= set(HOSTILE)
 
 
+def test_a_table_holds_no_images(sheets, sample_library, tmp_path):
+    with pytest.raises(InvalidOption, match="give their addresses"):
+        formats()["csv"].export(
+            sheets, schemes()["cxc"], find_images("sample", sheets, sample_library, "test"), tmp_path
+        )
+
+
+def test_the_page_embeds_an_image_once(sheets, sample_library, tmp_path):
+    images = find_images("sample", sheets, sample_library, "test")
+    sheets = [[*sheet, *sheet] for sheet in sheets]
+    (page,) = formats()["html"].export(sheets, schemes()["cxc"], images, tmp_path)
+    text = page.read_text()
+    assert [text.count(image) for image in images.values()] == [1] * len(images)
+
+
 def test_no_id_is_a_number_to_a_spreadsheet(sheets, tmp_path):
     rows = exported_rows("csv", export(sheets, "csv", "eccv", tmp_path))
     assert all(row["pair_id"][0].isalpha() and row["questionnaire"][0].isalpha() for row in rows)

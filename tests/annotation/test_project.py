@@ -95,6 +95,17 @@ def test_known_pairs_are_in_no_sheet_as_candidates(answered, sample_library):
         assert {(one.image_id, one.caption_id) for one in asked if one.role == "candidate"} <= candidates
 
 
+def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_path, monkeypatch):
+    content = sample_library.karpathy("test")
+    half = {"image": content.image_ids[::2], "caption": content.caption_ids[::2]}
+    monkeypatch.setattr(Library, "invalid_ids", lambda _, kind: half[kind])
+    project = Project.create(tmp_path / "mine", sample_library, name="ours").propose(runs, budget=20, size=5)
+    known = [own for sheet in project.rounds[0].sheets for own in sheet if own.role != "candidate"]
+    assert len(known) == 8
+    assert not {own.image_id for own in known} & set(half["image"].tolist())
+    assert not {own.caption_id for own in known} & set(half["caption"].tolist())
+
+
 def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
     files = {}
     for name in ("one", "two"):

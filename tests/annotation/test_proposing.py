@@ -1,6 +1,7 @@
 """What is proposed: every strategy against plain loops over sorted lists, and what is refused."""
 
 from collections import Counter, defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -762,6 +763,8 @@ def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
     assert len(set(hashes.values())) == 3
     again = propose({"renamed": runs["first"]}, sample_library).facts["models"]["renamed"]["lists"]["i2t"]
     assert again == hashes["first"]
+    deeper = propose(runs, sample_library, strategy="bounds", depth=40, queries=(2, 2)).facts["models"]
+    assert {name: own["lists"]["i2t"] for name, own in deeper.items()} == hashes
 
 
 def test_every_strategy_declares_what_it_does():
@@ -770,3 +773,11 @@ def test_every_strategy_declares_what_it_does():
         assert own.rule
         assert own.choose.__doc__
     assert {name for name, own in strategies().items() if own.citation} == {"eccv", "cxc", "entailment"}
+
+
+def test_the_page_and_the_command_name_every_strategy():
+    page = (Path(__file__).parents[2] / "docs" / "annotation.md").read_text(encoding="utf-8")
+    rows = page.partition("## What is proposed")[2].partition("\n## ")[0]
+    assert {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")} == strategies().keys()
+    command = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert all(name in command.partition("annotate propose")[2] for name in strategies())

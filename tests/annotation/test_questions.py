@@ -89,6 +89,17 @@ def test_a_known_negative_is_far_from_every_model_and_no_source_s_positive(conte
             assert (negative.image_id, negative.caption_id) in far
 
 
+def test_no_known_pair_has_an_invalid_image_or_caption(content):
+    images, captions = content.image_ids[::2], content.caption_ids[::2]
+    asked = [
+        own for seed in range(5) for sheet in sheets_of(content, seed=seed, invalid=(images, captions)) for own in sheet
+    ]
+    known = [own for own in asked if own.role != CANDIDATE]
+    assert not {own.image_id for own in known} & set(images.tolist())
+    assert not {own.caption_id for own in known} & set(captions.tolist())
+    assert {own.image_id for own in asked} & set(images.tolist())
+
+
 def test_equal_seeds_ask_the_same_and_other_seeds_in_another_order(content):
     assert sheets_of(content, seed=3) == sheets_of(content, seed=3)
     first, second = ([own.pair_id for own in sheets_of(content, seed=seed)[0]] for seed in (3, 4))

@@ -53,6 +53,8 @@ NOT_RUN = {
     "cxc-eccv failures": "needs what explain wrote, and answers; tests/explain/test_failures_command.py runs it",
     "cxc-eccv labels clip.npz": "needs an answered project; tests/annotation/test_appraisal.py has one",
     "cxc-eccv labels --sources coco --preferences": "needs choices; tests/cli/test_labels_command.py has some",
+    "cxc-eccv annotate check": "needs people's answers; tests/annotation/test_report_command.py has some",
+    "cxc-eccv annotate report": "likewise",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

@@ -77,7 +77,12 @@ def render_questionnaire(asked: Sequence[Asked], scheme: Scheme) -> str:
         asked: of :func:`describe_questions`, with addresses that are ``https:``, ``data:`` or relative to the page.
         scheme: how to ask.
     """
-    data = {"questionnaire": asked[0]["questionnaire"], "scheme": asdict(scheme), "asked": asked}
+    data = {
+        "questionnaire": asked[0]["questionnaire"],
+        "scheme": asdict(scheme),
+        "images": {question["file_name"]: question["image"] for question in asked},  # once, as they may be embedded
+        "asked": [{name: value for name, value in question.items() if name != "image"} for question in asked],
+    }
     # Inside a script element only "<" could end it or begin a comment.
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     return _template().render(scheme=scheme, data=Markup(text))  # noqa: S704 - JSON, see above

@@ -51,6 +51,9 @@ QUESTIONS = pa.schema(
 Pair = tuple[int, int]
 """An image id and a caption id."""
 
+Pairs = tuple[IntArray, IntArray]
+"""(P,) image ids and (P,) caption ids."""
+
 IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
 """Whether a model has a pair near the top of a list, for (P,) image ids and caption ids."""
 
@@ -95,8 +98,9 @@ def build_sheets(
     candidates: pa.Table,
     content: KarpathySplit,
     *,
-    positive: tuple[IntArray, IntArray],
+    positive: Pairs,
     is_near: IsNear,
+    invalid: Pairs | None = None,
     size: int = CANDIDATES_A_SHEET,
     seed: int = 0,
 ) -> list[list[Question]]:
@@ -111,6 +115,7 @@ def build_sheets(
         content: the split, with texts and file names.
         positive: (P,) image ids and (P,) caption ids of all pairs that a source calls positive.
         is_near: whether a model has each of some pairs near the top of a list.
+        invalid: (I,) image ids and (C,) caption ids that no known pair may have: captions that describe nothing.
         size: candidates of a sheet; the last may have fewer.
         seed: of order and draws.
 
@@ -126,10 +131,14 @@ def build_sheets(
     random = np.random.default_rng(seed)
     order = random.permutation(len(asked)).tolist()
     starts, taken = range(0, len(order), size), set(asked)
-    own = (content.caption_image_ids, content.caption_ids)
+    shuffled = random.permutation(content.caption_ids.size)
+    own = (content.caption_image_ids[shuffled], content.caption_ids[shuffled])
+    number = DRAWS + DRAWS_A_SHEET * len(starts)
+    drawn = (random.choice(content.image_ids, number), random.choice(content.caption_ids, number))
+    is_far = ~_is_among(drawn, _join(own, positive), content) & ~is_near(*drawn)
     golden = {
-        POSITIVE: _shuffle(own, random),
-        NEGATIVE: _draw_far(content, len(starts), _join(own, positive), is_near, random),
+        POSITIVE: _pick(own, _is_valid(own, invalid)),
+        NEGATIVE: _pick(drawn, _is_valid(drawn, invalid) & is_far),
     }
     sheets = []
     for start in starts:
@@ -189,35 +198,31 @@ def _check(candidates: pa.Table) -> list[Pair]:
     return asked
 
 
-def _shuffle(pairs: tuple[IntArray, IntArray], random: np.random.Generator) -> dict[Pair, None]:
-    """Pairs in a drawn order; a dict, as used ones are removed anywhere in it."""
-    images, captions = pairs
-    order = random.permutation(images.size)
-    return dict.fromkeys(zip(images[order].tolist(), captions[order].tolist(), strict=True))
+def _pick(pairs: Pairs, chosen: NDArray[np.bool_]) -> dict[Pair, None]:
+    """Chosen pairs in their order; a dict, as used ones are removed anywhere in it."""
+    images, captions = (ids[chosen].tolist() for ids in pairs)
+    return dict.fromkeys(zip(images, captions, strict=True))
 
 
-def _join(*pairs: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
+def _join(*pairs: Pairs) -> Pairs:
     images, captions = zip(*pairs, strict=True)
     return np.concatenate(images), np.concatenate(captions)
 
 
-def _draw_far(
-    content: KarpathySplit,
-    sheets: int,
-    positive: tuple[IntArray, IntArray],
-    is_near: IsNear,
-    random: np.random.Generator,
-) -> dict[Pair, None]:
-    """Random pairs of the split that are neither positive nor near."""
+def _is_valid(pairs: Pairs, invalid: Pairs | None) -> NDArray[np.bool_]:
+    images, captions = invalid or (np.empty(0, dtype=np.int64),) * 2
+    return ~np.isin(pairs[0], images) & ~np.isin(pairs[1], captions)
+
+
+def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np.bool_]:
+    """Whether each pair of the split is one of the others, some of which may be of other splits."""
 
     def encode(images: IntArray, captions: IntArray) -> IntArray:
-        (rows, there), (columns, here) = positions_of(images, content.image_ids), positions_of(captions, caption_ids)
-        return (rows * caption_ids.size + columns)[there & here]
+        rows, is_row = positions_of(images, content.image_ids)
+        columns, is_column = positions_of(captions, content.caption_ids)
+        return (rows * content.caption_ids.size + columns)[is_row & is_column]
 
-    caption_ids, number = content.caption_ids, DRAWS + DRAWS_A_SHEET * sheets
-    images, captions = random.choice(content.image_ids, number), random.choice(caption_ids, number)
-    far = ~np.isin(encode(images, captions), encode(*positive)) & ~is_near(images, captions)
-    return dict.fromkeys(zip(images[far].tolist(), captions[far].tolist(), strict=True))
+    return np.isin(encode(*pairs), encode(*others))
 
 
 def _find_apart(pairs: dict[Pair, None], sheet: Sequence[Question], taken: set[Pair], role: str) -> Pair:

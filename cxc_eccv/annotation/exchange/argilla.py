@@ -196,6 +196,7 @@ FORMAT = Format(
     title="Argilla",
     exported="settings and records of a dataset",
     answered="the dataset's records: JSON of to_list(flatten=True) or to_json, or Parquet from the Hub",
+    endings=(".json", ".parquet"),
     render=render,
     read=read,
 )

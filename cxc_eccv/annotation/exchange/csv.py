@@ -12,7 +12,7 @@ from cxc_eccv.annotation.asking.questionnaire import Asked
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, name_answers
 from cxc_eccv.annotation.exchange.instructions import describe_answers
-from cxc_eccv.errors import MalformedSource
+from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import read_csv, shown
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
@@ -28,7 +28,13 @@ WHOLE = ("sheet", "image_id", "caption_id")
 
 
 def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
-    """The table, and how to fill it in."""
+    """The table, and how to fill it in.
+
+    Raises:
+        InvalidOption: embedded images: a cell of a spreadsheet holds 32,767 characters, and the rest goes astray.
+    """
+    if any(question["image"].startswith("data:") for question in asked):
+        raise InvalidOption("a table holds no images; give their addresses, such as coco or images/{file_name}")
     table = io.StringIO()
     writer = csv.DictWriter(table, [*asked[0], *_filled_in(scheme)], lineterminator="\n")
     writer.writeheader()
@@ -93,6 +99,7 @@ FORMAT = Format(
     title="CSV table",
     exported="a row per question for any spreadsheet: fill in the last columns; a copy for each person",
     answered="the filled-in table, saved as CSV in UTF-8",
+    endings=(".csv",),
     render=render,
     read=read,
 )

@@ -27,6 +27,7 @@ class Format:
         title: what people call it.
         exported: what is written, and what to do with it.
         answered: what is read back.
+        endings: of the files that are read back.
         render: questions and scheme to the content of files, by their names.
         read: an answered file and the scheme to place and record of every answer in it. Unanswered questions may be
             among them; what is no file of the tool's is refused here, and what is no answer to a question later.
@@ -37,6 +38,7 @@ class Format:
     title: str
     exported: str
     answered: str
+    endings: tuple[str, ...]
     render: Callable[[Sequence[Asked], Scheme], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
     timed: bool = False

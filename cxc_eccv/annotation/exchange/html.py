@@ -20,6 +20,7 @@ FORMAT = Format(
     title="HTML page",
     exported="one page that works offline: send it to people, who save their answers to a file",
     answered="the JSONL file that the page saves",
+    endings=(".jsonl",),
     render=render,
     read=read,
     timed=True,

@@ -33,6 +33,7 @@ FORMAT = Format(
     title="JSON lines",
     exported="a line per question: fill in worker, answer and details; a copy for each person",
     answered="the filled-in file, or what a script wrote in its form",
+    endings=(".jsonl",),
     render=render,
     read=read,
 )

@@ -106,16 +106,20 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
         raise MalformedSource(path, "", shown(tasks), "a list of tasks: export as JSON or JSON-MIN")
     for number, task in enumerate(tasks):
         place = f"[{number}]"
+        task = require_keys(path, place, task, ())
+        if "data" in task and "annotations" not in task:
+            raise MalformedSource(
+                path, place, "a task without annotations", "the project's export, as JSON or JSON-MIN"
+            )
         task = require_keys(path, place, task, ("id",))
         where = f"{place}, task {shown(task['id'])}"
         if "data" not in task:
             yield f"{where}, annotation {shown(task.get('annotation_id'))}", _of_flat(path, where, task, scheme)
             continue
         data = require_keys(path, f"{where}, data", task["data"], QUESTION)
-        annotations = require_keys(path, where, task, ("annotations",))["annotations"]
-        if not isinstance(annotations, list):
-            raise MalformedSource(path, f"{where}, annotations", shown(annotations), "a list")
-        for annotation in annotations:
+        if not isinstance(task["annotations"], list):
+            raise MalformedSource(path, f"{where}, annotations", shown(task["annotations"]), "a list")
+        for annotation in task["annotations"]:
             own = require_keys(path, f"{where}, annotations", annotation, ("id", "completed_by", "result"))
             if not own.get("was_cancelled"):
                 place = f"{where}, annotation {shown(own['id'])}"
@@ -182,6 +186,7 @@ FORMAT = Format(
     title="Label Studio",
     exported="tasks to import and the labeling configuration of their project",
     answered="the project's export, as JSON or JSON-MIN",
+    endings=(".json",),
     render=render,
     read=read,
 )

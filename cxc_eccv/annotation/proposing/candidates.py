@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, NEAR, Entries, Pairs, Pool, find_similarity, holds
+from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, NEAR, NONE, Entries, Pairs, Pool, find_similarity, holds
 from cxc_eccv.annotation.proposing.strategies import Strategy, strategies
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen
 from cxc_eccv.entailment.judge import ClassifierJudge
@@ -22,7 +22,7 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
@@ -152,7 +152,7 @@ def propose(
     rows = _choose_queries(queries, pairs, own, seed, runs.values())
     _check_models(own, runs, rows, needs_lists=probabilities is None)
     known = _find_known(library, split, pairs, sources)
-    before = np.empty(0, np.int64) if asked is None else np.unique(_read_pairs(asked, pairs, "pairs asked before"))
+    before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
     pool = Pool(
         library=library,
         split=split,
@@ -160,7 +160,7 @@ def propose(
         runs=runs,
         depth=depth or own.depth or NEAR,
         queries=rows,
-        closed=np.union1d(known.judged, before),
+        closed=distinct_of(np.append(known.judged, before)),
         sources=tuple(known.positive),
         budget=budget,
         random=np.random.default_rng([seed, len(rows), before.size]),
@@ -170,7 +170,7 @@ def propose(
         metric=metric or "map_at_r",
     )
     chosen = own.choose(pool)
-    every = np.union1d(chosen.pairs, chosen.entries.pairs)
+    every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
     positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
     counts = {
@@ -182,36 +182,13 @@ def propose(
         "open": int(pool.is_open(every).sum()),
         "candidates": candidates.size,
     }
-    options = {
-        "budget": budget,
-        "depth": pool.depth if own.depth else None,
-        "seed": seed,
-        "sources": list(pool.sources),
-    }
-    facts = {
-        "strategy": own.name,
-        "split": split,
-        "options": options | _describe_options(pool, own),
-        "models": {
-            name: {"run": dict(run.facts()), "similarity": find_similarity(run), "lists": _hash(pool.lists[name])}
-            for name, run in runs.items()
-        },
-        "near": NEAR,
-        "counts": counts,
-        "data": {
-            "edition": library.edition,
-            "version": library.catalog.version,
-            "content": library.karpathy(split).fingerprint,
-            "files": library.files_used(),
-        },
-    }
     near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
     return Proposal(
         candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
         known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
-        facts=facts,
+        facts=_describe(pool, own, seed) | {"counts": counts},
         pairs=pairs,
-        near=distinct_of(np.concatenate([before[:0], *near])),
+        near=distinct_of(np.concatenate([NONE.pairs, *near])),
     )
 
 
@@ -234,7 +211,7 @@ def _choose_queries(
     queries: Queries | None, pairs: Pairs, own: Strategy, seed: int, runs: Iterable[Run]
 ) -> tuple[IntArray, IntArray]:
     """Rows of the images and of the captions that are queries, ascending."""
-    sides = (("images", pairs.image_ids), ("captions", pairs.caption_ids))
+    sides = tuple(zip(SIDES, (pairs.image_ids, pairs.caption_ids), strict=True))
     if queries is None:
         able = [way for way in own.directions if any(run.why_not(way) is None for run in runs)]
         i2t, t2i = (None if not able or way in able else 0 for way in CROSS_MODAL)
@@ -388,12 +365,37 @@ def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)), pa.int32()), values)
 
 
-def _describe_options(pool: Pool, own: Strategy) -> dict[str, Any]:
-    """Those of the strategy, as they were used."""
-    images, captions = pool.queries
-    facts: dict[str, Any] = {}
+def _describe(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
+    """What was chosen from, and how; a model is known by what it retrieved, from whatever file."""
+    content = pool.library.karpathy(pool.split)
+    return {
+        "strategy": own.name,
+        "split": pool.split,
+        "options": _describe_options(pool, own, seed),
+        "models": {
+            name: {
+                "run": dict(run.facts()),
+                "similarity": find_similarity(run),
+                "lists": {direction: _digest(own[:, :NEAR]) for direction, own in pool.lists[name].items()},
+            }
+            for name, run in pool.runs.items()
+        },
+        "near": NEAR,
+        "data": {
+            "edition": pool.library.edition,
+            "version": pool.library.catalog.version,
+            "content": content.fingerprint,
+            "files": pool.library.files_used(),
+        },
+    }
+
+
+def _describe_options(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
+    """Those that the strategy takes, as they were used."""
+    facts: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if own.depth else None, "seed": seed}
+    facts["sources"] = list(pool.sources)
     if "queries" in own.takes:
-        facts["queries"] = {"images": images.size, "captions": captions.size}
+        facts["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
     if "metric" in own.takes:
         facts["metric"] = pool.metric
     if "threshold" in own.takes:
@@ -403,11 +405,6 @@ def _describe_options(pool: Pool, own: Strategy) -> dict[str, Any]:
     if pool.probabilities is not None:
         facts["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _digest(*pool.probabilities)}
     return facts
-
-
-def _hash(lists: Mapping[str, IntArray]) -> dict[str, str]:
-    """Of what a model retrieved, from whatever file: direction to the hash of its lists."""
-    return {direction: _digest(own) for direction, own in lists.items()}
 
 
 def _digest(*arrays: NDArray[Any]) -> str:
