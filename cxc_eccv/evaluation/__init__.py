@@ -17,6 +17,8 @@
   error.
 - :mod:`~cxc_eccv.evaluation.restriction` finds what of the split takes no part: behind a limit, unreadable, or missing
   in the run. Judgments are cut to the rest before a need sees them, as if what is left out had never been.
+- :mod:`~cxc_eccv.evaluation.labels` puts what some sources of labels say together in the place of a task's positives,
+  where a caller names them; needs, metrics and intervals see no difference.
 - :mod:`~cxc_eccv.evaluation.needs` knows what metrics are computed from. Ranks, top items, plausible matches, rated
   pairs and other scores are one class each: what a run must hold for it, what is ranked or read for it, which rankings
   are too short for it, and what the metric makes of it. ``Spec.needs`` names it, and nothing else looks at that name.

@@ -48,7 +48,7 @@ def evaluate(
     bounds: bool = False,
     bounds_depth: int | None = None,
     probabilities: Probabilities = None,
-    sources: Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
 ) -> Report:
     """Score a run on tasks.
 
@@ -162,7 +162,7 @@ def check_request(
     split: str = "test",
     data_dir: str | Path | Library | None = None,
     limit: int | None = None,
-    sources: Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
     similarity: str | None = None,
     device: str | None = None,
     block_size: int | None = None,

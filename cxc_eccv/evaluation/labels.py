@@ -29,13 +29,14 @@ OTHERS = {
 """What metrics need, as in ``Spec.needs``, that is no list of positives."""
 
 
-def check_sources(sources: Sequence[str], library: Library, split: str) -> tuple[str, ...]:
+def check_sources(sources: str | Sequence[str], library: Library, split: str) -> tuple[str, ...]:
     """The sources of labels in their own order; what a machine says is none of them.
 
     Raises:
         UnknownName: no such source.
         InvalidOption: none is named, one is named twice, or one says nothing of the split.
     """
+    sources = [sources] if isinstance(sources, str) else sources
     known = [name for name, source in sources_of(library).items() if source.official]
     if not sources:
         raise InvalidOption(f"sources (--sources) names none; choose among {', '.join(known)}")

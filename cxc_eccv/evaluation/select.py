@@ -100,7 +100,7 @@ def select(
     *,
     limit: int | None = None,
     allow_missing: bool = False,
-    sources: Sequence[str] | None = None,
+    sources: str | Sequence[str] | None = None,
 ) -> Selection:
     """What of the wanted tasks and metrics can be computed, of the whole split or of a part of it."""
     labels = () if sources is None else check_sources(sources, library, split)

@@ -93,11 +93,12 @@ class Library:
         restval_in_train: bool = False,
         progress: bool = True,
         mined: Sequence[str | Path] = (),
-        labels: Sequence[str | Path] = (),
+        labels: str | Path | Sequence[str | Path] = (),
     ) -> None:
         self.data_dir, self.restval_in_train = data_dir, restval_in_train
         self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
-        self._mined, self._labels = tuple(map(Path, mined)), tuple(labels)
+        self._mined = tuple(map(Path, mined))
+        self._labels = (labels,) if isinstance(labels, str | Path) else tuple(labels)
         self._contents: dict[object, object] = {}
         self._files: dict[str, str] = {}
 

@@ -1,6 +1,9 @@
 """All that labels are worth, on a project of the sample, against slow loops; and its tables, JSON and page."""
 
 import json
+import shutil
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -150,6 +153,16 @@ def test_validation_has_no_eccv_caption(sample_library):
     assert not any("eccv" in row.labels for row in found.counts)
 
 
+def test_a_source_whose_files_are_missing_is_left_out_with_the_reason(sample_library, tmp_path):
+    own = shutil.copytree(Path(str(resources.files("cxc_eccv"))) / "sample", tmp_path / "sample")
+    for path in own.rglob("eccv_*_to_*.json*"):
+        path.unlink()
+    found = appraise(Library(own, offline=True))
+    assert not any("eccv" in row.labels for row in found.counts)
+    assert {row.verified for row in found.worth} == {"cxc"}
+    assert "eccv" in found.not_computed["eccv"]
+
+
 def test_sets_verdicts_and_queries_can_be_named(sample_library):
     found = appraise(sample_library, sets=[["cxc", "coco"], ["plausible_1"]], verified=["entailment"], queries="all")
     assert {row.labels for row in found.counts} == {"cxc,coco", "plausible_1"}
@@ -200,7 +213,7 @@ def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, pr
     proposals = pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
     gallery = item_ids(library, "test", direction)[1]
     labels = join_proposals(find_verified(library, "test", direction, "mine", proposals), proposals, gallery, direction)
-    own = {row.metric: row for row in found.biases if row.direction == direction}
+    own = {row.metric: row for row in found.bias if row.direction == direction}
     for name, run in runs.items():
         top = TopK(labels.judgments.query_ids, best_items(run, labels.judgments.query_ids, direction, gallery, 40))
         expected = {
@@ -216,7 +229,7 @@ def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, pr
 
 
 def test_bias_of_every_set_of_annotators(found):
-    for own in found.biases:
+    for own in found.bias:
         assert [len(row.annotators) for row in own.sets] == [1, 1, 1, 2, 2, 2, 3]
         full = own.sets[-1].scores
         for row in own.sets:
@@ -245,7 +258,7 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
     for direction in ("t2i", "i2t"):
         queries, gallery = item_ids(library, "test", direction)
         tops = {name: best_items(run, queries, direction, gallery, 25).tolist() for name, run in runs.items()}
-        rows = {(row.one, row.other): row for row in found.likenesses if row.direction == direction}
+        rows = {(row.one, row.other): row for row in found.diversity if row.direction == direction}
         assert len(rows) == 6
         places = [
             right.index(left[0]) + 1
@@ -261,7 +274,7 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
 def test_further_models_are_scored_and_never_annotators(library, runs, project):
     late = {**runs, "newcomer": embed(library, 9, 0.9)}
     found = appraise(library, sets=[["coco"]], runs=late, project=project)
-    for own in found.biases:
+    for own in found.bias:
         assert {*own.gains} == {*MODELS}
         assert {*own.sets[-1].scores} == {*late}
         assert own.sets[-1].bias["others"].value == 0
@@ -269,16 +282,16 @@ def test_further_models_are_scored_and_never_annotators(library, runs, project):
 
 def test_bias_needs_the_files_of_all_annotators(library, runs, project):
     found = appraise(library, sets=[["coco"]], runs={name: runs[name] for name in MODELS[:2]}, project=project)
-    assert not found.biases
+    assert not found.bias
     assert "lacking: other" in found.not_computed["bias/t2i"]
-    assert len(found.likenesses) == 4
+    assert len(found.diversity) == 4
 
 
 def test_a_model_that_cannot_rank_is_left_out_with_the_reason(library, runs, project):
     texts = EmbeddingsRun(None, runs["early"].captions)
     found = appraise(library, sets=[["coco"]], runs={**runs, "texts": texts}, project=project)
-    assert len(found.biases) == 4
-    assert not any("texts" in (row.one, row.other) for row in found.likenesses)
+    assert len(found.bias) == 4
+    assert not any("texts" in (row.one, row.other) for row in found.diversity)
     assert found.not_computed["texts/t2i"] == texts.why_not("t2i")
 
 
@@ -293,11 +306,11 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
     folder = tmp_path / "mine"
     answer(Project.create(folder, Library("sample"), name="mine").propose(loaded, queries=QUERIES), folder)
     own = Library("sample", labels=[folder])
-    assert appraise(own, sets=[["coco"]], runs=loaded, project=Project.open(folder, own)).biases
+    assert appraise(own, sets=[["coco"]], runs=loaded, project=Project.open(folder, own)).bias
     save_embeddings(files["late"], embed(own, 5, 1.0))
     changed = {**loaded, "late": load_run(files["late"])}
     found = appraise(own, sets=[["coco"]], runs=changed, project=Project.open(folder, own))
-    assert not found.biases
+    assert not found.bias
     assert "another than the file" in found.not_computed["bias/t2i"]
 
 
@@ -326,8 +339,8 @@ def test_json_holds_every_number(found):
     content = json.loads(text)
     assert content["schema"] == 1
     assert content["worth"][0]["recall"]["value"] == found.worth[0].recall.value
-    assert len(content["biases"]) == 4
-    assert len(content["biases"][0]["sets"]) == 7
+    assert len(content["bias"]) == 4
+    assert len(content["bias"][0]["sets"]) == 7
     assert content["provenance"]["labels"]["mine"]["people"] == 3
     assert content["provenance"]["command"] == "cxc-eccv labels"
     assert {*content["provenance"]["models"]} == {*MODELS}
@@ -341,7 +354,7 @@ def test_tables_show_the_numbers(found):
     text = tables_to_markdown([table for own in tables.values() for table in own])
     row = next(one for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
     assert f"{row.mean.value:.2f} [{row.mean.low:.2f}, {row.mean.high:.2f}]" in text
-    own = found.biases[0].sets[0]
+    own = found.bias[0].sets[0]
     assert f"{100 * own.bias['others'].value:.2f} [{100 * own.bias['others'].low:.2f}" in text
     assert f"{100 * found.worth[0].recall.value:.1f}" in text
     assert "| A | 75.00" in text

@@ -7,17 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from label_files import random_pairs, write_label_file
 
-CARD = """---
-license: cc-by-4.0
-configs:
-- config_name: default
-  data_files:
-  - split: test
-    path: labels.parquet
----
-
-# Labels of mine
-"""
+from cxc_eccv.annotation.labels import label_card
+from cxc_eccv.sources.readers import read_labels
 
 EVALUATE = """
 import numpy as np
@@ -43,8 +34,13 @@ def project(tmp_path, sample_library):
     write_label_file(folder / "labels.parquet", sample_library, *random_pairs(sample_library))
     pq.write_table(pa.table({"worker": ["anna"]}), folder / "rounds" / "1" / "answers.parquet")
     (folder / "annotation.json").write_text("{}")
-    (folder / "README.md").write_text(CARD)
+    write_card(folder)
     return folder
+
+
+def write_card(folder, more=""):
+    labels = read_labels(folder / "labels.parquet")
+    (folder / "README.md").write_text(label_card(labels.facts, labels.table) + more)
 
 
 def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
@@ -99,9 +95,9 @@ def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
     client.command("push", project, "org/card", "--yes")
     repository = hub.store.repositories["dataset", "org/card"]
     card = repository.files()["README.md"].decode()
-    assert "# Labels of mine" in card
+    assert "majority" in card
     hub.store.write(repository, {"README.md": card.encode() + b"\nWritten by hand.\n"})
-    (project / "README.md").write_text(CARD + "\nMore labels.\n")
+    write_card(project, "\nMore labels.\n")
     client.command("push", project, "org/card", "--yes")
     card = repository.files()["README.md"].decode()
     assert "Written by hand." in card

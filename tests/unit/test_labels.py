@@ -125,6 +125,7 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
     library = Library("sample", labels=[file])
     assert list(sources_of(library)) == [*list(label_sources())[:-1], "mine", "mined"]
     assert "mine" not in sources_of(Library("sample"))
+    assert Library("sample", labels=str(file)).label_names == ("mine",)
     assert library.label_names == ("mine",)
     assert library.files_used() == {}  # not before they are asked for
     merged = merge(library, "test", "i2t", sources=("mine", "coco"))

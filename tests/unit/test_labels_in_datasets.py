@@ -6,6 +6,7 @@ import pytest
 from datasets import load_dataset
 from label_files import random_pairs, write_label_file
 
+import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.builders.writing.folder import build_folder
@@ -87,6 +88,12 @@ def test_manifest_and_card_name_the_file(tmp_path, file):
 def test_the_built_folder_loads(tmp_path, file):
     build(tmp_path / "built", file)
     rows = load_dataset(str(tmp_path / "built"), "retrieval", split="test", cache_dir=str(tmp_path / "cache"))
+    assert judged_by(rows.to_list(), "mine")
+
+
+def test_a_dataset_that_is_loaded_from_raw_files_takes_them_too(tmp_path, file):
+    options = BuildOptions(labels=(str(file),))
+    rows = ce.load("retrieval", "test", data_dir="sample", options=options, cache_dir=str(tmp_path / "cache"))
     assert judged_by(rows.to_list(), "mine")
 
 

@@ -7,6 +7,7 @@ from io import StringIO
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from altered_runs import altered_run, slow_scores
 from label_files import random_pairs, write_label_file
 from rich.console import Console
 
@@ -322,6 +323,7 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
         assert "mine 1.0.0" in text
         assert "Label disagreement" not in text
         assert "under COCO:" not in text
+        assert "under its own labels" not in text
     console = Console(width=80, record=True, file=StringIO())
     console.print(render(Page(report)))
     shown = " ".join(console.export_text().split())
@@ -386,6 +388,23 @@ def test_reports_on_other_labels_are_not_compared(reports, library, tmp_path, sa
     other = ce.evaluate(run, data_dir=Library("sample", labels=[file]), sources=SOURCES, per_query=True, **QUIET)
     with pytest.raises((InvalidOption, DataError), match="of sha256"):
         check_comparable(ScoredReport.of("one", report), ScoredReport.of("other", other))
+
+
+def test_altered_captions_stay_wrong_among_the_positives_of_other_labels(library):
+    run = altered_run(library.karpathy("test"))
+    names = [f"rococo_danger{suffix}" for suffix in ("", "_cxc", "_eccv")]
+    for name, own in zip(names, (("coco",), ("coco", "cxc"), ("eccv",)), strict=True):
+        plain, found = (ce.evaluate(run, name, data_dir=library, sources=sources, **QUIET) for sources in (None, own))
+        assert found.scores == plain.scores
+    scores = ce.evaluate(run, names[0], data_dir=library, sources=SOURCES, **QUIET).scores
+    wanted = slow_scores(run, _judged(library, "coco_5k", "i2t", SOURCES), "danger")
+    assert scores == {f"rococo_danger/i2t/{metric}": pytest.approx(np.mean(own)) for metric, own in wanted.items()}
+
+
+def test_one_source_may_be_named_alone(library, make_run):
+    run = make_run(library)
+    found = [ce.evaluate(run, "coco_5k", data_dir=library, sources=own, **QUIET).scores for own in ("mine", ["mine"])]
+    assert found[0] == found[1]
 
 
 def test_without_sources_label_files_change_nothing(library, make_run):

@@ -182,8 +182,8 @@ class Appraisal:
         queries: the source whose queries were counted, or None for all.
         counts: positives of every set.
         worth: precision and recall of every set beside every verified source.
-        biases: of annotators.
-        likenesses: of models, every ordered pair.
+        bias: of annotators, by direction and metric.
+        diversity: of models, every ordered pair.
         preferences: between systems, the strongest first.
         not_computed: what is lacking, to the reason.
         provenance: data, labels, models and settings.
@@ -193,8 +193,8 @@ class Appraisal:
     queries: str | None
     counts: tuple[SetCounts, ...]
     worth: tuple[SetWorth, ...]
-    biases: tuple[Biases, ...]
-    likenesses: tuple[Likeness, ...]
+    bias: tuple[Biases, ...]
+    diversity: tuple[Likeness, ...]
     preferences: tuple[Strength, ...]
     not_computed: Mapping[str, str]
     provenance: Mapping[str, Any]
@@ -247,12 +247,12 @@ def appraise(
         raise DataError(f"{project.folder} is about the {project.split} split: ask for that one (--split)")
     if project is not None and project.name not in library.label_names:
         raise DataError(f"{project.folder} has no labels named {project.name}; merge its answers first: annotate merge")
-    there = [name for name in sources_of(library) if own.says(name)]
+    reasons: dict[str, str] = {}
+    there = own.find_sources(reasons)
     files = [name for name in there if name in library.label_names]
     counted = queries or ("eccv" if "eccv" in there else "all")
     shown = list(dict.fromkeys(map(tuple, sets or own.all_sets(there))))
     truth = verified or files or [name for name in ("cxc", "eccv") if name in there]
-    reasons: dict[str, str] = {}
     proposals = None if project is None else _join_rounds(project)
     judged_by = {name: proposals if project is not None and name == project.name else None for name in truth}
     counts = own.count(shown, None if counted == "all" else counted)
@@ -295,9 +295,16 @@ class _Bench:
     draws: Draws
     confidence: float
 
-    def says(self, name: str) -> bool:
-        """Whether a source says anything of pairs of the split."""
-        return gather(self.library, self.split, "t2i", name, Thresholds()) is not None
+    def find_sources(self, reasons: dict[str, str]) -> list[str]:
+        """The sources that say something of pairs of the split; a file that is missing is a reason."""
+        found = []
+        for name in sources_of(self.library):
+            try:
+                if gather(self.library, self.split, "t2i", name, Thresholds()) is not None:
+                    found.append(name)
+            except SourceMissing as error:
+                reasons[name] = str(error)
+        return found
 
     def all_sets(self, there: Sequence[str]) -> list[tuple[str, ...]]:
         """Each source alone, plausible matches, and what the sources say together, from the oldest on."""

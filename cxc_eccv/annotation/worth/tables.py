@@ -59,8 +59,8 @@ def appraisal_to_tables(found: Appraisal) -> dict[str, list[Table]]:
     tables = {
         "counts": [*_count_tables(found)],
         "worth": [*_worth_tables(found.worth)],
-        "bias": [table for own in _by(found.biases, "direction").values() for table in _bias_tables(own)],
-        "diversity": [*_diversity_tables(found.likenesses)],
+        "bias": [table for own in _by(found.bias, "direction").values() for table in _bias_tables(own)],
+        "diversity": [*_diversity_tables(found.diversity)],
         "preferences": _preference_tables(found),
     }
     return {name: own for name, own in tables.items() if own}
