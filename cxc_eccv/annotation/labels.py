@@ -216,8 +216,13 @@ def _estimate(answers: pa.Table, items: IntArray, scheme: Scheme) -> tuple[list[
     """Names of the workers, and what Dawid and Skene's model makes of all answers."""
     workers = pc.dictionary_encode(answers["worker"]).combine_chunks()
     if scheme.answers:
-        names = [own.name for own in scheme.answers]
-        classes = np.array([names.index(json.loads(answer)) for answer in answers["answer"].to_pylist()])
+        told, names = (
+            [json.loads(answer) for answer in answers["answer"].to_pylist()],
+            [own.name for own in scheme.answers],
+        )
+        for answer in set(map(str, told)) - set(names):
+            scheme.gain_of(answer)  # refuses it
+        classes = np.array([names.index(answer) for answer in told])
     else:
         classes = np.asarray(answers["positive"]).astype(np.int64)
     found = estimate_truth(items, np.asarray(workers.indices), classes, len(scheme.answers) or 2)

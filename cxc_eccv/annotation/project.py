@@ -299,7 +299,10 @@ class Project:
         """The round that the files answer; where they do not say it, the last."""
         found: dict[int, Path] = {}
         for file in files:
-            _, record = next(form.read(file, self.scheme), ("", {}))
+            try:
+                _, record = next(form.read(file, self.scheme), ("", {}))
+            except DataError:  # what is wrong with it is said where all of it is read
+                record = {}
             numbers = {own.facts["questionnaire"]: own.number for own in self.rounds}
             found.setdefault(numbers.get(str(record.get("questionnaire")), len(self.rounds)), file)
         if len(found) > 1:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
 from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.labels import settle
+from cxc_eccv.annotation.labels import RULES, settle
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.annotation.proposing.strategies import strategies
@@ -61,6 +61,9 @@ SCHEME = "eccv"
 
 ERROR_RATES = (0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.3)
 """Of eight people: how often each of them errs."""
+
+SEARCHED = ("random", "eccv", "disagreement", "bounds")
+"""Strategies that are compared unless others are named, beside the one that takes probabilities."""
 
 CANDIDATES_A_SHEET, QUESTIONS_A_SHEET = 18, 20
 
@@ -164,7 +167,7 @@ def simulate(
     retrain: Retrain,
     *,
     split: str = "validation",
-    strategies: Sequence[str] = ("random", "eccv", "disagreement", "uncertainty", "bounds"),
+    strategies: Sequence[str] = (*SEARCHED, "uncertainty"),
     rounds: int = 3,
     budget: int = 180,
     error_rates: Sequence[float] = ERROR_RATES,
@@ -195,11 +198,12 @@ def simulate(
     for name, number in {"rounds": rounds, "budget": budget, "answers": answers, "seeds": seeds}.items():
         check_whole(name, number)
     _check_people(error_rates, answers)
+    _check_names(strategies, rule)
     truth = Truth(library, split)
     known = truth.pairs.ids(_judged_pairs(truth.pairs, library, split, sources))
     to_find = truth.total - int(truth(known).sum())
     rows = []
-    for strategy, seed in product(strategies, range(seeds)):
+    for seed, strategy in product(range(seeds), strategies):
         told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
         for number in range(1, rounds + 1):
             draw = seed * rounds + number
@@ -302,7 +306,7 @@ def search_hidden(
     runs: Mapping[str, Run],
     library: Library,
     *,
-    strategies: Sequence[str] = ("random", "eccv", "disagreement", "bounds"),
+    strategies: Sequence[str] | None = None,
     questions: Sequence[int] = (1_000, 5_000, 10_000),
     share: float = 0.5,
     probabilities: pa.Table | None = None,
@@ -317,7 +321,8 @@ def search_hidden(
     Args:
         runs: name of each model to its run, of the test split's images and captions.
         library: the raw sources.
-        strategies: by which pairs are proposed.
+        strategies: by which pairs are proposed; None for random, eccv, disagreement and bounds, and for uncertainty
+            where there are probabilities.
         questions: after how many of them is counted; of 20, 18 are about candidates, the others about known pairs.
         share: of the positives, to be hidden.
         probabilities: for ``uncertainty``, a table with ``image_id``, ``caption_id`` and ``probability``.
@@ -331,6 +336,9 @@ def search_hidden(
         check_whole("questions", number, QUESTIONS_A_SHEET)
     if not 0 < share < 1:
         raise InvalidOption(f"share={share}: hide a share between 0 and 1")
+    if strategies is None:
+        strategies = [*SEARCHED, *(["uncertainty"] if probabilities is not None else [])]
+    _check_names(strategies)
     pairs, others = Pairs(library.karpathy("test")), [name for name in official_sources() if name != "eccv"]
     verified = _judged_pairs(pairs, library, "test", ["eccv"])
     own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
@@ -427,10 +435,16 @@ def _check_people(error_rates: Sequence[float], answers: int) -> None:
         )
 
 
+def _check_names(chosen: Sequence[str], rule: str = "majority") -> None:
+    for strategy in chosen:
+        if strategy not in strategies():
+            raise UnknownName("strategy", strategy, strategies())
+    if rule not in RULES:
+        raise UnknownName("rule", rule, RULES)
+
+
 def _take_further(strategy: str, probabilities: pa.Table | None) -> dict[str, Any]:
     """The probabilities, for a strategy that looks at some."""
-    if strategy not in strategies():
-        raise UnknownName("strategy", strategy, strategies())
     return {"probabilities": probabilities} if "probabilities" in strategies()[strategy].takes else {}
 
 

@@ -91,7 +91,7 @@ def fit_anew(
             linked = np.flatnonzero(links.toarray())
             pairs = np.append(linked, random.choice(scores.shape[0], linked.size, replace=False))
             classes = np.isin(pairs, linked)
-        runs = {
+        runs: dict[str, Run] = {
             name: EmbeddingsRun(
                 Embeddings(content.image_ids, left), Embeddings(content.caption_ids, right), similarity="cosine"
             )
@@ -162,8 +162,10 @@ def score_noise(content: KarpathySplit, seed: int = 0) -> EmbeddingsRun:
     random = np.random.default_rng(seed)
     images = random.standard_normal((content.image_ids.size, NOISE_WIDTH))
     captions = images[_owners(content)] + NOISE * random.standard_normal((content.caption_ids.size, NOISE_WIDTH))
-    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
-    return EmbeddingsRun(*sides, model=f"noise about the links, seed {seed}")
+    sides = (content.image_ids, images), (content.caption_ids, captions)
+    return EmbeddingsRun(
+        *(Embeddings(ids, own.astype(np.float32)) for ids, own in sides), model=f"noise about the links, seed {seed}"
+    )
 
 
 SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {

@@ -10,7 +10,7 @@
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
   anew under the tie rule: a positive stands below what it ties with, but for other positives. For nDCG such a pair has
-  the highest rating, 5, for Entail@K the label 1, for graded metrics the gain 1; these take the top as it was retrieved.
+  the highest rating, 5, for Entail@K the label 1, for graded metrics any degree; all take the top as it was retrieved.
 - ``low`` and ``high`` are the least and the largest value of the metric over all labellings. Labels of one query say
   nothing of another, so each query has its own extremes; mean and median rise with every query's value.
 - ``expected`` is the mean of the metric where each of these pairs is positive with its own probability, independently.
@@ -60,6 +60,8 @@ Flags = NDArray[np.bool_]
 
 QUERIES_AT_ONCE = 256
 NUMBERS_AT_ONCE = 2**22
+TINY = np.finfo(np.float64).tiny
+"""The least degree of being positive: it counts, and adds nothing."""
 CERTAIN = 4.5
 """A sum of n independent zeros and ones lies this many times sqrt(n) off its mean with a chance below 1e-17."""
 
@@ -276,10 +278,13 @@ def bounds_of_top(
     """
     k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
-    gain, columns = HIGHEST_GAIN[spec.gains], positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
+    columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
+    # A rating below the highest cannot make nDCG lower; a small degree adds to R and to little else.
+    degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
         spec.function(top, _add_gains(judgments, columns, labels, gain), **parameters)
         for labels in _first_and_last(unjudged)
+        for gain in degrees
     )
     expected = None
     if probabilities is not None and spec.expected is not None:

@@ -17,7 +17,7 @@ from cxc_eccv.tables import MISSING, Cell, Table, tables_to_markdown
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["FILES", "MINUTES", "PRICE", "draw_simulation", "simulation_tables", "write_simulation"]
+__all__ = ["FILES", "MINUTES", "PRICE", "check_price", "draw_simulation", "simulation_tables", "write_simulation"]
 
 PRICE, MINUTES = 0.78, 13.8
 """Dollars and minutes of a sheet of 20 questions: what ECCV Caption's second stage paid, fees included, and took."""
@@ -49,16 +49,18 @@ def simulation_tables(simulation: Simulation, *, price: float = PRICE, minutes: 
         price: dollars of a sheet of 20 questions.
         minutes: that a person takes for one.
 
-    Raises:
-        InvalidOption: a price or a time below 0.
     """
-    for name, value in (("price", price), ("minutes", minutes)):
-        if not 0 <= value < float("inf"):
-            raise InvalidOption(f"{name}={value}: give a number of at least 0, for a sheet of 20 questions")
     rows = list(summarise(simulation))
     if simulation.facts["experiment"] == "hidden":
         return [_hidden_table(rows, simulation.facts)]
     return [_rounds_table(rows, simulation.facts), _cost_table(rows, price, minutes)]
+
+
+def check_price(price: float, minutes: float) -> None:
+    """InvalidOption unless both are numbers of at least 0."""
+    for name, value in (("price", price), ("minutes", minutes)):
+        if not 0 <= value < float("inf"):
+            raise InvalidOption(f"{name}={value}: give a number of at least 0, for a sheet of {SHEET} questions")
 
 
 def _rounds_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:

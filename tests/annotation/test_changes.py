@@ -174,3 +174,22 @@ def test_what_cannot_change_is_refused(runs, labelled):
     for options, message in (({"samples": 3}, "samples"), ({"confidence": 1.5}, "confidence"), ({"seed": -1}, "seed")):
         with pytest.raises(InvalidOption, match=message):
             measure_changes(runs, labelled, "test", **OPTIONS, **options)
+
+
+@pytest.mark.slow
+def test_what_eccv_caption_adds_on_the_real_test_split(real_library):
+    """The figures of docs/annotation.md: R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
+    found = measure_changes(
+        {"noise 1.2": near_run(real_library, 1.2, width=32)},
+        real_library,
+        "test",
+        before=("coco", "cxc"),
+        after=("coco", "cxc", "eccv"),
+        samples=200,
+        progress=False,
+    )
+    rows = {row.key: row for row in found.changes}
+    fallen = rows["coco_5k/i2t/r_precision"]
+    assert [round(100 * value, 1) for value in (fallen.before, fallen.after)] == [50.8, 44.2]
+    assert (fallen.better, fallen.worse) == (30, 1_223)
+    assert rows["coco_5k/i2t/recall_at_1"].worse == rows["coco_5k/t2i/recall_at_1"].worse == 0

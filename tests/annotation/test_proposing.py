@@ -1,6 +1,7 @@
 """What is proposed: every strategy against plain loops over sorted lists, and what is refused."""
 
 from collections import Counter, defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -772,3 +773,11 @@ def test_every_strategy_declares_what_it_does():
         assert own.rule
         assert own.choose.__doc__
     assert {name for name, own in strategies().items() if own.citation} == {"eccv", "cxc", "entailment"}
+
+
+def test_the_page_and_the_command_name_every_strategy():
+    page = (Path(__file__).parents[2] / "docs" / "annotation.md").read_text(encoding="utf-8")
+    rows = page.partition("## What is proposed")[2].partition("\n## ")[0]
+    assert {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")} == strategies().keys()
+    command = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert all(name in command.partition("annotate propose")[2] for name in strategies())

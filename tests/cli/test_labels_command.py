@@ -4,10 +4,13 @@ import json
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from cxc_eccv.annotation.project import Project
 from cxc_eccv.cli import main
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.types import Embeddings
 
 
@@ -124,3 +127,36 @@ def test_what_is_wrong_is_said_in_one_message(show, arguments, part):
     assert status == 2
     assert part in text
     assert len(text.splitlines()) <= 3
+
+
+def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsys):
+    """From proposals to bias, through the commands; without labels it says what makes them."""
+    folder = tmp_path / "doubts"
+    command = ["annotate", "propose", folder, *models, "--queries", "20,40", "--sources", "coco"]
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, command), "--data-dir", "sample"])
+    assert ended.value.code == 0, capsys.readouterr().err
+    text, status = show(*models, "--project", folder)
+    assert status == 2
+    assert "cxc-eccv annotate merge writes" in text
+    project = Project.open(folder, sample_library)
+    pairs = project.candidates().select(["image_id", "caption_id"])
+    matches = np.arange(pairs.num_rows) % 3 == 0
+    columns = {"gain": matches.astype(float), "positive": matches, "answers": np.ones(matches.size, np.int32)}
+    facts = {
+        "version": "1.0.0",
+        "split": "test",
+        "rule": "all",
+        "scheme": "eccv",
+        "people": 1,
+        "models": ["one", "two"],
+    }
+    table = pa.table({name: pairs[name] for name in pairs.column_names} | columns, schema=LABELS_SCHEMA)
+    write_labels(folder / "labels.parquet", table, {**facts, "name": "doubts", "data": dict(project.data)})
+    text, status = show(*models, "--project", folder, "--sources", "coco", "--output", tmp_path / "out")
+    assert status == 0
+    for title in ("Precision and recall beside doubts, t2i", "Bias of the annotators, i2t", "Gain from joining"):
+        assert title in text
+    assert "Not computed: bias" not in text
+    content = json.loads((tmp_path / "out" / "labels.json").read_text())
+    assert [row["annotators"] for row in content["bias"][0]["sets"]] == [["one"], ["two"], ["one", "two"]]

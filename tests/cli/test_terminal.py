@@ -167,6 +167,15 @@ def test_sts_tables_fit(width):
     assert "-68.9 to -67.5" in text
 
 
+def test_the_words_of_a_section_stay_whole_beside_shorter_names():
+    """On a terminal, and in a pipe, where the first column is as wide as it must be."""
+    sheet = Sheet(("", "value"), (("R-Precision of all",), ("far", "1.0"), ("near", "2.0")))
+    for width in (24, 1_000):
+        with (console := Console(width=width)).capture() as captured:
+            console.print(sheet)
+        assert "R-Precision" in captured.get()
+
+
 def test_columns_are_continued_below_with_the_names_of_the_rows():
     console = Console(width=36)
     sheet = Sheet(("", *"abcd"), (("first", *["12,345.6"] * 4), ("section",), ("second", *["-1"] * 4)))

@@ -55,6 +55,7 @@ NOT_RUN = {
     "cxc-eccv labels --sources coco --preferences": "needs choices; tests/cli/test_labels_command.py has some",
     "cxc-eccv annotate check": "needs people's answers; tests/annotation/test_report_command.py has some",
     "cxc-eccv annotate report": "likewise",
+    "cxc-eccv annotate simulate": "takes minutes; tests/annotation/test_simulate_command.py runs it for less",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

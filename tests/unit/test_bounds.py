@@ -211,23 +211,27 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
     """A metric at R has no K: so many items are retrieved, and it looks at R more once all of them have labels."""
     spec = metrics()[name]
     gain, own_k = {"ndcg_at_k": 5.0}.get(name, 1.0), {"k": k} if spec.parameters else {}
+    others = (0.5, 1e-300) if spec.gains == "degrees" else ()
     for seed in range(4):
         judgments, judged, gains, top, p = draw_graded(seed, spec, depth=5 if own_k else 8)
         columns = top.ids[:, :k] - 10
         rows = np.arange(len(columns))[:, None]
         unjudged = ~judged[rows, columns]
-        numbers, chances = [], []
-        for labels in labellings(top, unjudged):
+        numbers, chances, further = [], [], []
+        for labels, new in itertools.product(labellings(top, unjudged), (gain, *others)):
             flags, values = judged.copy(), gains.copy()
             place = np.nonzero(labels)[0], columns[labels]
-            flags[place], values[place] = True, gain
+            flags[place], values[place] = True, new
             at, items = np.nonzero(flags)
             own = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, at, 10 + items, gains=values[flags])
+            if new != gain:
+                further.append(spec.function(top, own, **own_k).mean())
+                continue
             numbers.append(spec.function(top, own, **own_k).mean())
             chances.append(np.prod(np.where(labels, p[rows, columns], 1 - p[rows, columns])[unjudged]))
         bounds = bounds_of_top(spec, own_k, top, judgments, p[rows, top.ids - 10], depth=k)
-        assert bounds.low == pytest.approx(min(numbers), abs=1e-12)
-        assert bounds.high == pytest.approx(max(numbers), abs=1e-12)
+        assert bounds.low == pytest.approx(min(numbers + further), abs=1e-12)
+        assert bounds.high == pytest.approx(max(numbers + further), abs=1e-12)
         assert bounds.expected == pytest.approx(np.dot(chances, numbers), abs=1e-12)
         assert (bounds.unjudged, bounds.retrieved) == (unjudged.sum(), unjudged.size)
         assert bounds.low <= spec.function(top, judgments, **own_k).mean() <= bounds.high

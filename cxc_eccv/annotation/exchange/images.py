@@ -49,7 +49,7 @@ def find_images(
         >>> image = library.images("test").to_pylist()[0]
         >>> asked = Question("p0", image["image_id"], 1, image["file_name"], "A dog.", CANDIDATE, ())
         >>> find_images("images/{file_name}", [[asked]], library, "test")
-        {'COCO_val2014_000000606413.jpg': 'images/COCO_val2014_000000606413.jpg'}
+        {'COCO_val2014_000000764118.jpg': 'images/COCO_val2014_000000764118.jpg'}
     """
     names = {own.file_name for sheet in sheets for own in sheet}
     text = str(given)

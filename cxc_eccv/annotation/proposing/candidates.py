@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, NEAR, Entries, Pairs, Pool, find_similarity, holds
+from cxc_eccv.annotation.proposing.pool import CROSS_MODAL, NEAR, NONE, Entries, Pairs, Pool, find_similarity, holds
 from cxc_eccv.annotation.proposing.strategies import Strategy, strategies
 from cxc_eccv.annotation.proposing.strategies.strategy import Chosen
 from cxc_eccv.entailment.judge import ClassifierJudge
@@ -188,7 +188,7 @@ def propose(
         known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
         facts=_describe(pool, own, seed) | {"counts": counts},
         pairs=pairs,
-        near=distinct_of(np.concatenate([before[:0], *near])),
+        near=distinct_of(np.concatenate([NONE.pairs, *near])),
     )
 
 
