@@ -263,7 +263,8 @@ class Project:
                 self.scheme,
                 (found.candidates, found.known, sheets),
                 request=request,
-                proposal=found.facts,
+                # What data it is about stands in annotation.json; which files a library has read is no part of it.
+                proposal={name: fact for name, fact in found.facts.items() if name != "data"},
             )
         return Project.open(self.folder, self.library)
 
