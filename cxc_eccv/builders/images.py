@@ -53,8 +53,7 @@ class ImageFolder:
 
     def find(self, file_name: str) -> Path | None:
         """The file of that name, or None; one directly in the folder goes before those in subfolders."""
-        there = (places for name in _names_of(file_name) if (places := self._places.get(name)))
-        places: list[Path] = next(there, [])
+        places = next((self._places[name] for name in _names_of(file_name) if name in self._places), [])
         direct = [path for path in places if path.parent == self.folder]
         if len(places) > 1 and not direct:
             raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Point at one of them.")
