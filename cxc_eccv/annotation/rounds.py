@@ -136,6 +136,8 @@ def write_round(
             "files": {f"{name}.parquet": sha256_of(place / f"{name}.parquet") for name in TABLES},
         }
         write_sorted(place / ROUND, seal(own | facts))
+        # From the beginning, so that answers that were lost are no round that nobody answered.
+        _store(place / STORED, [], own["questionnaire"])
 
 
 def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round:
@@ -148,7 +150,7 @@ def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round
         scheme: how people are asked.
     """
     place = round_folder(folder, number)
-    for path in (place / ROUND, *(place / f"{name}.parquet" for name in TABLES)):
+    for path in (place / ROUND, place / STORED, *(place / f"{name}.parquet" for name in TABLES)):
         if not path.is_file():
             raise SourceMissing(f"{path} is missing; {RESTORE}")
     facts = unseal(place / ROUND, ("project", "round", "request", "proposal", "questionnaire", "files"))
@@ -226,8 +228,6 @@ def _store(path: Path, rows: list[dict[str, Any]], questionnaire: str) -> None:
 
 def _read_stored(path: Path, questionnaire: str) -> pa.Table:
     """The answers imported so far, and where each came from."""
-    if not path.is_file():
-        return STORED_ANSWERS.empty_table()
     try:
         table = read_parquet(path)
         facts = _check_seal(path, json.loads((table.schema.metadata or {})[FACTS]))

@@ -339,7 +339,7 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
     after = project.add_answers([careless])
     with pytest.raises(DataError, match="none of 2 answered sheets is accepted"):
         after.merge()
-    assert before.keys() == content_of(project.folder).keys() - {"rounds/1/answers.parquet"}
+    assert before.keys() == content_of(project.folder).keys()
 
 
 def test_a_readme_of_somebody_is_kept(copy, sample_library):
@@ -445,6 +445,10 @@ DAMAGE = {
     "answers that were cut": (
         lambda f: cut(f / "rounds/1/answers.parquet"),
         r"answers\.parquet: .*no table of answers",
+    ),
+    "answers that were lost": (
+        lambda f: (f / "rounds/1/answers.parquet").unlink(),
+        r"1/answers\.parquet is missing; restore",
     ),
     "answers without a row": (lambda f: drop_row(f / "rounds/1/answers.parquet"), "answers that were changed"),
     "answers that were changed": (change_answer, "answers that were changed"),
