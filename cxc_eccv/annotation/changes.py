@@ -172,10 +172,12 @@ def measure_changes(
     if set(before) == set(after):
         raise InvalidOption(f"the labels before and after are both {list_names(before)}: nothing can have changed")
     ComparisonSettings(seed, samples, confidence)
-    options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "per_query": True, "progress": progress}
+    options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "progress": progress}
     moved, reasons = {}, {}
     for name, run in runs.items():
-        reports = [evaluate(run, tasks, data_dir=library, sources=own, **options) for own in (before, after)]
+        reports = [
+            evaluate(run, tasks, data_dir=library, sources=own, per_query=True, **options) for own in (before, after)
+        ]
         pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report, library) for report in reports))
         moved[name] = _Moved(pairs, paired_samples(pairs, seed, samples, progress=progress) if pairs else {})
     keys = dict.fromkeys(key for own in moved.values() for key in own.pairs)
@@ -259,7 +261,8 @@ def change_tables(found: LabelChanges) -> list[Table]:
     notes = [
         f"Before: positives of {list_names(found.before)}; after: of {list_names(found.after)}; both for the queries "
         f"and the gallery of the task. Differences with {100 * found.confidence:g}% intervals of a paired bootstrap "
-        f"over images ({found.samples:,} samples, seed {found.seed}), in bold where 0 is outside; better:worse counts queries.",
+        f"over images ({found.samples:,} samples, seed {found.seed}), in bold where 0 is outside; better:worse "
+        "counts queries.",
         MAY_FALL,
         *(_tell_turn(turn) for turn in found.turns),
     ]

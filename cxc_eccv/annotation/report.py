@@ -207,9 +207,10 @@ class AnnotationReport:
             hasty = sum(own.hasty for own in self.sheets)
             rows.append([f"less than {self.least_seconds:g} seconds", *count(hasty)])
         if seconds:
-            times = {"median": np.median, "mean": np.mean, "shortest": np.min, "longest": np.max}
+            middle = {"median": float(np.median(seconds)), "mean": float(np.mean(seconds))}
+            times = {**middle, "shortest": min(seconds), "longest": max(seconds)}
             rows.append(["Time of a sheet"])
-            rows += [[name, show_seconds(float(call(seconds))), ""] for name, call in times.items()]
+            rows += [[name, show_seconds(time), ""] for name, time in times.items()]
         notes = [
             "A sheet with both known pairs wrong is rejected, one with anything else against it checked by hand; its "
             f"answers count once it is accepted: {self.command} --accept SHEET:WORKER, or --reject."

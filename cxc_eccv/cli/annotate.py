@@ -224,7 +224,9 @@ def check(
     """
     from cxc_eccv.annotation.project import Project
     from cxc_eccv.annotation.quality import Checks, judge_sheets, read_checks, write_checks
+    from cxc_eccv.annotation.report import report_project
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.tables import tables_to_console
 
     project = Project.open(folder, Library(data_dir, allow_modified=allow_modified))
     before = read_checks(folder)
@@ -239,6 +241,9 @@ def check(
     judge_sheets(project.answers(), after)  # raises where a sheet cannot be decided so
     if after != before:
         say_written([write_checks(folder, after)])
+    found = report_project(project)
+    if found.to_check:
+        print_shown(tables_to_console([found.doubt_table()]))
     _say_status(project, data_dir)
 
 

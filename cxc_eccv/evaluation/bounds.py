@@ -10,7 +10,7 @@
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
   anew under the tie rule: a positive stands below what it ties with, but for other positives. For nDCG such a pair has
-  the highest rating, 5, for Entail@K the label 1, for graded metrics any degree; these take the top as it was retrieved.
+  the highest rating, 5, for Entail@K the label 1, for graded metrics any degree; all take the top as it was retrieved.
 - ``low`` and ``high`` are the least and the largest value of the metric over all labellings. Labels of one query say
   nothing of another, so each query has its own extremes; mean and median rise with every query's value.
 - ``expected`` is the mean of the metric where each of these pairs is positive with its own probability, independently.

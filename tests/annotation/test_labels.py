@@ -143,6 +143,26 @@ def test_answers_are_weighed_by_how_reliable_a_worker_is(scheme):
     assert list(quality.values()) == pytest.approx([0.95, 0.9, 0.6, 0.55, 0.5], abs=0.08)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_degrees_are_weighed_too(seed):
+    """Workers who err give any other of the four answers; gains are always those of answers."""
+    random, names = np.random.default_rng(seed), [own.name for own in ECCV.answers]
+    truth, rows = random.choice(4, 400, p=[0.3, 0.2, 0.2, 0.3]), []
+    for pair, right in enumerate(truth.tolist()):
+        for worker, quality in enumerate((0.95, 0.9, 0.5, 0.45, 0.4)):
+            said = right if random.random() < quality else random.choice([own for own in range(4) if own != right])
+            rows.append((pair, 7, f"w{worker}", names[said]))
+    expected = np.array([ECCV.gain_of(names[own]) for own in truth])
+    found = {rule: np.asarray(settle(table(*rows), ECCV, rule)["gain"]) for rule in RULES}
+    share = {rule: (gains == expected).mean() for rule, gains in found.items()}
+    assert share["dawid_skene"] > max(share["majority"] + 0.05, 0.9)
+    assert all(set(gains) <= {0.0, 0.5, 1.0} for gains in found.values())
+    answers = table(*rows[:5])
+    other = answers.set_column(answers.column_names.index("answer"), "answer", pa.array(['"maybe"'] * 5))
+    with pytest.raises(InvalidOption, match="give one of yes"):
+        settle(other, ECCV, "dawid_skene")
+
+
 @pytest.mark.parametrize(
     ("scheme", "yes", "no"), [(ECCV, "yes", "no"), (CXC, 5, 0), (ENTAILMENT, BOTH, ONE)], ids=["eccv", "cxc", "entails"]
 )
