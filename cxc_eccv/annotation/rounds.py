@@ -128,16 +128,17 @@ def write_round(
     with replaced_folder(round_folder(folder, number)) as place:
         for name, table in zip(TABLES, (candidates, known, sheets_to_table(sheets)), strict=True):
             write_parquet(table, place / f"{name}.parquet")
+        questionnaire = questionnaire_id(sheets, scheme)
         own = {
             "project": project,
             "round": number,
             "sheets": len(sheets),
-            "questionnaire": questionnaire_id(sheets, scheme),
+            "questionnaire": questionnaire,
             "files": {f"{name}.parquet": sha256_of(place / f"{name}.parquet") for name in TABLES},
         }
         write_sorted(place / ROUND, seal(own | facts))
         # From the beginning, so that answers that were lost are no round that nobody answered.
-        _store(place / STORED, [], own["questionnaire"])
+        _store(place / STORED, [], questionnaire)
 
 
 def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round:
