@@ -54,7 +54,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LabelFile, write_labels
+from cxc_eccv.sources.readers import LabelFile, read_labels, write_labels
 from cxc_eccv.types import IntArray
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
 
@@ -263,7 +263,8 @@ class Project:
                 self.scheme,
                 (found.candidates, found.known, sheets),
                 request=request,
-                proposal=found.facts,
+                # What data it is about stands in annotation.json; which files a library has read is no part of it.
+                proposal={name: fact for name, fact in found.facts.items() if name != "data"},
             )
         return Project.open(self.folder, self.library)
 
@@ -334,7 +335,8 @@ class Project:
             least_answers: people who must have answered about a pair.
 
         Raises:
-            DataError: no answer counts, or too few about every pair; or a README that is not ours stands in the folder.
+            DataError: no answer counts, or too few about every pair; or a README that is not ours, or that was changed,
+                stands in the folder.
         """
         with self._hold():
             now = Project.open(self.folder, self.library)
@@ -361,17 +363,27 @@ class Project:
                 "data": {**self.data, "files": _name_files(self.library)},
                 **describe_labels(answers, good, table),
             }
-            self._refuse_card()
+            card = label_card(facts, table)
+            self._refuse_card(card)
             # Labels come last: before them nothing has changed but what is said of them, which the next call repeats.
             with replaced_file(self.folder / CARD) as part:
-                part.write_text(label_card(facts, table), encoding="utf-8", newline="\n")
-            return write_labels(self.folder / LABELS, table, facts)
+                part.write_text(card, encoding="utf-8", newline="\n")
+            return write_labels(self.folder / LABELS, table, facts | {"card": _digest(card)})
 
-    def _refuse_card(self) -> None:
-        """Another README than ours is somebody's work."""
+    def _refuse_card(self, card: str) -> None:
+        """A README that the last call did not write, or that was changed since, is somebody's work."""
         path = self.folder / CARD
-        if path.is_file() and LABELS not in path.read_text(encoding="utf-8", errors="replace"):
-            raise DataError(f"{path} is not one of ours, and the card of the labels is to stand there; move it away")
+        if not path.is_file():
+            return
+        try:
+            known = read_labels(self.folder / LABELS).facts.get("card")
+        except DataError:  # none yet, or damaged ones, in whose place come others
+            known = None
+        if _digest(path.read_text(encoding="utf-8", errors="replace")) not in (known, _digest(card)):
+            raise DataError(
+                f"{path} is not the card that the last merge wrote, or was changed since. Move it away, and take over "
+                "from it what you want to keep."
+            )
 
     def candidates(self) -> pa.Table:
         """Those of all rounds."""
@@ -433,6 +445,10 @@ def _find_positives(library: Library, split: str, sources: Sequence[str] | None)
     said = pa.concat_tables(_gather(library, split, name) for name in sources or people)
     positive = said.filter(said["source_positive"])
     return np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _name_files(library: Library) -> dict[str, str]:

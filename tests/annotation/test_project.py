@@ -344,11 +344,26 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
 
 def test_a_readme_of_somebody_is_kept(copy, sample_library):
     folder = copy("answered")
-    (folder / "README.md").write_text("How we did it.")
-    with pytest.raises(DataError, match="is not one of ours"):
+    (folder / "README.md").write_text("How we made labels.parquet.")
+    with pytest.raises(DataError, match=r"README\.md is not the card that the last merge wrote.*Move it away"):
         Project.open(folder, sample_library).merge()
-    assert (folder / "README.md").read_text() == "How we did it."
+    assert (folder / "README.md").read_text() == "How we made labels.parquet."
     assert not (folder / "labels.parquet").exists()
+
+
+def test_a_card_that_was_changed_is_kept_and_one_that_was_not_is_replaced(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    project.merge()
+    card = project.folder / "README.md"
+    card.write_bytes(card.read_bytes().replace(b"\n", b"\r\n"))  # as version control may
+    project.merge(version="1.0.1")
+    cut(project.folder / "labels.parquet")
+    project.merge(version="1.0.1")
+    assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
+    card.write_text(text := card.read_text().replace("license: unknown", "license: cc0-1.0"))
+    with pytest.raises(DataError, match="or was changed since"):
+        project.merge(version="1.0.2")
+    assert card.read_text() == text
 
 
 def test_labels_are_compared_with_what_official_sources_say(copy, sample_library):

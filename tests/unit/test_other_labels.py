@@ -336,6 +336,21 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
     assert sentence not in (tmp_path / "plain" / "report.md").read_text()
 
 
+def test_nothing_that_a_label_file_says_runs_in_a_page(tmp_path, sample_library, make_run):
+    version = "1 <script>alert(1)</script> **x** \x1b[31m"
+    file = write_label_file(tmp_path / "x.parquet", sample_library, *random_pairs(sample_library), version=version)
+    library = Library("sample", labels=file)
+    options = {"data_dir": library, "sources": ("coco", "mine"), "per_query": True, **QUIET}
+    report = ce.evaluate(make_run(library), "coco_5k", **options)
+    report.save(tmp_path / "report")
+    for name in ("report.md", "report.html"):
+        text = (tmp_path / "report" / name).read_text()
+        assert "&lt;script&gt;" in text
+        assert "<script>alert" not in text
+        assert "\x1b" not in text
+    assert "\\*\\*x\\*\\*" in (tmp_path / "report" / "report.md").read_text()
+
+
 def test_shown_queries_tell_what_the_labels_say(library, reports, tmp_path_factory, sample_library):
     plain, run = reports[0], reports[0].origin[0]
     # Of every image's ten captions, one is labelled a match and eight are labelled none.
