@@ -114,7 +114,7 @@ def _hidden_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
         rows,
         lambda row: (
             f"{row['questions']:,.0f}",
-            f"{row['found']:,.1f}",
+            f"{row['found']:,.0f}",
             _cell(row["yield"], 1000),
             f"{100 * row['found'] / facts['to_find']:.2f}",
             _ahead(row),
@@ -153,7 +153,7 @@ def _cell(interval: Interval, factor: float) -> Cell | str:
 def _ahead(row: Row) -> Cell | str:
     if row["ahead"] is None or row["strategy"] == BASELINE:
         return MISSING
-    value, low, high = (f"{own:+,.0f}" for own in row["ahead"])
+    value, low, high = (f"{own:+.0f}" for own in row["ahead"])
     return Cell(value, interval=f"[{low}, {high}]")
 
 

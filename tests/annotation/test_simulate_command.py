@@ -114,7 +114,7 @@ def test_probabilities_bring_uncertainty(run, tmp_path, sample_library):
         (("--rule", "plurality"), "majority"),
         (("--hide", "eccv", "nothing.npz"), "nothing.npz"),
         (("--hide", "eccv", "tfidf", "--questions", "5"), "questions"),
-        (("--hide", "eccv", "tfidf", "--strategies", "disagreement"), "at least 2 of the models"),
+        (("--hide", "eccv", "tfidf", "--strategies", "disagreement"), "strategy disagreement takes at least 2"),
     ],
 )
 def test_refused_calls(run, arguments, message):
