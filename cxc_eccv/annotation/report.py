@@ -24,7 +24,7 @@ from cxc_eccv.annotation.agreement import (
 from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.changes import LabelChanges, change_tables
-from cxc_eccv.annotation.labels import settle
+from cxc_eccv.annotation.labels import settle, weigh_workers
 from cxc_eccv.annotation.project import LABELS, Project
 from cxc_eccv.annotation.quality import (
     ACCEPTED,
@@ -42,8 +42,9 @@ from cxc_eccv.annotation.quality import (
     read_checks,
 )
 from cxc_eccv.comparison.labels import list_names
+from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.reported import group_by_reason
@@ -126,6 +127,8 @@ class AnnotationReport:
         classes: names of the answers in ``by_rank``.
         agreement: about the answers, and about what is positive.
         by_pair, with_label: of workers with each other, and with the settled labels.
+        reliability: worker to the chance that an answer is right, by Dawid and Skene's model; nobody where one worker
+            alone answered, whom the model believes.
         by_rank: Table B.2.
         details: title of a group of details to its choices, and to their counts: Table B.3.
         to_check: answers of the sheets that somebody has to look at.
@@ -150,6 +153,7 @@ class AnnotationReport:
     agreement: tuple[Agreement, ...]
     by_pair: tuple[Together, ...]
     with_label: tuple[Together, ...]
+    reliability: Mapping[str, float]
     by_rank: tuple[Answered, ...]
     details: Mapping[str, tuple[tuple[str, ...], tuple[Answered, ...]]]
     to_check: tuple[Told, ...]
@@ -262,13 +266,26 @@ class AnnotationReport:
             with_label = (
                 [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
             )
-            rows.append([own.worker, *told, show_seconds(own.median_seconds), *with_label])
+            reliable = self.reliability.get(own.worker)
+            rows.append(
+                [
+                    *(own.worker, *told, show_seconds(own.median_seconds), *with_label),
+                    MISSING if reliable is None else f"{reliable:.1%}",
+                ]
+            )
         header = ["Worker", "sheets", "accepted", "rejected", "missed yes", "missed no", "one answer"]
-        header += ["hasty"] * bool(self.least_seconds) + ["median time", "shared pairs", "as labelled", "kappa"]
+        header += ["hasty"] * bool(self.least_seconds) + [
+            "median time",
+            "shared pairs",
+            "as labelled",
+            "kappa",
+            "reliable",
+        ]
         notes = [
             "missed yes, missed no: sheets whose known positive, or known negative, was answered wrongly. Shared "
             f"pairs: also judged by others; as labelled: share of them that the worker says what is settled of all "
-            f"answers ({self.rule.replace('_', ' ')}), which the worker's own is among; kappa: Cohen's of the two."
+            f"answers ({self.rule.replace('_', ' ')}), which the worker's own is among; kappa: Cohen's of the two; "
+            "reliable: the chance that an answer is right, by Dawid and Skene's model, which believes what most say."
         ]
         return Table([(text,) for text in header], rows, "Workers", notes=[*self._more(self.workers, most), *notes])
 
@@ -399,7 +416,10 @@ def report_project(
     cautions = []
     if labels is not None:
         counted = accept(answers, judge_sheets(answers, checks))
-        settled = settle(counted, project.scheme, rule, least_answers=labels.facts.get("least_answers", 1))
+        try:
+            settled = settle(counted, project.scheme, rule, least_answers=labels.facts.get("least_answers", 1))
+        except DataError:  # nothing that was accepted is left to be settled
+            settled = LABELS_SCHEMA.empty_table()
         if not settled.equals(labels.table):
             cautions.append(
                 "The merged labels are not what the answers say by now: answers came, or sheets were decided, since. "
@@ -479,6 +499,7 @@ def report_annotation(
         agreement=measure_agreement(accepted, scheme),
         by_pair=tuple(compare_workers(accepted)),
         with_label=() if labels is None else tuple(compare_with_labels(accepted, labels)),
+        reliability=weigh_workers(accepted, scheme) if len(pc.unique(accepted["worker"])) > 1 else {},
         by_rank=tuple(_count_by_rank(codes, rows, listed, len(classes))),
         details={
             own.label: (tuple(own.choices), tuple(_count_ticks(accepted, rows, listed, own.name, own.choices)))

@@ -159,6 +159,19 @@ def test_agreement_with_the_settled_label_is_over_pairs_that_others_judged(repor
         assert own.share == np.mean([said[own.first] == one for said, one in zip(shared, label, strict=True)])
 
 
+def test_who_says_what_the_others_do_not_is_less_reliable(sample_library):
+    rows = sample_answers(sample_library, ("ann", "ben", "cleo"), sheets=2).to_pylist()
+    for row in (own for own in rows if own["role"] == "candidate"):
+        odd = bool((row["image_id"] + row["caption_id"]) % 2)
+        said = "yes" if odd == (row["worker"] != "cleo") else "no"
+        row |= {"answer": json.dumps(said), "gain": float(said == "yes"), "positive": said == "yes", "details": "{}"}
+    report = report_of(rows)
+    assert report.reliability["ann"] == report.reliability["ben"] > 0.9 > report.reliability["cleo"] + 0.2
+    table = cells(report.worker_table())
+    assert table["ann"][-1] == f"{report.reliability['ann']:.1%}"
+    assert table["cleo"][-1] == f"{report.reliability['cleo']:.1%}"
+
+
 def test_several_answers_of_a_worker_about_a_pair_count_once_the_last(sample_library):
     rows = sample_answers(sample_library, ("ann", "ben"), sheets=1).to_pylist()
     once = report_of(rows)
@@ -201,7 +214,8 @@ def test_one_worker_agrees_with_nobody(sample_library):
     assert (report.by_pair, report.with_label) == ((), ())
     assert all(not own.values for own in report.agreement)
     assert "no pair was judged by two people whose sheets are accepted" in " ".join(report.agreement_table.notes)
-    assert cells(report.worker_table())["ann"][-3:] == ["\N{EM DASH}"] * 3
+    assert report.reliability == {}, "nobody else's answers tell"
+    assert cells(report.worker_table())["ann"][-4:] == ["\N{EM DASH}"] * 4
 
 
 def test_sheets_without_known_pairs_fail_none(sample_library):

@@ -7,7 +7,7 @@ import pytest
 from report_samples import near_run
 
 from cxc_eccv.annotation.project import Project
-from cxc_eccv.annotation.quality import CHECKS
+from cxc_eccv.annotation.quality import CHECKS, judge_sheets
 from cxc_eccv.cli import main
 from cxc_eccv.runs import save_embeddings
 
@@ -83,6 +83,10 @@ def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(run, project, sampl
     run("merge", project)
     assert (project / "labels.parquet").read_bytes() != before
     assert "not what the answers say by now" not in run("report", project)[1]
+    sheets = [f"{own.sheet}:{own.worker}" for own in judge_sheets(Project.open(project, sample_library).answers())]
+    run("check", project, *(part for sheet in sheets for part in ("--reject", sheet)))
+    status, out, _ = run("report", project)
+    assert (status, "The merged labels are not what the answers say by now" in out) == (0, True)
 
 
 def test_a_sheet_is_rejected_and_the_decision_can_be_changed(run, project):
