@@ -162,10 +162,9 @@ def score_noise(content: KarpathySplit, seed: int = 0) -> EmbeddingsRun:
     random = np.random.default_rng(seed)
     images = random.standard_normal((content.image_ids.size, NOISE_WIDTH))
     captions = images[_owners(content)] + NOISE * random.standard_normal((content.caption_ids.size, NOISE_WIDTH))
-    sides = (content.image_ids, images), (content.caption_ids, captions)
-    return EmbeddingsRun(
-        *(Embeddings(ids, own.astype(np.float32)) for ids, own in sides), model=f"noise about the links, seed {seed}"
-    )
+    left, right = (own.astype(np.float32) for own in (images, captions))
+    sides = Embeddings(content.image_ids, left), Embeddings(content.caption_ids, right)
+    return EmbeddingsRun(*sides, model=f"noise about the links, seed {seed}")
 
 
 SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {
