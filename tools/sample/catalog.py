@@ -22,9 +22,9 @@ version = "{VERSION}"
 
 
 def entry_names() -> dict[str, tuple[str, str, str]]:
-    """Name of each entry to its group, its path, and what the sample's file holds; the official catalog has all but one.
+    """Name of each entry to its group, its path, and what the sample's file holds.
 
-    That one is the truth: of real images nobody knows every caption that is true of them.
+    The official catalog has all but the truth: of real images nobody knows every caption that is true of them.
     """
     names = {"karpathy_coco": ("karpathy", "coco/dataset_coco.json", "Karpathy splits, all four in one file")}
     for folder in ("train2014", "val2014"):
