@@ -328,7 +328,7 @@ def _tell_agreement(agreement: Mapping[str, Any]) -> str:
     if not agreement["pairs"]:
         return "No pair was judged by several people, so that nothing tells how well they agree."
     return (
-        f"Of {agreement['pairs']:,} pairs that several people judged, all agree about {agreement['unanimous']:,} whether "
-        f"they are positive. Falotico and Quatto's kappa, agreement above that of answers by the toss of a coin, is "
-        f"{agreement['falotico_quatto_kappa']:.2f}."
+        f"Of {agreement['pairs']:,} pairs that several people judged, all agree about {agreement['unanimous']:,} "
+        "whether they are positive. Falotico and Quatto's kappa, agreement above that of answers by the toss of a "
+        f"coin, is {agreement['falotico_quatto_kappa']:.2f}."
     )

@@ -138,11 +138,11 @@ class Project:
             raise InvalidOption(f"{folder / LABELS} is there, and not the rounds that it was made of; {RESTORE}")
         if not NAME.fullmatch(name):
             raise InvalidOption(
-                f"name {name!r}: labels are named in small letters, digits and _, with a letter first; choose another"
+                f"name {name!r}: give one (--name) of small letters, digits and _ that begins with a letter"
             )
         if name in label_sources():
             raise InvalidOption(
-                f"name {name!r} is that of a source that there is: {', '.join(label_sources())}; choose another"
+                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}; choose another (--name)"
             )
         if scheme not in schemes():
             raise UnknownName("scheme", scheme, schemes())

@@ -119,7 +119,8 @@ def propose(
     if len(after.rounds) == len(project.rounds):
         say(f"round {last.number} is there already, as it was asked for")
     else:
-        say(f"round {last.number} of {folder}: {last.candidates.num_rows:,} pairs in {len(last.sheets):,} sheets")
+        pairs, sheets = _count(last.candidates.num_rows, "pair"), _count(len(last.sheets), "sheet")
+        say(f"round {last.number} of {folder}: {pairs} in {sheets}")
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
     shown = {"official": [], "sample": ["--images", "sample"]}.get(library.edition, ["--images", "FOLDER"])
     _say_next(data_dir, "export", folder, *shown, "--output", "questions")
@@ -166,7 +167,7 @@ def export(
     asked = own.sheets if only is None else [own.sheets[place] for place in only]
     addresses = find_images(images, asked, library, project.split)
     say_written(formats()[form].export(own.sheets, project.scheme, addresses, output, only))
-    say(f"round {own.number}, {len(asked):,} sheets: {formats()[form].exported}")
+    say(f"round {own.number}, {_count(len(asked), 'sheet')}: {formats()[form].exported}")
     _say_next(data_dir, "import", folder, "ANSWERS", *([] if form == "html" else ["--format", form]))
 
 
@@ -557,6 +558,10 @@ def _data_option(data_dir: str | None) -> list[str]:
     return [] if data_dir is None else ["--data-dir", data_dir]
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _name_some(names: Iterable[object]) -> str:
     """Of many the first few."""
     every = list(map(str, names))
@@ -570,7 +575,7 @@ def _say_status(project: Project, data_dir: str | None) -> None:
     for own in project.rounds:
         people = len(set(own.answers["worker"].to_pylist()))
         still = own.open_sheets
-        told = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets answered, by {people:,} people"
+        told = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets answered, by {_count(people, 'worker')}"
         say(f"round {own.number}: {told}" + (f"; open: {_name_some(still)}" if still else ""))
     judged = judge_sheets(project.answers(), read_checks(project.folder))
     counts = {verdict: sum(own.verdict == verdict for own in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}

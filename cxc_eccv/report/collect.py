@@ -138,8 +138,7 @@ def sources_of(report: Report) -> tuple[str, ...]:
     if report.labels:
         return tuple(report.provenance["labels"]["sources"])
     read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
-    label_files = report.provenance.get("label_files") or {}
-    return (*(name for name in official_sources() if name in read), *label_files)
+    return tuple(name for name in official_sources() if name in read)
 
 
 def reads_categories(report: Report) -> bool:

@@ -86,7 +86,7 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     files = [fill_in(questions, tmp_path / f"{name}.jsonl", name, truth, rate) for name, rate in people]
     printed = command("import", "our-labels", *files)
     assert "300 answers are new" in printed
-    assert "round 1: 5 of 5 sheets answered, by 3 people" in printed
+    assert "round 1: 5 of 5 sheets answered, by 3 workers" in printed
     assert next_of(printed)[-1][2:] == ["merge", "our-labels"]
     before = content_of(tmp_path / "our-labels")
     assert "nothing is new" in command("import", "our-labels", *files)
@@ -137,14 +137,14 @@ def test_schemes_and_splits_other_than_the_first(command, sample_library, tmp_pa
     lines = command(
         "export", "val", "--format", "jsonl", "--images", "x/{file_name}", "--output", "lines", "--sheets", 1
     )
-    assert "round 1, 1 sheets" in lines
+    assert "round 1, 1 sheet:" in lines
     questions = tmp_path / "lines" / "questions.jsonl"
     rows = [json.loads(line) for line in questions.read_text().splitlines()]
     assert {row["sheet"] for row in rows} == {1}
     yes = {"describes": True, "follows": True}
     filled = [row | {"worker": "ann", "answer": yes, "seconds": 1} for row in rows]
     questions.write_text("".join(json.dumps(row) + "\n" for row in filled))
-    assert "1 of 2 sheets answered, by 1 people; open: 0" in command("import", "val", questions)
+    assert "1 of 2 sheets answered, by 1 worker; open: 0" in command("import", "val", questions)
 
 
 OPTIONS = {

@@ -181,7 +181,7 @@ def test_a_name_that_no_source_can_have_is_refused(name, sample_library, tmp_pat
 
 @pytest.mark.parametrize("name", ["coco", "cxc", "eccv", "entailment", "mined"])
 def test_a_name_that_a_source_has_is_refused(name, sample_library, tmp_path):
-    with pytest.raises(InvalidOption, match="source that there is"):
+    with pytest.raises(InvalidOption, match="is taken by a source"):
         Project.create(tmp_path / "p", sample_library, name=name)
 
 
