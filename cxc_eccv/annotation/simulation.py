@@ -265,7 +265,9 @@ def answer_sheets(
         All answers, and those of accepted sheets, as :data:`cxc_eccv.annotation.answers.SCHEMA`.
     """
     _check_people(error_rates, answers)
-    random, rates, questions = np.random.default_rng(seed), np.asarray(error_rates), sheets_to_table(sheets)
+    # Not the draws of the sheets themselves, which are often made with the same seed.
+    random = np.random.default_rng([seed, len(error_rates), answers])
+    rates, questions = np.asarray(error_rates), sheets_to_table(sheets)
     truth, numbers = is_true(_to_pairs(questions)), np.asarray(questions["sheet"])
     is_golden = np.asarray(questions["role"]) != CANDIDATE
     waiting, lacking = [random.permutation(rates.size).tolist() for _ in sheets], [answers] * len(sheets)
