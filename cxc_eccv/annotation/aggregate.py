@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import FloatArray, IntArray
@@ -69,13 +70,16 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
     truth = np.zeros((n_items, n_classes))
     np.add.at(truth, (item, answer), 1)
     truth /= truth.sum(axis=1, keepdims=True)
+    # A row for each item, a column for each answer of each worker: both steps are a product with it.
+    columns = worker * n_classes + answer
+    given = csr_array((np.ones(item.size), (item, columns)), shape=(n_items, n_workers * n_classes))
+    start = np.tile(np.where(np.eye(n_classes), RIGHT, WRONG), (n_workers, 1, 1))
     for _ in range(PATIENCE):
         prior = truth.mean(axis=0)
-        tables = np.tile(np.where(np.eye(n_classes), RIGHT, WRONG), (n_workers, 1, 1))
-        np.add.at(tables.transpose(0, 2, 1), (worker, answer), truth[item])
+        tables = start + (given.T @ truth).reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
         confusion = tables / tables.sum(axis=2, keepdims=True)
-        logs = np.tile(np.log(prior + np.finfo(float).tiny), (n_items, 1))
-        np.add.at(logs, item, np.log(confusion[worker, :, answer]))
+        logs = given @ np.log(confusion).transpose(0, 2, 1).reshape(-1, n_classes)
+        logs += np.log(prior + np.finfo(float).tiny)
         again = np.exp(logs - logs.max(axis=1, keepdims=True))
         again /= again.sum(axis=1, keepdims=True)
         moved = np.abs(again - truth).max()
