@@ -193,7 +193,15 @@ def simulate(
 
     Raises:
         InvalidOption: an error rate outside [0, 1], fewer people than answers, or a number below 1.
-        DataError: nobody knows the truth of these data.
+        DataError: nobody knows the truth of these data, or a strategy has nothing left to propose.
+
+    Example:
+        >>> found = simulate(
+        ...     Library("sample"), lambda labels, seed: ({}, None), strategies=["random"], rounds=2, budget=36,
+        ...     error_rates=[0, 0, 0], seeds=1
+        ... )
+        >>> [(row["round"], row["questions"], row["candidates"]) for row in found.counts.to_pylist()]
+        [(1, 120, 36), (2, 240, 72)]
     """
     for name, number in {"rounds": rounds, "budget": budget, "answers": answers, "seeds": seeds}.items():
         check_whole(name, number)
@@ -332,6 +340,11 @@ def search_hidden(
 
     Raises:
         InvalidOption: a share that is not between 0 and 1, or too few questions for a sheet.
+
+    Example:
+        >>> found = search_hidden({}, Library("sample"), strategies=["random"], questions=[40], seeds=1)
+        >>> [(row["questions"], row["candidates"], row["to_find"]) for row in found.counts.to_pylist()]
+        [(40, 36, 78)]
     """
     check_whole("seeds", seeds)
     for number in questions:
