@@ -91,10 +91,10 @@ def propose(
     asked about is not asked again. Pairs that are known to match already are set apart.
 
     Examples:
-      cxc-eccv annotate propose mine clip.npz siglip.npz --budget 900
-      cxc-eccv annotate propose mine clip.npz siglip.npz
+      cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
+      cxc-eccv annotate propose doubts clip.npz siglip.npz
       --strategy disagreement --budget 900
-      cxc-eccv annotate propose mine clip.npz --scheme entailment --split val
+      cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
     """
     from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.sources.library import Library
@@ -150,9 +150,9 @@ def export(
     html is one page for any browser, by keyboard alone: people save their answers to a file, which import reads.
 
     Examples:
-      cxc-eccv annotate export mine --images val2014 --output questions
-      cxc-eccv annotate export mine --sheets 0-9 --output for_ann
-      cxc-eccv annotate export mine --format label_studio --output studio
+      cxc-eccv annotate export doubts --images val2014 --output questions
+      cxc-eccv annotate export doubts --sheets 0-9 --output for_ann
+      cxc-eccv annotate export doubts --format label_studio --output studio
     """
     from cxc_eccv.annotation.exchange import find_images, formats
     from cxc_eccv.annotation.project import Project
@@ -185,8 +185,8 @@ def import_answers(
     again when more of it is done; a different answer of the same person is refused, with both places.
 
     Examples:
-      cxc-eccv annotate import mine ann.jsonl ben.jsonl
-      cxc-eccv annotate import mine project-3.json --format label_studio
+      cxc-eccv annotate import doubts ann.jsonl ben.jsonl
+      cxc-eccv annotate import doubts project-3.json --format label_studio
     """
     from cxc_eccv.annotation.project import Project
     from cxc_eccv.sources.library import Library
@@ -218,10 +218,10 @@ def check(
     is kept in the folder (checks.json), and a later decision about a sheet takes the place of an earlier one.
 
     Examples:
-      cxc-eccv annotate check mine
-      cxc-eccv annotate check mine --accept 3:ann --accept 4:ann
+      cxc-eccv annotate check doubts
+      cxc-eccv annotate check doubts --accept 3:ann --accept 4:ann
       --reject 4:ben
-      cxc-eccv annotate check mine --least-seconds 60
+      cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.annotation.project import Project
     from cxc_eccv.annotation.quality import Checks, judge_sheets, read_checks, write_checks
@@ -263,8 +263,8 @@ def merge(
     datasets, and pushed to the Hub, as it is.
 
     Examples:
-      cxc-eccv annotate merge mine
-      cxc-eccv annotate merge mine --rule dawid_skene --version 1.1.0
+      cxc-eccv annotate merge doubts
+      cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
     """
     from cxc_eccv.annotation.project import CARD, LABELS, Project, compare_labels
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
@@ -324,9 +324,9 @@ def report(
     after, with intervals of a paired bootstrap over images, and who changes places.
 
     Examples:
-      cxc-eccv annotate report mine
-      cxc-eccv annotate report mine clip.npz siglip.npz --output report
-      cxc-eccv annotate report mine clip.npz --sources coco
+      cxc-eccv annotate report doubts
+      cxc-eccv annotate report doubts clip.npz siglip.npz --output report
+      cxc-eccv annotate report doubts clip.npz --sources coco
       --tasks eccv_caption
     """
     from cxc_eccv.annotation.changes import METRICS, TASKS, measure_changes

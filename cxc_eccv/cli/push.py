@@ -43,7 +43,7 @@ def push(
     Examples:
       cxc-eccv push cxc_eccv_data org/cxc_eccv
       cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
-      cxc-eccv push my_annotation org/my_labels --yes
+      cxc-eccv push my_labels org/my_labels --yes
       cxc-eccv push map_at_r org/map_at_r --type space --yes
     """
     from cxc_eccv.adapters import module_folder
