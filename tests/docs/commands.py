@@ -94,9 +94,23 @@ def _run(words, hub):
     raise AssertionError(f"no test knows how to run {' '.join(words)!r}")
 
 
+KEPT = "EXAMPLES_KEPT"
+"""Environment variable with the folder in which the processes of a test run keep what examples print."""
+
+
 @functools.cache
 def run_example(script, *arguments):
     """What a script of ``examples`` prints, in a process and a folder of its own; each is run once."""
+    from cxc_eccv.writing import locked
+
+    kept = Path(os.environ[KEPT]) / "_".join([Path(script).name, *arguments])
+    with locked(kept, 600):
+        if not kept.exists():
+            kept.write_text(_run_script(script, *arguments), encoding="utf-8")
+    return kept.read_text(encoding="utf-8")
+
+
+def _run_script(script, *arguments):
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
         environment |= {"HF_HOME": folder, "HF_HUB_OFFLINE": "1", "CXC_ECCV_OFFLINE": "1", "PYTHONPATH": str(ROOT)}

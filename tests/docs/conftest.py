@@ -9,10 +9,19 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from commands import LocalHub
+from commands import KEPT, LocalHub
 from hub_endpoints import WRITER
 from hub_server import Hub
 from workplace import make_workplace
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_examples(tmp_path_factory, worker_id):
+    """What examples print is kept where all workers find it."""
+    own = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEPT, str((own if worker_id == "master" else own.parent) / "examples"))
+        yield
 
 
 @pytest.fixture(scope="session")
