@@ -18,8 +18,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 MIRROR = ROOT.parent / "shared" / "data"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports_command as run; sys.exit(run())"
-IN_PARALLEL = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
-"""In the order of the folders: the many small files of examples in docstrings come last, and no worker waits long."""
+IN_PARALLEL = ["-n", "2", "--dist", "loadfile"]
 
 
 def checks(pytest_arguments: list[str]) -> dict[str, list[list[str]]]:
