@@ -54,8 +54,8 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
         n_classes: how many there are.
 
     Raises:
-        DataError: unequal lengths, numbers out of range, an item or a worker without an answer, or a worker who
-            answered twice about an item.
+        DataError: unequal lengths, numbers out of range, an item or a worker without an answer, a worker who answered
+            twice about an item, or answers for which nothing settles.
 
     References:
         Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
@@ -86,6 +86,10 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
         truth = again
         if moved < TOLERANCE:
             break
+    else:
+        raise DataError(
+            f"Dawid and Skene's model has not settled after {PATIENCE:,} steps; settle by majority, or ask more people"
+        )
     return Consensus(truth, confusion, prior)
 
 

@@ -75,3 +75,9 @@ def test_one_worker_is_believed():
 def test_answers_that_do_not_fit_are_refused(answers, message):
     with pytest.raises(DataError, match=message):
         estimate_truth(*answers, 2)
+
+
+def test_what_has_not_settled_is_no_answer(monkeypatch):
+    monkeypatch.setattr("cxc_eccv.annotation.aggregate.PATIENCE", 1)
+    with pytest.raises(DataError, match="has not settled after 1 steps; settle by majority"):
+        estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)
