@@ -60,6 +60,13 @@ def wordnet():
         yield load_wordnet()
 
 
+@pytest.fixture(autouse=True)
+def no_wordnet_unasked(request, monkeypatch):
+    """Whoever needs WordNet asks for it: the folder of a test that ran before is not found by luck."""
+    if "wordnet" not in request.fixturenames:
+        monkeypatch.delenv("NLTK_DATA", raising=False)
+
+
 @pytest.fixture(scope="session")
 def module_caches(tmp_path_factory):
     """Caches of ``datasets`` and ``evaluate`` that no user shares.

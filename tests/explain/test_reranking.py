@@ -237,9 +237,8 @@ def test_altered_queries_of_two_kinds_are_read(make_run, sample_library):
 
 
 @pytest.fixture
-def explain(monkeypatch, capsys):
+def explain(monkeypatch, capsys, wordnet):
     """Exit status and output of the command on the sample."""
-    pytest.importorskip("nltk", reason="nltk is not installed: pip install 'cxc_eccv[explain]'")
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["cxc-eccv", "explain", *map(str, words), "--data-dir", "sample"])
