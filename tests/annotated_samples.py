@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.changes import LabelChange, LabelChanges, Turn
+from cxc_eccv.annotation.labelling.changes import LabelChange, LabelChanges, Turn
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.annotation.report import report_annotation
 

@@ -35,9 +35,10 @@ from cxc_eccv.annotation.answers import SCHEMA as ANSWERS
 from cxc_eccv.annotation.asking.questions import CANDIDATES_A_SHEET, Question, build_sheets
 from cxc_eccv.annotation.asking.schemes import Scheme, schemes
 from cxc_eccv.annotation.exchange import Format, formats
-from cxc_eccv.annotation.labels import describe_labels, label_card, settle
+from cxc_eccv.annotation.labelling.card import label_card
+from cxc_eccv.annotation.labelling.settling import describe_labels, settle
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
-from cxc_eccv.annotation.quality import accept, judge_sheets, read_checks
+from cxc_eccv.annotation.quality.sheets import accept, judge_sheets, read_checks
 from cxc_eccv.annotation.rounds import (
     RESTORE,
     ROUNDS,
@@ -330,7 +331,7 @@ class Project:
         Answers of accepted sheets count, those included that somebody checked by hand and found good.
 
         Args:
-            rule: of :func:`cxc_eccv.annotation.labels.settle`.
+            rule: of :func:`cxc_eccv.annotation.labelling.settling.settle`.
             version: of the labels.
             least_answers: people who must have answered about a pair.
 

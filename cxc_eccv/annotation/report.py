@@ -12,7 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.annotation.agreement import (
+from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
+from cxc_eccv.annotation.asking.schemes import Scheme
+from cxc_eccv.annotation.labelling.changes import LabelChanges, change_tables
+from cxc_eccv.annotation.labelling.settling import settle, weigh_workers
+from cxc_eccv.annotation.project import LABELS, Project
+from cxc_eccv.annotation.quality.agreement import (
     STATISTICS,
     Agreement,
     Together,
@@ -21,12 +26,7 @@ from cxc_eccv.annotation.agreement import (
     compare_workers,
     measure_agreement,
 )
-from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
-from cxc_eccv.annotation.asking.schemes import Scheme
-from cxc_eccv.annotation.changes import LabelChanges, change_tables
-from cxc_eccv.annotation.labels import settle, weigh_workers
-from cxc_eccv.annotation.project import LABELS, Project
-from cxc_eccv.annotation.quality import (
+from cxc_eccv.annotation.quality.sheets import (
     ACCEPTED,
     BY_HAND,
     REJECTED,

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
 from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.labels import RULES, settle
+from cxc_eccv.annotation.labelling.settling import RULES, settle
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.annotation.proposing.strategies import strategies
-from cxc_eccv.annotation.quality import BY_HAND, Checks, accept, judge_sheets
+from cxc_eccv.annotation.quality.sheets import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
 from cxc_eccv.evaluation.score import interval
@@ -187,7 +187,7 @@ def simulate(
         budget: candidates of a round.
         error_rates: of people, a rate for each: how often an answer is wrong.
         answers: people whose accepted answers each question needs.
-        rule: how answers become labels, see :mod:`cxc_eccv.annotation.labels`.
+        rule: how answers become labels, see :mod:`cxc_eccv.annotation.labelling.settling`.
         sources: whose positives are known before the first round; nobody is asked about them.
         seeds: how often all of it is repeated, with other draws.
 

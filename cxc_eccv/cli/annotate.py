@@ -224,7 +224,7 @@ def check(
       cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.annotation.project import Project
-    from cxc_eccv.annotation.quality import Checks, judge_sheets, read_checks, write_checks
+    from cxc_eccv.annotation.quality.sheets import Checks, judge_sheets, read_checks, write_checks
     from cxc_eccv.annotation.report import report_project
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
@@ -329,7 +329,7 @@ def report(
       cxc-eccv annotate report doubts clip.npz --sources coco
       --tasks eccv_caption
     """
-    from cxc_eccv.annotation.changes import METRICS, TASKS, measure_changes
+    from cxc_eccv.annotation.labelling.changes import METRICS, TASKS, measure_changes
     from cxc_eccv.annotation.project import LABELS, Project
     from cxc_eccv.annotation.report import report_project
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
@@ -570,7 +570,7 @@ def _name_some(names: Iterable[object]) -> str:
 
 def _say_status(project: Project, data_dir: str | None) -> None:
     """Which sheets are answered, what is thought of them, and what comes next."""
-    from cxc_eccv.annotation.quality import ACCEPTED, BY_HAND, REJECTED, judge_sheets, read_checks
+    from cxc_eccv.annotation.quality.sheets import ACCEPTED, BY_HAND, REJECTED, judge_sheets, read_checks
 
     for own in project.rounds:
         people = len(set(own.answers["worker"].to_pylist()))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.aggregate import RIGHT, WRONG, estimate_truth
+from cxc_eccv.annotation.labelling.dawid_skene import RIGHT, WRONG, estimate_truth
 from cxc_eccv.errors import DataError
 
 
@@ -78,6 +78,6 @@ def test_answers_that_do_not_fit_are_refused(answers, message):
 
 
 def test_what_has_not_settled_is_no_answer(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.annotation.aggregate.PATIENCE", 1)
+    monkeypatch.setattr("cxc_eccv.annotation.labelling.dawid_skene.PATIENCE", 1)
     with pytest.raises(DataError, match="has not settled after 1 steps; settle by majority"):
         estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)

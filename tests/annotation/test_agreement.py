@@ -5,7 +5,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.agreement import (
+from cxc_eccv.annotation.quality.agreement import (
     cohen_kappa,
     count_answers,
     fleiss_kappa,

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from report_samples import near_run
 
-from cxc_eccv.annotation.changes import change_tables, measure_changes
+from cxc_eccv.annotation.labelling.changes import change_tables, measure_changes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import RankingsRun

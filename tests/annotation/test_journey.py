@@ -14,10 +14,10 @@ from datasets import load_dataset
 import cxc_eccv as ce
 from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.annotation.exchange import formats
-from cxc_eccv.annotation.labels import RULES
+from cxc_eccv.annotation.labelling.settling import RULES
 from cxc_eccv.annotation.project import Project, compare_labels
 from cxc_eccv.annotation.proposing.strategies import strategies
-from cxc_eccv.annotation.quality import Checks, judge_sheets, write_checks
+from cxc_eccv.annotation.quality.sheets import Checks, judge_sheets, write_checks
 from cxc_eccv.annotation.simulation import Truth
 from cxc_eccv.cli import main
 from cxc_eccv.judgments.qrels import merged_qrels

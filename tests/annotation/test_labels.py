@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.labels import RULES, describe_labels, label_card, settle, weigh_workers
+from cxc_eccv.annotation.labelling.card import label_card
+from cxc_eccv.annotation.labelling.settling import RULES, describe_labels, settle, weigh_workers
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from cxc_eccv.annotation.answers import SCHEMA
-from cxc_eccv.annotation.quality import (
+from cxc_eccv.annotation.quality.sheets import (
     ACCEPTED,
     BY_HAND,
     CHECKS,

@@ -20,11 +20,11 @@ from annotated_samples import (
 from report_samples import Page
 from rich.console import Console
 
-from cxc_eccv.annotation.agreement import cohen_kappa
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES
-from cxc_eccv.annotation.quality import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
+from cxc_eccv.annotation.quality.agreement import cohen_kappa
+from cxc_eccv.annotation.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.annotation.report import DRAWN, report_annotation
 from cxc_eccv.report.annotated import render_annotated, write_annotated
 from cxc_eccv.tables import tables_to_console, tables_to_markdown

@@ -7,7 +7,7 @@ import pytest
 from report_samples import near_run
 
 from cxc_eccv.annotation.project import Project
-from cxc_eccv.annotation.quality import CHECKS, judge_sheets
+from cxc_eccv.annotation.quality.sheets import CHECKS, judge_sheets
 from cxc_eccv.cli import main
 from cxc_eccv.runs import save_embeddings
 

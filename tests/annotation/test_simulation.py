@@ -12,7 +12,7 @@ import cxc_eccv
 from cxc_eccv.annotation import simulation as module
 from cxc_eccv.annotation.asking.questions import build_sheets
 from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.labels import settle
+from cxc_eccv.annotation.labelling.settling import settle
 from cxc_eccv.annotation.proposing.candidates import propose
 from cxc_eccv.annotation.simulation import (
     COUNTS,

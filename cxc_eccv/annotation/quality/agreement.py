@@ -364,7 +364,8 @@ def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
 
     Args:
         answers: as of :func:`measure_agreement`.
-        labels: what :func:`cxc_eccv.annotation.labels.settle` made of them. The worker's own answer has a part in it.
+        labels: what :func:`cxc_eccv.annotation.labelling.settling.settle` made of them. The worker's own answer has a
+            part in it.
     """
     settled = {
         (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1

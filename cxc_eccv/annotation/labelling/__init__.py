@@ -1,0 +1,1 @@
+"""From answers to a set of labels: settled, described, and what changes with them."""

@@ -1,0 +1,1 @@
+"""Who took care, and how far people agree."""
