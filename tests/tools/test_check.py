@@ -48,13 +48,13 @@ def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, 
 
     monkeypatch.setattr(check.subprocess, "run", record)
     monkeypatch.setattr(check, "MIRROR", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["check.py", "-n", "0", "tests/unit"])
+    monkeypatch.setattr(sys, "argv", ["check.py", "-n", "0", "tests/metrics"])
     monkeypatch.delenv("CXC_ECCV_DATA", raising=False)
     assert check.main() == 0
     assert {data for _, data in ran} == {str(tmp_path)}
     tests = ran[-1][0]
     assert tests[:6] == ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
-    assert tests[-3:] == ["-n", "0", "tests/unit"]  # the last -n counts
+    assert tests[-3:] == ["-n", "0", "tests/metrics"]  # the last -n counts
     told = capsys.readouterr().out.splitlines()
     assert told[0] == f"Real data: {tmp_path}, as CXC_ECCV_DATA is unset."
     assert told[-1].startswith("All checks passed: ruff, format, types, layers, generators, tests.")
