@@ -15,15 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
-HELPERS = (
-    "tests/char_gru_worker.py",
-    "tests/dual_encoder_models.py",
-    "tests/enhanced_worker.py",
-    "tests/entailment_models.py",
-    "tests/gathering_worker.py",
-    "tests/tiny_models.py",
-    "tests/two_processes.py",
-)
+HELPERS = ("tests/materials/models/*", "tests/materials/workers/*")
 PARTS = (
     "encoding/*",
     "baselines/dual_encoder/*",

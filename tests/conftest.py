@@ -1,4 +1,4 @@
-"""Fixtures that all tests share; the slow oracles are importable as ``oracles``, strategies as ``strategies``."""
+"""Fixtures that all tests share; modules of ``materials`` are importable by name, as ``oracles`` and ``strategies``."""
 
 import os
 import sys
@@ -13,7 +13,8 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
 
-sys.path.insert(0, str(Path(__file__).parent))
+MATERIALS = Path(__file__).parent / "materials"
+sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "models", "samples", "workers"))]
 
 MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,19 +12,19 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
 pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
 
+import char_gru_worker
+
 from cxc_eccv.baselines.char_gru.data import SharedBatches
 from cxc_eccv.baselines.char_gru.script import train
 from cxc_eccv.encoding.texts import text_encoder
 from cxc_eccv.errors import InvalidOption
 
-TESTS = Path(__file__).parents[1]
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
 
 
 def torchrun(*arguments):
-    places = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": places, "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", str(TESTS / "char_gru_worker.py")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", char_gru_worker.__file__]
     done = subprocess.run(
         [*command, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment, timeout=500
     )

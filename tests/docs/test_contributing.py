@@ -72,7 +72,7 @@ def found(tmp_path_factory):
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    script = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "added_declarations.py"), str(folder)]
+    script = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "docs" / "added_declarations.py"), str(folder)]
     done = subprocess.run(script, capture_output=True, text=True, cwd=folder, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.partition("FOUND")[2])

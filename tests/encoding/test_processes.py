@@ -127,7 +127,9 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, captions))
     save_embeddings(tmp_path / "run.npz", run)
     (tmp_path / "script.py").write_text(RANKS)
-    on_two_processes(tmp_path / "script.py", tmp_path / "run.npz", tmp_path, Path(__file__).parents[1])
+    on_two_processes(
+        tmp_path / "script.py", tmp_path / "run.npz", tmp_path, Path(__file__).parents[1] / "materials/samples"
+    )
     for direction in ("i2t", "t2i", "t2t", "i2i"):
         judgments = task("cxc").judgments(sample_library, "test", direction)
         for folds, asked in enumerate((judgments, in_folds(judgments))):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ROOMS = ("judgments.evidence", "metrics", "tasks", "builders.configs", "baselines.untrained")
 
 
