@@ -51,7 +51,7 @@ NOT_RUN = {
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
     "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/explain/test_explain_command.py runs it",
     "cxc-eccv failures": "needs what explain wrote, and answers; tests/explain/test_failures_command.py runs it",
-    "cxc-eccv labels clip.npz": "needs an answered project; tests/annotation/test_appraisal.py has one",
+    "cxc-eccv labels clip.npz": "needs an answered project; tests/annotation/worth/test_appraisal.py has one",
     **{
         f"cxc-eccv annotate {step} doubts": "takes one step after the other, as docs/annotation.md does"
         for step in ("propose", "export", "import", "merge")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 WORKER = Path(__file__).with_name("hub_worker.py")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATIENCE = 120
 
 

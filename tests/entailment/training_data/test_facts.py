@@ -13,7 +13,7 @@ from cxc_eccv.entailment.training_data.leakage import drop_members, evaluation_s
 from cxc_eccv.sources.readers import read_stsb
 from cxc_eccv.tables import tables_to_markdown
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 PAIRS = {
     "stsb/train": (5_749, 2_994, 5_634),
