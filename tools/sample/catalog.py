@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from sample.alterations import KINDS
-from sample.pairs import PARTS
+from sample.sources.alterations import KINDS
+from sample.sources.pairs import PARTS
 
 __all__ = ["HEADER", "catalog_toml", "entry_names"]
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from sample.alterations import KINDS, rococo_json
 from sample.catalog import HEADER, catalog_toml
 from sample.collection import draw_collection
 from sample.drawing import jpeg_bytes, picture
-from sample.entailments import entailment_jsonl
-from sample.instances import instances_json
-from sample.karpathy import karpathy_json
-from sample.pairs import PARTS, sugarcrepe_json
-from sample.positives import caption_order, eccv_files, truth
-from sample.ratings import cxc_csv, rate_captions, rate_images, rate_links
-from sample.refined import refined_files
+from sample.sources.alterations import KINDS, rococo_json
+from sample.sources.entailments import entailment_jsonl
+from sample.sources.instances import instances_json
+from sample.sources.karpathy import karpathy_json
+from sample.sources.pairs import PARTS, sugarcrepe_json
+from sample.sources.positives import caption_order, eccv_files, truth
+from sample.sources.ratings import cxc_csv, rate_captions, rate_images, rate_links
+from sample.sources.refined import refined_files
 
 __all__ = ["differences", "same_picture", "sample_files", "write_folder"]
 

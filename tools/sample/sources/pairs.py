@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from sample.captions import Statement, phrase
 from sample.collection import Picture, seeded
-from sample.karpathy import compact
 from sample.likeness import is_true
 from sample.scenes import COLOURS, KINDS, OPPOSITE, Item, Scene
+from sample.sources.karpathy import compact
 
 __all__ = ["PARTS", "sugarcrepe_json"]
 

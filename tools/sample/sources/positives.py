@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from sample.collection import Picture, of_split, seeded
-from sample.karpathy import compact
 from sample.likeness import is_true
-from sample.ratings import Rating
+from sample.sources.karpathy import compact
+from sample.sources.ratings import Rating
 
 __all__ = ["THRESHOLD", "caption_order", "eccv_files", "truth"]
 

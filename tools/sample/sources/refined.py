@@ -8,7 +8,7 @@ import numpy as np
 
 from sample.captions import phrase
 from sample.collection import Caption, Picture, of_split
-from sample.karpathy import NO_PUNCTUATION, compact
+from sample.sources.karpathy import NO_PUNCTUATION, compact
 
 __all__ = ["refined_files"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sample.collection import Picture
 from sample.drawing import Point, outline
-from sample.karpathy import compact
 from sample.scenes import SIDE
+from sample.sources.karpathy import compact
 
 __all__ = ["CATEGORY_IDS", "instances_json"]
 

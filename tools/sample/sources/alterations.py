@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 
 from sample.collection import CAPTIONS_PER_IMAGE, Picture, of_split, seeded
-from sample.karpathy import compact
 from sample.scenes import BACKGROUNDS, COLOURS
 from sample.scenes import KINDS as SHAPES
+from sample.sources.karpathy import compact
 
 __all__ = ["KINDS", "rococo_json"]
 

@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 from sample.collection import Caption, Picture, of_split, seeded
-from sample.karpathy import compact
 from sample.likeness import is_true
-from sample.positives import verified_captions
+from sample.sources.karpathy import compact
+from sample.sources.positives import verified_captions
 
 __all__ = ["entailment_jsonl"]
 
