@@ -333,7 +333,7 @@ def report(
     from cxc_eccv.annotation.project import LABELS, Project
     from cxc_eccv.annotation.report import report_project
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
-    from cxc_eccv.report.annotated import write_annotated
+    from cxc_eccv.report.wings.annotated import write_annotated
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
@@ -430,7 +430,7 @@ def simulate(
       --rounds 5 --error-rates 0,0,0
       cxc-eccv annotate simulate --hide eccv minilm.npz tfidf overlap
     """
-    from cxc_eccv.report.simulated import check_price, simulation_tables, write_simulation
+    from cxc_eccv.report.wings.simulated import check_price, simulation_tables, write_simulation
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 

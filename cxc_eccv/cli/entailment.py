@@ -88,7 +88,7 @@ def score(
     from cxc_eccv.cli.output import COMMAND, check_output, say_written
     from cxc_eccv.entailment.labelled import read_labelled
     from cxc_eccv.entailment.quality import report_classifier
-    from cxc_eccv.report.classifier import write_classifier_folder
+    from cxc_eccv.report.wings.classifier import write_classifier_folder
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 

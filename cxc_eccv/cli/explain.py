@@ -132,7 +132,7 @@ def _write(
     """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
     from cxc_eccv.explain.global_table import explanations_to_json, join_tables, make_tables
     from cxc_eccv.parquet import write_parquet
-    from cxc_eccv.report.explained import render_explained
+    from cxc_eccv.report.wings.explained import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
     with replaced_folder(output, FILES) as folder:

@@ -127,7 +127,7 @@ def labels(
 def _write(output: Path, found: Appraisal) -> list[Path]:
     """Write the numbers, the tables and the page, all or nothing; other files are kept."""
     from cxc_eccv.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
-    from cxc_eccv.report.labels import render_labels
+    from cxc_eccv.report.wings.labels import render_labels
     from cxc_eccv.tables import tables_to_markdown
 
     tables = [table for section in appraisal_to_tables(found).values() for table in section]

@@ -26,7 +26,7 @@ from cxc_eccv.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.annotation.quality.agreement import cohen_kappa
 from cxc_eccv.annotation.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.annotation.report import DRAWN, report_annotation
-from cxc_eccv.report.annotated import render_annotated, write_annotated
+from cxc_eccv.report.wings.annotated import render_annotated, write_annotated
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
 ECCV = schemes()["eccv"]

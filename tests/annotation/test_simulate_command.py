@@ -10,7 +10,7 @@ import pytest
 
 import cxc_eccv
 from cxc_eccv.cli import main
-from cxc_eccv.report.simulated import FILES
+from cxc_eccv.report.wings.simulated import FILES
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
 

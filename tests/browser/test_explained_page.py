@@ -4,7 +4,7 @@ import pytest
 from explained_samples import explanation_of, without_wordnet
 
 from cxc_eccv.baselines.demo import sample_images
-from cxc_eccv.report.explained import render_explained
+from cxc_eccv.report.wings.explained import render_explained
 
 pytestmark = pytest.mark.slow
 

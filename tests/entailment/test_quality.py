@@ -15,7 +15,7 @@ from cxc_eccv.entailment.measures import choose_threshold, measure_classifier, m
 from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.training_data import SCHEMA
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.report.classifier import diagram, render_classifier
+from cxc_eccv.report.wings.classifier import diagram, render_classifier
 from cxc_eccv.sources.library import Library
 
 

@@ -13,7 +13,7 @@ from report_samples import Page
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.explain.concepts import Box
 from cxc_eccv.explain.explanation import MEASURES, Explained, explain_failures
-from cxc_eccv.report.explained import SHOWN, judge_failures, render_explained, show_failures
+from cxc_eccv.report.wings.explained import SHOWN, judge_failures, render_explained, show_failures
 
 NASTY = "<script>alert('1')</script> \"quoted\" & {{ 7*7 }}"
 
@@ -147,7 +147,7 @@ def first_of(failures, number):
 def verdict_of(explanation, sample_library, monkeypatch, text, truth, retrieved):
     """The verdict on one failure of a query, right and retrieved image showing so many of these concepts."""
     monkeypatch.setattr(
-        "cxc_eccv.report.explained.caption_texts", lambda library, split, ids: pa.array([text] * len(ids))
+        "cxc_eccv.report.wings.explained.caption_texts", lambda library, split, ids: pa.array([text] * len(ids))
     )
     one = first_of(explanation.directions["t2i"].failures, 1)
     images = {
@@ -219,7 +219,7 @@ def test_one_sentence_says_whether_it_was_a_near_miss(
 def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
     spaced = pa.array(["  one circle. \n"])
     monkeypatch.setattr(
-        "cxc_eccv.report.explained.caption_texts", lambda library, split, ids: spaced.take([0] * len(ids))
+        "cxc_eccv.report.wings.explained.caption_texts", lambda library, split, ids: spaced.take([0] * len(ids))
     )
     (page, *_) = show_failures([explanation], sample_library, shown=1)
     card = page.groups[0].cards[0]
@@ -249,8 +249,8 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
     def spoil(library, split, ids):
         return pa.array([NASTY] * len(ids))
 
-    monkeypatch.setattr("cxc_eccv.report.explained.caption_texts", spoil)
-    monkeypatch.setattr("cxc_eccv.report.explained.file_names", spoil)
+    monkeypatch.setattr("cxc_eccv.report.wings.explained.caption_texts", spoil)
+    monkeypatch.setattr("cxc_eccv.report.wings.explained.file_names", spoil)
     concepts = explanation.concepts
     images = {image: {f"{NASTY}.n.01": areas for areas in shown.values()} for image, shown in concepts.images.items()}
     boxes = {

@@ -20,7 +20,7 @@ from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
-from cxc_eccv.report.labels import render_labels
+from cxc_eccv.report.wings.labels import render_labels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels

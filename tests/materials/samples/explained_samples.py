@@ -25,8 +25,8 @@ def locate_words(texts, vocabulary):
 
 def without_wordnet(patch):
     """Have pages and numbers made from the stand-ins above."""
-    patch.setattr("cxc_eccv.report.explained.locate_mentions", locate_words)
-    patch.setattr("cxc_eccv.report.explained.similarity_matrix", alike)
+    patch.setattr("cxc_eccv.report.wings.explained.locate_mentions", locate_words)
+    patch.setattr("cxc_eccv.report.wings.explained.similarity_matrix", alike)
     patch.setattr(
         "cxc_eccv.explain.explanation.find_mentions",
         lambda texts, vocabulary: [
