@@ -1,10 +1,10 @@
 """A Hugging Face model becomes embeddings, scores or rankings: batched, on several processes, resumable."""
 
 from cxc_eccv.encoding.cross_encoding import rerank, score_pairs
-from cxc_eccv.encoding.images import TenCrops
+from cxc_eccv.encoding.distributed.sharded_ranks import sharded_ranks, split_ranks
 from cxc_eccv.encoding.models import LoadedModel, load_model
-from cxc_eccv.encoding.sharded_ranks import sharded_ranks, split_ranks
-from cxc_eccv.encoding.texts import TextEncoder, text_encoder
+from cxc_eccv.encoding.towers.images import TenCrops
+from cxc_eccv.encoding.towers.texts import TextEncoder, text_encoder
 from cxc_eccv.encoding.whole_run import encode, encode_once
 
 __all__ = [

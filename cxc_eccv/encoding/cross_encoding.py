@@ -14,19 +14,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.features import ContrastiveMatcher, without_segments
-from cxc_eccv.encoding.images import (
-    Inputs,
-    Prepared,
-    encoder_of_images,
-    group_by_shape,
-    image_input,
-    join_inputs,
-    prepare_image,
-)
-from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
-from cxc_eccv.encoding.processes import join_processes
-from cxc_eccv.encoding.shards import (
+from cxc_eccv.encoding.distributed.processes import join_processes
+from cxc_eccv.encoding.distributed.shards import (
     Notes,
     Shard,
     Side,
@@ -36,9 +25,20 @@ from cxc_eccv.encoding.shards import (
     lock_output,
     write_output,
 )
+from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items, work_ahead
 from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
-from cxc_eccv.encoding.texts import encoder_of_texts
+from cxc_eccv.encoding.towers.features import ContrastiveMatcher, without_segments
+from cxc_eccv.encoding.towers.images import (
+    Inputs,
+    Prepared,
+    encoder_of_images,
+    group_by_shape,
+    image_input,
+    join_inputs,
+    prepare_image,
+)
+from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of

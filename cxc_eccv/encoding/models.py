@@ -27,6 +27,8 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
+from cxc_eccv.encoding.distributed.processes import local_rank
+from cxc_eccv.encoding.distributed.shards import fingerprint
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
     CONFIG,
@@ -40,8 +42,6 @@ from cxc_eccv.encoding.open_clip import (
     load_open_clip,
     title_of,
 )
-from cxc_eccv.encoding.processes import local_rank
-from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.ranking.device import torch_on

@@ -9,10 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.images import TenCrops, encoder_of_images
-from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
-from cxc_eccv.encoding.processes import join_processes
-from cxc_eccv.encoding.shards import (
+from cxc_eccv.encoding.distributed.processes import join_processes
+from cxc_eccv.encoding.distributed.shards import (
     Notes,
     Side,
     check_output,
@@ -21,8 +19,10 @@ from cxc_eccv.encoding.shards import (
     lock_output,
     write_output,
 )
+from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
-from cxc_eccv.encoding.texts import encoder_of_texts
+from cxc_eccv.encoding.towers.images import TenCrops, encoder_of_images
+from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.record import read_record

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm.auto import tqdm
 
-from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state, reason_of
 from cxc_eccv.encoding.sides import work_ahead
+from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.entailment.classifier import EntailmentClassifier
 from cxc_eccv.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.errors import ModelError

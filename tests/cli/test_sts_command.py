@@ -16,7 +16,7 @@ from cxc_eccv.baselines.char_gru.model import CharGruConfig, CharGruModel  # noq
 from cxc_eccv.baselines.char_gru.script import train  # noqa: E402
 from cxc_eccv.baselines.char_gru.snapshots import sts_correlations  # noqa: E402
 from cxc_eccv.cli import app  # noqa: E402
-from cxc_eccv.encoding.texts import text_encoder  # noqa: E402
+from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 from cxc_eccv.sts import evaluate_sts  # noqa: E402

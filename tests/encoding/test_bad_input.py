@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.images import open_picture  # noqa: E402 - after the skip
+from cxc_eccv.encoding.towers.images import open_picture  # noqa: E402 - after the skip
 from cxc_eccv.errors import (  # noqa: E402 - after the skip
     CheckpointMismatch,
     DataError,

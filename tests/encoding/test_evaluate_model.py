@@ -12,7 +12,7 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 import cxc_eccv as ce  # noqa: E402 - after the skip
 from cxc_eccv.cli import main  # noqa: E402 - after the skip
 from cxc_eccv.encoding import encode_once, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.shards import FolderStore  # noqa: E402 - after the skip
+from cxc_eccv.encoding.distributed.shards import FolderStore  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402 - after the skip
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
 

@@ -14,8 +14,8 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.images import encoder_of_images  # noqa: E402 - after the skip
-from cxc_eccv.encoding.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
+from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
+from cxc_eccv.encoding.towers.images import encoder_of_images  # noqa: E402 - after the skip
 
 CAPTIONS = [(number, tiny_models.TEXTS[number % 5] + " dog" * (number % 7)) for number in range(100, 160)]
 
@@ -130,7 +130,7 @@ def test_a_shard_file_is_read_back(tmp_path):
 SLOW_RUN = """
 import sys, time
 from cxc_eccv.encoding import encode, sides
-from cxc_eccv.encoding.shards import FolderStore
+from cxc_eccv.encoding.distributed.shards import FolderStore
 sides.CaptionSide.shard_size = 8
 put = FolderStore.put
 FolderStore.put = lambda *arguments: (put(*arguments), time.sleep(float(sys.argv[3])))

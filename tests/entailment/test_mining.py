@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
 
-from cxc_eccv.encoding.shards import FolderStore
+from cxc_eccv.encoding.distributed.shards import FolderStore
 from cxc_eccv.entailment import mining
 from cxc_eccv.entailment.labelled import read_labelled
 from cxc_eccv.entailment.measures import measure_classifier

@@ -43,7 +43,7 @@ from cxc_eccv.baselines.training import (
     without_places,
 )
 from cxc_eccv.encoding import encode
-from cxc_eccv.encoding.processes import Processes
+from cxc_eccv.encoding.distributed.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings

@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 
 from cxc_eccv.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.baselines.training import token_ids
-from cxc_eccv.encoding.images import open_picture
+from cxc_eccv.encoding.towers.images import open_picture
 
 __all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recolour", "reword"]
 

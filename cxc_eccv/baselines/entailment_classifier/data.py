@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 from torch.utils.data import Dataset, Sampler
 
-from cxc_eccv.encoding.images import open_picture
+from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.entailment.processing import EntailmentProcessor
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library

@@ -16,7 +16,7 @@ from cxc_eccv.baselines.char_gru.model import (  # noqa: E402
     CharGruModel,
 )
 from cxc_eccv.baselines.dual_encoder.model import encode_by_length  # noqa: E402
-from cxc_eccv.encoding.texts import text_encoder  # noqa: E402
+from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402
 
 TEXTS = ["A dog runs.", "cat", "Two men, one red bus!", "A dog runs on."]

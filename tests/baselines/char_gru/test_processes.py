@@ -16,7 +16,7 @@ import char_gru_worker
 
 from cxc_eccv.baselines.char_gru.data import SharedBatches
 from cxc_eccv.baselines.char_gru.script import train
-from cxc_eccv.encoding.texts import text_encoder
+from cxc_eccv.encoding.towers.texts import text_encoder
 from cxc_eccv.errors import InvalidOption
 
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]

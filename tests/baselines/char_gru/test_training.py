@@ -11,7 +11,7 @@ pytest.importorskip("accelerate", reason="accelerate is not installed: pip insta
 from safetensors.numpy import load_file
 
 from cxc_eccv.baselines.char_gru.script import train
-from cxc_eccv.encoding.texts import text_encoder
+from cxc_eccv.encoding.towers.texts import text_encoder
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.features import image_features
 from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.encoding.open_clip import OpenClip
-from cxc_eccv.encoding.pixels import plain_steps
+from cxc_eccv.encoding.towers.features import image_features
+from cxc_eccv.encoding.towers.pixels import plain_steps
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
 

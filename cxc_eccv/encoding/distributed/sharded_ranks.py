@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.encoding.processes import Processes, join_processes
+from cxc_eccv.encoding.distributed.processes import Processes, join_processes
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.ranking.scores import similarity_of

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.features import text_features
 from cxc_eccv.encoding.models import LoadedModel, load_model
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.text_input import Prompt, TextInput, Tokens
+from cxc_eccv.encoding.towers.features import text_features
 from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.types import IntArray, check_whole
 
