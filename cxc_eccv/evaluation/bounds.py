@@ -77,6 +77,7 @@ class Retrieved:
         above: (Q, D) known positives that score higher, of unjudged items.
         ends: (Q, D) place of the last retrieved item that scores the same.
         lowest: (Q, D) rank of the last item that scores the same and is no known positive, retrieved or not.
+        depth: how many items count as retrieved for a metric without K; D may be more, for another metric at K.
     """
 
     ranks: PositiveRanks
@@ -85,10 +86,11 @@ class Retrieved:
     above: IntArray
     ends: IntArray
     lowest: IntArray
+    depth: int
 
     def within(self, k: int | None) -> Flags:
         """(Q, D) the unjudged items that a metric at K looks at, or any other one."""
-        return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.ids.shape[1]))
+        return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
 
     def matters(self, spec: Spec, parameters: Mapping[str, Any]) -> Flags:
         """(Q, D) the unjudged items whose labels can change a metric: if the best rank decides, those above it."""
@@ -144,8 +146,8 @@ class TopOfKnown:
         self.depth = min(reader.depth for reader in self.readers)
         self.largest = int(min(gallery_sizes(judged)))
 
-    def retrieved(self, ranks: PositiveRanks) -> Retrieved:
-        """What was read, beside the ranks of the positives."""
+    def retrieved(self, ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
+        """What was read, beside the ranks of the positives; of it so many items, or all, for a metric without K."""
         ids, above, ends, lowest = np.zeros((4, self._n_queries, self.depth), dtype=np.int64)
         unjudged = np.zeros_like(ids, dtype=bool)
         for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
@@ -154,7 +156,7 @@ class TopOfKnown:
             ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
             unjudged[rows] = ~known & ~is_altered(top.ids)
             ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
-        return Retrieved(ranks, ids, unjudged, above, ends, lowest)
+        return Retrieved(ranks, ids, unjudged, above, ends, lowest, depth or self.depth)
 
 
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:
@@ -247,7 +249,7 @@ def bounds_of_ranks(
         values = (score(retrieved.relabel(labels)) for labels in _first_and_last(unjudged))
     low, high = _extremes(values)
     expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
-    return _make_bounds(spec, low, high, unjudged, parameters.get("k"), expected)
+    return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
 
 
 def _expect(
@@ -344,9 +346,9 @@ def bounds_of_sums(
 
 
 def _make_bounds(
-    spec: Spec, low: FloatArray, high: FloatArray, unjudged: Flags, k: int | None, expected: float | None
+    spec: Spec, low: FloatArray, high: FloatArray, unjudged: Flags, k: int, expected: float | None
 ) -> Bounds:
-    retrieved = len(unjudged) * min(unjudged.shape[1], k or unjudged.shape[1])
+    retrieved = len(unjudged) * min(unjudged.shape[1], k)
     return Bounds(spec.average(low), spec.average(high), int(unjudged.sum()), retrieved, expected)
 
 
