@@ -156,6 +156,19 @@ def test_answers_survive_a_spreadsheet(tmp_path, runs, sample_library):
     assert score_answers(path, data_dir=sample_library).results == before.results
 
 
+def test_a_caption_that_a_spreadsheet_would_run_is_a_text_there_and_comes_back(tmp_path):
+    world = TinyWorld(tmp_path / "world")
+    world.folder.mkdir()
+    library = world.write()
+    for own in world.folder.glob("**/*.json*"):
+        own.write_text(own.read_text().replace("text 21", "=1+1"))
+    path = tmp_path / "pairs.csv"
+    export_pairs({"one": in_order(1, [21, 11, 12], [22, 31, 32])}, path, data_dir=library, sample=1, depth=3)
+    assert {row["hypothesis"] for row in read(path)} == {"'=1+1", "text 11", "text 12"}
+    fill(path, lambda row: 1)
+    assert score_answers(path, data_dir=library).results["one"].value == 1
+
+
 def spoil(rows, what):
     """The rows with one fault."""
     first = rows[0]
