@@ -10,7 +10,7 @@
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
   anew under the tie rule: a positive stands below what it ties with, but for other positives. For nDCG such a pair has
-  the highest rating, 5, for Entail@K the label 1, for graded metrics any degree; all take the top as it was retrieved.
+  any rating up to 5, for Entail@K the label 1, for graded metrics any degree; all take the top as it was retrieved.
 - ``low`` and ``high`` are the least and the largest value of the metric over all labellings. Labels of one query say
   nothing of another, so each query has its own extremes; mean and median rise with every query's value.
 - ``expected`` is the mean of the metric where each of these pairs is positive with its own probability, independently.
@@ -281,13 +281,16 @@ def bounds_of_top(
     k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
-    # A rating below the highest cannot make nDCG lower; a small degree adds to R and to little else.
+    # A rating below the highest cannot make nDCG lower: where it stays as high, for ratings from one to another, so it
+    # does for those between (a linear gain over a convex ideal). A small degree adds to R and to little else.
     degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
         spec.function(top, _add_gains(judgments, columns, labels, gain), **parameters)
         for labels in _first_and_last(unjudged)
         for gain in degrees
     )
+    if spec.highest is not None:
+        high = np.maximum(high, spec.highest(top, judgments, **parameters))
     expected = None
     if probabilities is not None and spec.expected is not None:
         chances = np.where(unjudged, probabilities[:, : unjudged.shape[1]], 0.0)

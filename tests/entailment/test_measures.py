@@ -221,7 +221,11 @@ def test_what_else_is_refused() -> None:
         measure_classifier([1, 0], [0.5, 0.6], 0.5, images=["a"])
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.3000001, 0.6, 0.7, 0.95, 1.0])), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.3000001, 0.6, 0.7, 0.95, 1.0])), min_size=1
+    )
+)
 @settings(deadline=None)
 def test_reliability_is_that_of_a_loop_over_bins(pairs: list[tuple[int, float]]) -> None:
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
