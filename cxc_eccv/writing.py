@@ -24,12 +24,20 @@ __all__ = [
     "remedy_of",
     "replaced_file",
     "replaced_folder",
+    "shield",
+    "unshield",
     "write_json",
     "write_rows",
 ]
 
 ROW_FORMATS = (".csv", ".jsonl")
 """Of files of rows that a person fills in."""
+
+FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+"""With one of these at its start a spreadsheet takes a text for a formula, and runs it."""
+
+SHIELD = "'"
+"""Before such a text, or one that begins with it itself, it keeps a cell a text."""
 
 PATIENCE = 60.0
 """Seconds to wait for another process that writes the same place, where writing takes a few."""
@@ -146,6 +154,8 @@ def write_json(target: Path, content: Mapping[str, Any]) -> Path:
 def write_rows(target: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     r"""Write rows as CSV or as JSON lines, by the file's ending, whole or not at all; a list in a cell is JSON.
 
+    What a spreadsheet would run is shielded; :func:`cxc_eccv.sources.reading.read_rows` reads both forms back.
+
     Example:
         >>> import tempfile
         >>> rows = [{"id": 1, "label": None}, {"id": 2, "label": "a, b"}]
@@ -166,7 +176,29 @@ def write_rows(target: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def _cell(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return shield(value) if isinstance(value, str) else value
+
+
+def shield(text: str) -> str:
+    """The cell of a spreadsheet that shows a text, and never runs it as a formula.
+
+    Example:
+        >>> shield("=1+1"), shield("'tis a dog"), shield("a dog")
+        ("'=1+1", "''tis a dog", 'a dog')
+    """
+    return SHIELD + text if text.startswith((*FORMULA, SHIELD)) else text
+
+
+def unshield(cell: str) -> str:
+    """The text that :func:`shield` made a cell of; another cell as it is.
+
+    Example:
+        >>> unshield("'=1+1"), unshield("''tis a dog"), unshield("'tis a dog")
+        ('=1+1', "'tis a dog", "'tis a dog")
+    """
+    return cell[1:] if cell[:1] == SHIELD and cell[1:].startswith((*FORMULA, SHIELD)) else cell
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A folder, or a file, is replaced as a whole or not at all."""
 
+import csv
 import errno
 import os
 import random
@@ -14,7 +15,8 @@ import pytest
 from filelock import FileLock
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
-from cxc_eccv.writing import refuse_unwritable, remedy_of, replaced_file, replaced_folder
+from cxc_eccv.sources.reading import read_rows
+from cxc_eccv.writing import refuse_unwritable, remedy_of, replaced_file, replaced_folder, write_rows
 
 DIES = """
 import os, signal, sys
@@ -289,3 +291,21 @@ def test_errors_of_the_system_have_remedies():
     for number in (errno.ENOSPC, errno.EROFS, errno.ENAMETOOLONG, errno.EACCES):
         assert remedy_of(OSError(number, "")).endswith(".")
     assert remedy_of(OSError("no number")) == ""
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_rows_come_back_as_they_were_and_no_cell_is_a_formula(tmp_path, ending):
+    """What a person opens in a spreadsheet is somebody else's text."""
+    signs = "=+-@\t\uff1d\uff0b\uff0d\uff20"
+    hostile = [f"{sign}HYPERLINK(1)" for sign in signs] + ["'tis", "''", "'=1", "'", "", 'a, "b"', "[1]", " =1"]
+    path = write_rows(tmp_path / f"rows{ending}", [{"text": text} for text in hostile])
+    assert [row["text"] for _, row in read_rows(path, ["text"])] == hostile
+    if ending == ".csv":
+        cells = [row["text"] for row in csv.DictReader(path.read_text().splitlines())]
+        assert not [cell for cell in cells if cell.startswith(tuple(signs))]
+
+
+def test_what_was_written_by_hand_is_read_as_it_stands(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("text\n'tis\n-1\n")
+    assert [row["text"] for _, row in read_rows(path, ["text"])] == ["'tis", "-1"]

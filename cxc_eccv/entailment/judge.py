@@ -267,8 +267,9 @@ class _Answers:
             except (pa.ArrowException, ValueError):
                 continue  # damaged: its pairs are asked about again
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
-            known = np.asarray(answered.is_valid())
-            found[np.asarray(answered.drop_null())] = np.asarray(table["probability"])[known]
+            said = np.asarray(table["probability"])
+            known = np.asarray(answered.is_valid()) & (said >= 0) & (said <= 1)
+            found[np.asarray(answered.filter(pa.array(known)))] = said[known]
         return found
 
     def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:

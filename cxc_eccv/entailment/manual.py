@@ -86,7 +86,8 @@ def export_pairs(
         The two files.
 
     Raises:
-        InvalidOption: no run, runs of different collections, fewer common images than asked for, a file that is there.
+        InvalidOption: no run, runs of different collections, fewer common images or captions than asked for, a file
+            that is there.
         RunError: a run lacks captions, or its rankings are too short.
         DataError: a raw file is missing or malformed.
 
@@ -111,20 +112,12 @@ def export_pairs(
         raise InvalidOption("no run to export; name one or more")
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     own = _task_of(runs, library, split)
-    judged = own.judgments(library, split, "i2t")
-    random = np.random.default_rng(seed)
-    chosen = random.choice(_common_images(runs, judged, sample), sample, replace=False)
-    asked = judged.without(np.setdiff1d(judged.query_ids, chosen), np.empty(0, dtype=np.int64))
-    similarities = {name: choose_similarity(run, similarity=None) for name, run in runs.items()}
-    tops = {
-        name: top_k(run, asked, "i2t", depth, similarity=similarities[name]["similarity"]) for name, run in runs.items()
-    }
-    models = [
-        {"name": name, "run": dict(runs[name].facts()), **similarities[name], "captions": top.ids.tolist()}
-        for name, top in tops.items()
-    ]
-    content, said = own.collection.content(library, split), _Known(own, library, split) if mark_known else None
+    content, random = own.collection.content(library, split), np.random.default_rng(seed)
+    asked = _draw_images(runs, own.judgments(library, split, "i2t"), sample, random)
+    tops, models = _rank_captions(runs, asked, depth)
     pairs = _shuffle(asked.query_ids.tolist(), list(tops.values()), random)
+    texts, said = _Texts(own, content), _Known(own, library, split) if mark_known else None
+    rows = [texts.row(pair) | ({"label": None} if said is None else said.of(pair)) for pair in pairs]
     about = {
         "schema": SCHEMA,
         "task": own.name,
@@ -135,8 +128,6 @@ def export_pairs(
         "images": asked.query_ids.tolist(),
         "models": models,
     }
-    texts = _Texts(own, content)
-    rows = [texts.row(pair) | ({"label": None} if said is None else said.of(pair)) for pair in pairs]
     return [write_rows(path, rows), write_json(_beside(path), about)]
 
 
@@ -169,7 +160,8 @@ def _task_of(runs: Mapping[str, Run], library: Library, split: str) -> Task:
     return task(next(iter(about.values())))
 
 
-def _common_images(runs: Mapping[str, Run], judged: Judgments, wanted: int) -> IntArray:
+def _draw_images(runs: Mapping[str, Run], judged: Judgments, wanted: int, random: np.random.Generator) -> Judgments:
+    """The judgments of some images out of those that every run has."""
     common = np.sort(judged.query_ids)
     for run in runs.values():
         there = run.lists["i2t"].query_ids if isinstance(run, RankingsRun) else run.ids("images")
@@ -179,7 +171,22 @@ def _common_images(runs: Mapping[str, Run], judged: Judgments, wanted: int) -> I
             f"{common.size:,} images of the split are in every run, and {wanted:,} are asked for. Ask for fewer "
             "(--sample), or give runs on the same images."
         )
-    return common
+    chosen = random.choice(common, wanted, replace=False)
+    return judged.without(np.setdiff1d(judged.query_ids, chosen), np.empty(0, dtype=np.int64))
+
+
+def _rank_captions(
+    runs: Mapping[str, Run], asked: Judgments, depth: int
+) -> tuple[dict[str, TopK], list[dict[str, Any]]]:
+    """The top captions of every run, and what is recorded of it."""
+    if depth > asked.gallery_ids.size:
+        raise InvalidOption(f"depth {depth:,} (--depth): the split has {asked.gallery_ids.size:,} captions")
+    tops, models = {}, []
+    for name, run in runs.items():
+        scoring = choose_similarity(run, similarity=None)
+        tops[name] = top_k(run, asked, "i2t", depth, similarity=scoring["similarity"])
+        models.append({"name": name, "run": dict(run.facts()), **scoring, "captions": tops[name].ids.tolist()})
+    return tops, models
 
 
 def _shuffle(images: Sequence[int], tops: Sequence[TopK], random: np.random.Generator) -> list[Pair]:
@@ -317,14 +324,13 @@ def score_answers(
         ('entail_at_10', 5, {'k': 10, 'unjudged': 'manual'})
     """
     path, settings = Path(answers), Settings(seed, confidence)
-    about = _read_export(path)
+    about, tops = _read_export(path)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     own, split = task(about["task"]), about["split"]
     content = own.collection.content(library, split)
     _check_data(path, about, content, library)
     texts, known = _Texts(own, content), _Known(own, library, split)
     images = np.array(about["images"])
-    tops = {model["name"]: TopK(images, np.array(model["captions"])) for model in about["models"]}
     labels = _read_labels(path, _rows_asked(tops.values(), texts))
     judged = _judge(images, content, labels)
     results = {name: _score(own, top, judged, settings) for name, top in tops.items()}
@@ -342,8 +348,8 @@ def score_answers(
     return ManualScores(results, [texts.row(pair) | {"label": label} for pair, label in labels.items()], facts)
 
 
-def _read_export(path: Path) -> dict[str, Any]:
-    """What stands beside the answers."""
+def _read_export(path: Path) -> tuple[dict[str, Any], dict[str, TopK]]:
+    """What stands beside the answers, and in it the top captions of every model."""
     if path.suffix not in ROW_FORMATS:
         raise InvalidOption(f"{path}: answers are read from {' or '.join(ROW_FORMATS)}, as they were exported")
     beside = _beside(path)
@@ -353,15 +359,38 @@ def _read_export(path: Path) -> dict[str, Any]:
             raise DataError(f"{file} is missing{lacking}")
     keys = ("schema", "task", "split", "data", "content", "seed", "depth", "known", "images", "models")
     about = require_keys(beside, "", read_json(beside), keys)
+    require_keys(beside, "data", about["data"], ("edition",))
     if about["schema"] != SCHEMA or about["task"] not in TASKS:
         found = f"schema {shown(about['schema'])}, task {shown(about['task'])}"
         raise MalformedSource(beside, "", found, f"what this version's export wrote, schema {SCHEMA}")
+    images, tops = _ids(about["images"]), {}
+    if images.ndim != 1 or not images.size or not isinstance(about["models"], list) or not about["models"]:
+        raise MalformedSource(beside, "images, models", "no lists", "lists of what was exported: bring the file back")
     for model in about["models"]:
         require_keys(beside, "models", model, ("name", "run", "captions"))
-        if np.shape(model["captions"]) != (len(about["images"]), about["depth"]):
-            expected = f"{about['depth']} captions for each of {len(about['images'])} images"
-            raise MalformedSource(beside, f"model {shown(model['name'])}", "lists of other lengths", expected)
-    return about
+        captions = _ids(model["captions"])
+        if (
+            not isinstance(model["name"], str)
+            or model["name"] in tops
+            or captions.shape
+            != (
+                images.size,
+                about["depth"],
+            )
+        ):
+            expected = f"a name of its own, and {about['depth']} captions for each of {images.size} images"
+            raise MalformedSource(beside, f"model {shown(model['name'])}", "another one, or other lists", expected)
+        tops[model["name"]] = TopK(images, captions)
+    return about, tops
+
+
+def _ids(found: object) -> IntArray:
+    """The ids of a list, or of lists of one length; none of anything else."""
+    try:
+        ids = np.array(found)
+    except ValueError:  # lists of several lengths
+        return np.empty(0, dtype=np.int64)
+    return ids if ids.dtype.kind == "i" else np.empty(0, dtype=np.int64)
 
 
 def _check_data(path: Path, about: Mapping[str, Any], content: KarpathySplit, library: Library) -> None:
@@ -391,24 +420,10 @@ def _read_labels(path: Path, asked: Mapping[str, tuple[Pair, Mapping[str, Any]]]
     places: dict[Pair, str] = {}
     empty: list[str] = []
     for place, record in _records(path):
-        if record["pair_id"] not in asked:
-            remedy = "a pair of the export; remove the row, or export again with the runs that retrieve it"
-            raise MalformedSource(path, place, f"pair_id {shown(record['pair_id'])}", remedy)
-        pair, row = asked[record["pair_id"]]
-        for name in ASKED:
-            if record[name] != row[name]:
-                raise MalformedSource(
-                    path,
-                    f"{place}, {name}",
-                    shown(record[name]),
-                    f"{shown(row[name])}, as it was exported: undo the change",
-                )
-        label = str(record["label"] if record["label"] is not None else "").strip()
-        if not label:
+        pair, label = _pair_of(path, place, record, asked), _label_of(path, place, record)
+        if label is None:
             empty.append(place)
-        elif label not in ("0", "1"):
-            raise MalformedSource(path, f"{place}, label", shown(record["label"]), "0 or 1")
-        elif labels.setdefault(pair, int(label)) != int(label):
+        elif labels.setdefault(pair, label) != label:
             told = f"{label}, and {labels[pair]} in {places[pair]}"
             raise MalformedSource(path, f"{place}, label", told, "one answer for a pair: remove one of the rows")
         else:
@@ -420,6 +435,29 @@ def _read_labels(path: Path, asked: Mapping[str, tuple[Pair, Mapping[str, Any]]]
         expected = f"all {len(asked)} that were exported; put the missing rows back"
         raise MalformedSource(path, "", f"{len(labels)} pairs, without {lacking[0]!r}", expected)
     return labels
+
+
+def _pair_of(
+    path: Path, place: str, record: Mapping[str, Any], asked: Mapping[str, tuple[Pair, Mapping[str, Any]]]
+) -> Pair:
+    """The pair of a row that is as it was exported."""
+    if not isinstance(record["pair_id"], str) or record["pair_id"] not in asked:
+        remedy = "a pair of the export; remove the row, or export again with the runs that retrieve it"
+        raise MalformedSource(path, place, f"pair_id {shown(record['pair_id'])}", remedy)
+    pair, row = asked[record["pair_id"]]
+    for name in ASKED:
+        if record[name] != row[name]:
+            expected = f"{shown(row[name])}, as it was exported: undo the change"
+            raise MalformedSource(path, f"{place}, {name}", shown(record[name]), expected)
+    return pair
+
+
+def _label_of(path: Path, place: str, record: Mapping[str, Any]) -> int | None:
+    """0, 1, or None where nothing was answered."""
+    label = "" if record["label"] is None else str(record["label"]).strip()
+    if label not in ("", "0", "1"):
+        raise MalformedSource(path, f"{place}, label", shown(record["label"]), "0 or 1")
+    return int(label) if label else None
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -73,6 +73,8 @@ class Difference:
 def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a number of numbers, an array of arrays
     """F0.5, which weighs precision twice as much as recall: ``1.25 P R / (0.25 P + R)``; 0 where both are 0.
 
+    Where one of them has no value (NaN), it has none either.
+
     References:
         Yan et al., Revising Image-Text Retrieval via Multi-Modal Entailment, 2022, section 6.3.
 
@@ -82,7 +84,7 @@ def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a 
     """
     precision, recall = np.asarray(precision, dtype=np.float64), np.asarray(recall, dtype=np.float64)
     below = 0.25 * precision + recall
-    return np.divide(1.25 * precision * recall, below, out=np.zeros_like(below), where=below > 0)[()]
+    return np.divide(1.25 * precision * recall, below, out=np.zeros_like(below), where=below != 0)[()]
 
 
 def measure_classifier(
@@ -341,7 +343,7 @@ def measure_reliability(
     outside = np.flatnonzero((values < 0) | (values > 1))
     if outside.size:
         raise DataError(f"probability {values[outside[0]]:g} of pair {outside[0]}: expected a number in [0, 1]")
-    edges = np.linspace(0, 1, bins + 1)
+    edges = np.arange(bins + 1) / bins  # 0.3 is where a bin begins; linspace has 0.30000000000000004
     places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
     found = []
     for place in np.unique(places).tolist():

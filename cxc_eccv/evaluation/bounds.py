@@ -10,7 +10,7 @@
 - A **labelling** calls any of the retrieved unjudged pairs positive, and leaves all else as it is: other pairs of the
   gallery stay wrong. R of R-Precision and mAP@R grows by one for each pair that is called positive. Ranks are found
   anew under the tie rule: a positive stands below what it ties with, but for other positives. For nDCG such a pair has
-  the highest rating, 5, for Entail@K the label 1, for graded metrics any degree; all take the top as it was retrieved.
+  any rating up to 5, for Entail@K the label 1, for graded metrics any degree; all take the top as it was retrieved.
 - ``low`` and ``high`` are the least and the largest value of the metric over all labellings. Labels of one query say
   nothing of another, so each query has its own extremes; mean and median rise with every query's value.
 - ``expected`` is the mean of the metric where each of these pairs is positive with its own probability, independently.
@@ -77,6 +77,7 @@ class Retrieved:
         above: (Q, D) known positives that score higher, of unjudged items.
         ends: (Q, D) place of the last retrieved item that scores the same.
         lowest: (Q, D) rank of the last item that scores the same and is no known positive, retrieved or not.
+        depth: how many items count as retrieved for a metric without K; D may be more, for another metric at K.
     """
 
     ranks: PositiveRanks
@@ -85,10 +86,11 @@ class Retrieved:
     above: IntArray
     ends: IntArray
     lowest: IntArray
+    depth: int
 
     def within(self, k: int | None) -> Flags:
         """(Q, D) the unjudged items that a metric at K looks at, or any other one."""
-        return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.ids.shape[1]))
+        return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
 
     def matters(self, spec: Spec, parameters: Mapping[str, Any]) -> Flags:
         """(Q, D) the unjudged items whose labels can change a metric: if the best rank decides, those above it."""
@@ -144,8 +146,8 @@ class TopOfKnown:
         self.depth = min(reader.depth for reader in self.readers)
         self.largest = int(min(gallery_sizes(judged)))
 
-    def retrieved(self, ranks: PositiveRanks) -> Retrieved:
-        """What was read, beside the ranks of the positives."""
+    def retrieved(self, ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
+        """What was read, beside the ranks of the positives; of it so many items, or all, for a metric without K."""
         ids, above, ends, lowest = np.zeros((4, self._n_queries, self.depth), dtype=np.int64)
         unjudged = np.zeros_like(ids, dtype=bool)
         for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
@@ -154,7 +156,7 @@ class TopOfKnown:
             ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
             unjudged[rows] = ~known & ~is_altered(top.ids)
             ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
-        return Retrieved(ranks, ids, unjudged, above, ends, lowest)
+        return Retrieved(ranks, ids, unjudged, above, ends, lowest, depth or self.depth)
 
 
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:
@@ -247,7 +249,7 @@ def bounds_of_ranks(
         values = (score(retrieved.relabel(labels)) for labels in _first_and_last(unjudged))
     low, high = _extremes(values)
     expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
-    return _make_bounds(spec, low, high, unjudged, parameters.get("k"), expected)
+    return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
 
 
 def _expect(
@@ -279,13 +281,16 @@ def bounds_of_top(
     k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
-    # A rating below the highest cannot make nDCG lower; a small degree adds to R and to little else.
+    # A rating below the highest cannot make nDCG lower: where it stays as high, for ratings from one to another, so it
+    # does for those between (a linear gain over a convex ideal). A small degree adds to R and to little else.
     degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
         spec.function(top, _add_gains(judgments, columns, labels, gain), **parameters)
         for labels in _first_and_last(unjudged)
         for gain in degrees
     )
+    if spec.highest is not None:
+        high = np.maximum(high, spec.highest(top, judgments, **parameters))
     expected = None
     if probabilities is not None and spec.expected is not None:
         chances = np.where(unjudged, probabilities[:, : unjudged.shape[1]], 0.0)
@@ -344,9 +349,9 @@ def bounds_of_sums(
 
 
 def _make_bounds(
-    spec: Spec, low: FloatArray, high: FloatArray, unjudged: Flags, k: int | None, expected: float | None
+    spec: Spec, low: FloatArray, high: FloatArray, unjudged: Flags, k: int, expected: float | None
 ) -> Bounds:
-    retrieved = len(unjudged) * min(unjudged.shape[1], k or unjudged.shape[1])
+    retrieved = len(unjudged) * min(unjudged.shape[1], k)
     return Bounds(spec.average(low), spec.average(high), int(unjudged.sum()), retrieved, expected)
 
 

@@ -257,6 +257,7 @@ class Ranks(Need[Judgments]):
         self.query_ids, self.gallery_ids, self.judgments = judged.query_ids, judged.gallery_ids, judged
         self._ranks: PositiveRanks
         self._top: TopOfKnown | None = None
+        self._depth = 0
         self._stopping: list[_StoppingReader] = []
         self._retrieved: Retrieved | None = None
         self._probabilities: FloatArray | None = None
@@ -278,7 +279,7 @@ class Ranks(Need[Judgments]):
         if isinstance(run, RankingsRun):
             deepest = min(deepest, int(run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)].min()))
         known = judged_pairs(library, split, self.direction, sources)
-        self._top = TopOfKnown(self.judged, known, deepest)
+        self._top, self._depth = TopOfKnown(self.judged, known, deepest), depth
         self._stopping = [_StoppingReader(reader) for reader in self._top.readers]
         needed = {variant.label: min(_looks_at(variant, depth), self._top.largest) for variant in self.variants}
         self.unbounded = {
@@ -296,8 +297,9 @@ class Ranks(Need[Judgments]):
                 self.unbounded |= dict.fromkeys((variant.label for variant in self.variants), str(reader.error))
                 return
         if self._top is not None:
-            self._retrieved = self._top.retrieved(self._ranks)
-            self.unbounded = self._find_unsettled_bounds(ranks[self.key], self._top.depth) | self.unbounded
+            self._retrieved = self._top.retrieved(self._ranks, self._depth)
+            deepest = min(self._depth, self._top.depth)
+            self.unbounded = self._find_unsettled_bounds(ranks[self.key], deepest) | self.unbounded
 
     def _find_unsettled_bounds(self, ranks: AnyRanks, depth: int) -> dict[str, str]:
         """R grows with each label: a metric at R then looks below the retrieved items, for known positives there."""

@@ -84,11 +84,45 @@ def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray)
     return np.asarray(values)
 
 
+def highest(top: TopK, judgments: Judgments, k: int) -> FloatArray:
+    """(Q,) highest values that ratings of the items that were not judged can give.
+
+    Between two ratings of judged items gain and ideal are linear in another rating: it is best as one of these, as 0 or
+    as the highest, and no better below than above. For a share t the most that DCG exceeds t times the ideal is found
+    along the ideal ranking, whose next place takes the next judged item or the next one that was not judged. The share
+    that is reached is the next t, until none is higher (Dinkelbach, Management Science 13(7), 1967).
+    """
+    gains, judged = look_up_gains(top, judgments, k, "ndcg_at_k")
+    depth = gains.shape[1]
+    discounts = 1 / np.log2(np.arange(2, depth + 2))
+    beyond = np.append(discounts, np.zeros(depth + 1))
+    order = np.argsort(judged, axis=1, kind="stable")
+    own = np.where(np.take_along_axis(judged, order, axis=1), 0.0, discounts[order]).T  # of the n-th without a rating
+    levels = np.column_stack([np.full(len(gains), HIGHEST_GAIN["ratings"]), _ideal_gains(judgments, depth)]).T
+    values = ndcg_at_k(top, judgments, k)
+    while True:
+        found, ideal = np.full((depth + 1, len(gains)), -np.inf), np.ones((depth + 1, len(gains)))
+        found[0], ideal[0] = gains @ discounts, 0.0  # where so many have got a rating
+        for place, level in enumerate(levels):
+            if place:
+                ideal += level * beyond[place - 1 : place + depth, None]
+            for rated in range(depth):
+                more, most = found[rated] + level * own[rated], ideal[rated] + level * beyond[place + rated]
+                better = more - values * most > found[rated + 1] - values * ideal[rated + 1]
+                better &= own[rated] > 0
+                found[rated + 1, better], ideal[rated + 1, better] = more[better], most[better]
+        shares = (found / ideal).max(axis=0)
+        if (shares <= values).all():
+            return np.asarray(values)
+        values = np.maximum(values, shares)
+
+
 SPEC = Spec(
     function=ndcg_at_k,
     title="nDCG@{k}",
     needs="top_k",
     expected=expected,
+    highest=highest,
     parameters={"k": (10,)},
     citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",
 )

@@ -56,6 +56,8 @@ class Spec:
             from its place among them, its rank and R.
         expected: of a metric with ``needs="top_k"``, the mean over random labels of what nobody judged: from the top,
             the judgments, k where it has one, and (Q, K) probabilities, 0 for judged items, to (Q,) values.
+        highest: of such a metric whose highest value takes gains between none and the highest, that value: from the
+            top, the judgments and k to (Q,) values.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
             ``number`` (as is).
     """
@@ -77,6 +79,7 @@ class Spec:
     best_rank: bool = False
     term: Callable[..., FloatArray] | None = None
     expected: Callable[..., FloatArray] | None = None
+    highest: Callable[..., FloatArray] | None = None
 
     def __post_init__(self) -> None:
         known = (*NEEDS, *NEEDS_OF_FAILURES)

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.writing import unshield
 
 __all__ = [
     "Expected",
@@ -364,9 +365,10 @@ def read_csv(path: Path, columns: Sequence[str] = ()) -> pa.Table:
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and content of every row of a CSV file, whose cells are texts, or else of a file of JSON lines."""
+    """Line and content of every row of a file of :func:`cxc_eccv.writing.write_rows`; the cells of CSV are texts."""
     if path.suffix == ".csv":
-        yield from enumerate(read_csv(path, columns).to_pylist(), start=2)
+        for number, row in enumerate(read_csv(path, columns).to_pylist(), start=2):
+            yield number, {name: unshield(cell) for name, cell in row.items()}
         return
     for number, line in enumerate(read_lines(path), start=1):
         yield number, require_keys(path, f"line {number}", parse_json(line, path, number), columns)

@@ -143,6 +143,13 @@ def test_a_flipped_bit_in_the_kept_answers_changes_no_answer(tmp_path, monkeypat
     assert kept < len(content) / 7 / 2  # the rest lies in pages, or tells nothing
 
 
+def test_kept_answers_that_are_no_probabilities_are_asked_for_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    answers, pairs = judging._Answers(StandIn("1")), np.array(["a", "b", "c", "d"])
+    answers.write(pairs, np.array([0.25, 7, -0.5, np.nan]))
+    np.testing.assert_array_equal(answers.read(pairs), [0.25, np.nan, np.nan, np.nan])
+
+
 def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch):
     class Killed(StandIn):
         def score(self, *arguments, **options):

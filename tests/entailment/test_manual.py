@@ -156,6 +156,19 @@ def test_answers_survive_a_spreadsheet(tmp_path, runs, sample_library):
     assert score_answers(path, data_dir=sample_library).results == before.results
 
 
+def test_a_caption_that_a_spreadsheet_would_run_is_a_text_there_and_comes_back(tmp_path):
+    world = TinyWorld(tmp_path / "world")
+    world.folder.mkdir()
+    library = world.write()
+    for own in world.folder.glob("**/*.json*"):
+        own.write_text(own.read_text().replace("text 21", "=1+1"))
+    path = tmp_path / "pairs.csv"
+    export_pairs({"one": in_order(1, [21, 11, 12], [22, 31, 32])}, path, data_dir=library, sample=1, depth=3)
+    assert {row["hypothesis"] for row in read(path)} == {"'=1+1", "text 11", "text 12"}
+    fill(path, lambda row: 1)
+    assert score_answers(path, data_dir=library).results["one"].value == 1
+
+
 def spoil(rows, what):
     """The rows with one fault."""
     first = rows[0]
@@ -219,6 +232,39 @@ def test_answers_without_what_was_exported_are_refused(path, runs, sample_librar
         score_answers(path, data_dir=sample_library)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda about: {"models": []}, "images, models: found no lists"),
+        (lambda about: {"images": None}, "images, models: found no lists"),
+        (lambda about: {"data": {}}, "edition"),
+        (lambda about: {"images": about["images"][:2]}, "model 'a': .* 10 captions for each of 2 images"),
+        (lambda about: {"depth": 9}, "model 'a': .* 9 captions for each of 3 images"),
+        (lambda about: {"models": about["models"][:1] * 2}, "model 'a': .* a name of its own"),
+        (lambda about: {"models": [about["models"][0] | {"name": ["a"]}]}, "a name of its own"),
+        (lambda about: {"models": [about["models"][0] | {"captions": [[1, 2], [3], [4]]}]}, "10 captions for each"),
+        (lambda about: {"models": [about["models"][0] | {"captions": [["x"] * 10] * 3}]}, "10 captions for each"),
+    ],
+)
+def test_a_damaged_record_of_the_export_gives_no_number(tmp_path, runs, sample_library, changed, message):
+    path = tmp_path / "pairs.jsonl"
+    export_pairs(runs, path, data_dir=sample_library, sample=3, mark_known=False)
+    fill(path, lambda _: 1)
+    beside = path.with_suffix(".json")
+    about = json.loads(beside.read_text())
+    beside.write_text(json.dumps(about | changed(about)))
+    with pytest.raises(MalformedSource, match=message):
+        score_answers(path, data_dir=sample_library)
+
+
+def test_a_pair_whose_name_is_no_text_is_none_of_the_export(tmp_path, runs, sample_library):
+    path = tmp_path / "pairs.jsonl"
+    export_pairs(runs, path, data_dir=sample_library, sample=3)
+    write(path, [row | {"pair_id": [1]} for row in read(path)])
+    with pytest.raises(MalformedSource, match=r"line 1: found pair_id \[1\]"):
+        score_answers(path, data_dir=sample_library)
+
+
 def test_answers_are_not_written_over(path, runs, sample_library):
     export_pairs(runs, path, data_dir=sample_library, sample=3)
     with pytest.raises(InvalidOption, match="is there, and may hold answers"):
@@ -241,6 +287,8 @@ def test_what_cannot_be_exported(tmp_path, runs, sample_library):
     ):
         with pytest.raises(error, match=message):
             export_pairs(given, tmp_path / "pairs.csv", data_dir=sample_library, sample=7)
+    with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has 300 captions"):
+        export_pairs(runs, tmp_path / "pairs.csv", data_dir=sample_library, sample=7, depth=301)
     with pytest.raises(InvalidOption, match=r"pairs are written to \.csv or \.jsonl"):
         export_pairs(runs, tmp_path / "pairs.xlsx", data_dir=sample_library)
     assert not list(tmp_path.iterdir())

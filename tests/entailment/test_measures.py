@@ -221,14 +221,18 @@ def test_what_else_is_refused() -> None:
         measure_classifier([1, 0], [0.5, 0.6], 0.5, images=["a"])
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.3000001, 0.95, 1.0])), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.3000001, 0.6, 0.7, 0.95, 1.0])), min_size=1
+    )
+)
 @settings(deadline=None)
 def test_reliability_is_that_of_a_loop_over_bins(pairs: list[tuple[int, float]]) -> None:
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     if not any(labels):
         return
     found = measure_reliability(labels, scores)
-    edges, error, rows = np.linspace(0, 1, 11), 0.0, iter(found.bins)
+    edges, error, rows = [place / 10 for place in range(11)], 0.0, iter(found.bins)
     for place in range(10):
         own = [
             (label, score)
@@ -249,6 +253,21 @@ def test_reliability_is_that_of_a_loop_over_bins(pairs: list[tuple[int, float]])
             error += len(own) / len(labels) * abs(probability - share)
     assert next(rows, None) is None
     assert found.expected_error == pytest.approx(error)
+
+
+def test_a_probability_of_one_decimal_begins_its_bin() -> None:
+    """As a table of rounded probabilities has them, each in the bin that is named after it."""
+    found = measure_reliability([1] * 10, [place / 10 for place in range(10)])
+    assert [(row.low, row.pairs) for row in found.bins] == [(place / 10, 1) for place in range(10)]
+    assert [row.probability for row in found.bins] == [row.low for row in found.bins]
+
+
+def test_a_sample_without_a_prediction_has_neither_precision_nor_f_half() -> None:
+    """One pair of five is predicted, and rightly: samples without it count for accuracy and recall alone."""
+    rates = {rate.name: rate for rate in measure_classifier([1, 0, 0, 0, 0], [0.9, 0.1, 0.1, 0.1, 0.1], 0.5)}
+    assert (rates["precision"].low, rates["f_half"].low) == (1, 1)
+    assert np.isnan(f_half(np.nan, 0.5))
+    assert f_half(0, 0) == 0
 
 
 def test_two_classifiers_get_the_same_draws() -> None:

@@ -278,3 +278,15 @@ def test_a_deeper_top_never_has_narrower_bounds(run, sample_library):
     for narrow, wide in itertools.pairwise(reports):
         for one, other in zip(narrow.results, wide.results, strict=True):
             assert other.bounds.low <= one.bounds.low <= one.bounds.high <= other.bounds.high, one.key
+
+
+def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):
+    """A deeper K reads a deeper top, of which a metric without K still looks at the first ``bounds_depth`` alone."""
+    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": chances_of}
+    metrics = ["median_rank", "mrr", "r_precision", "map_at_r"]
+    alone = ce.evaluate(run, "cxc/t2i", metrics=metrics, bounds_depth=3, **options)
+    beside = ce.evaluate(run, "cxc/t2i", metrics=[*metrics, "recall_at_20"], bounds_depth=3, **options)
+    assert [row.bounds for row in beside.results if row.metric != "recall_at_20"] == [
+        row.bounds for row in alone.results
+    ]
+    assert {row.bounds.retrieved for row in alone.results} == {3 * alone.results[0].n_queries}

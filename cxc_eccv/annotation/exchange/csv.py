@@ -14,11 +14,8 @@ from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, n
 from cxc_eccv.annotation.exchange.instructions import describe_answers
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import read_csv, shown
+from cxc_eccv.writing import shield, unshield
 
-FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
-"""With one of these at its start a spreadsheet takes a text for a formula, and runs it."""
-
-QUOTE = "'"
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 SEPARATOR = ";"
 BETWEEN_CAPTIONS = " / "
@@ -47,10 +44,9 @@ def _filled_in(scheme: Scheme) -> list[str]:
 
 
 def _cell(value: object) -> object:
-    """Texts that would be formulas, or begin with the sign that prevents it, get that sign."""
     if isinstance(value, list):
         value = BETWEEN_CAPTIONS.join(value)
-    return f"{QUOTE}{value}" if isinstance(value, str) and value.startswith((*FORMULA, QUOTE)) else value
+    return shield(value) if isinstance(value, str) else value
 
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
@@ -61,7 +57,7 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
         yield (
             where,
             {
-                **{name: row[name].removeprefix(QUOTE) for name in TEXTS},
+                **{name: unshield(row[name]) for name in TEXTS},
                 **{
                     name: int(row[name]) if row[name].isascii() and row[name].isdigit() else row[name] for name in WHOLE
                 },
