@@ -158,7 +158,7 @@ def _read_row(
         expected = "the worker's name or number, in one line and without blanks around it"
         raise MalformedSource(path, f"{where}, worker", shown(worker), expected)
     if (seconds is None and own_format.timed) or not _is_duration(seconds):
-        raise MalformedSource(path, f"{where}, seconds", shown(seconds), "the seconds that the answer took")
+        raise MalformedSource(path, f"{where}, seconds", shown(seconds), "the seconds that the answer took, as 4.5")
     if not isinstance(remark, str):
         raise MalformedSource(path, f"{where}, remark", shown(remark), "a text, or nothing")
     try:
