@@ -38,7 +38,7 @@ from cxc_eccv.annotation.exchange import Format, formats
 from cxc_eccv.annotation.labelling.card import label_card
 from cxc_eccv.annotation.labelling.settling import describe_labels, settle
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
-from cxc_eccv.annotation.quality.sheets import accept, judge_sheets, read_checks
+from cxc_eccv.annotation.quality.sheets import Checks, accept, judge_sheets, read_checks, write_checks
 from cxc_eccv.annotation.rounds import (
     RESTORE,
     ROUNDS,
@@ -242,7 +242,7 @@ class Project:
         sheets = build_sheets(
             found.candidates,
             self.library.karpathy(self.split),
-            positive=_find_positives(self.library, self.split, sources),
+            positive=self._find_matches(sources),
             is_near=found.is_near,
             invalid=(self.library.invalid_ids("image"), self.library.invalid_ids("caption")),
             size=size,
@@ -268,6 +268,19 @@ class Project:
                 proposal={name: fact for name, fact in found.facts.items() if name != "data"},
             )
         return Project.open(self.folder, self.library)
+
+    def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
+        """(P,) image ids and caption ids of pairs that nobody is sure not to match.
+
+        Those that any source of people calls positive, whichever are known to the strategy, and those that an earlier
+        round asked about, whatever was answered.
+        """
+        people = [name for name, source in sources_of(self.library).items() if source.official]
+        names = dict.fromkeys([*people, *(sources or ())])
+        said = pa.concat_tables(_gather(self.library, self.split, name) for name in names)
+        tables = [said.filter(said["source_positive"]).select(PAIR), self.candidates().select(PAIR)]
+        image_ids, caption_ids = (np.concatenate([np.asarray(own[name]) for own in tables]) for name in PAIR)
+        return image_ids, caption_ids
 
     @property
     def _sealed(self) -> dict[str, Any]:
@@ -324,6 +337,31 @@ class Project:
         if not 1 <= wanted <= len(self.rounds):
             raise InvalidOption(f"{self.folder} has no round {wanted}; choose one from 1 to {len(self.rounds)}")
         return self.rounds[wanted - 1]
+
+    def decide(self, by_hand: Mapping[tuple[int, str], bool], least_seconds: float | None = None) -> bool:
+        """Keep what somebody who looked at answers says of sheets, beside what was decided before.
+
+        Args:
+            by_hand: sheet, as in :meth:`questions`, and worker to whether the answers are good. A later decision takes
+                the place of an earlier one.
+            least_seconds: time below which a sheet is too hasty; None for what it was.
+
+        Returns:
+            Whether that changes anything.
+
+        Raises:
+            InvalidOption: what :func:`cxc_eccv.annotation.quality.sheets.judge_sheets` raises.
+            MalformedSource: the file of decisions was spoilt.
+        """
+        with self._hold():
+            before = read_checks(self.folder)
+            least = before.least_seconds if least_seconds is None else least_seconds
+            after = Checks(least, {**before.by_hand, **by_hand})
+            answers = Project.open(self.folder, self.library).answers()
+            judge_sheets(answers, after)  # raises where a sheet cannot be decided so
+            if after != before:
+                write_checks(self.folder, after)
+            return after != before
 
     def merge(self, *, rule: str = "majority", version: str = "1.0.0", least_answers: int = 1) -> LabelFile:
         """Make labels of the answers, and write ``labels.parquet`` and ``README.md``.
@@ -438,14 +476,6 @@ def _gather(library: Library, split: str, source: str) -> pa.Table:
             tables.append(pa.table([*sides, said.positive], schema=SAID))
     found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SAID.names)
     return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
-
-
-def _find_positives(library: Library, split: str, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
-    """(P,) image ids and caption ids of all pairs that a source calls positive."""
-    people = [name for name, source in sources_of(library).items() if source.official]
-    said = pa.concat_tables(_gather(library, split, name) for name in sources or people)
-    positive = said.filter(said["source_positive"])
-    return np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])
 
 
 def _digest(text: str) -> str:

@@ -224,24 +224,20 @@ def check(
       cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.annotation.project import Project
-    from cxc_eccv.annotation.quality.sheets import Checks, judge_sheets, read_checks, write_checks
+    from cxc_eccv.annotation.quality.sheets import CHECKS
     from cxc_eccv.annotation.report import report_project
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
-    project = Project.open(folder, Library(data_dir, allow_modified=allow_modified))
-    before = read_checks(folder)
     decided = {
         **{_read_sheet("--accept", text): True for text in accept or ()},
         **{_read_sheet("--reject", text): False for text in reject or ()},
     }
     if len(decided) < len(accept or ()) + len(reject or ()):
         raise InvalidOption("a sheet is named twice by --accept and --reject; decide once about each")
-    least = before.least_seconds if least_seconds is None else least_seconds
-    after = Checks(least, {**before.by_hand, **decided})
-    judge_sheets(project.answers(), after)  # raises where a sheet cannot be decided so
-    if after != before:
-        say_written([write_checks(folder, after)])
+    project = Project.open(folder, Library(data_dir, allow_modified=allow_modified))
+    if (decided or least_seconds is not None) and project.decide(decided, least_seconds):
+        say_written([folder / CHECKS])
     found = report_project(project)
     if found.to_check:
         print_shown(tables_to_console([found.doubt_table()]))

@@ -125,8 +125,8 @@ def verify(path: Path, expected: Expected, remedy: str) -> None:
         )
 
 
-CELL = re.compile(r'([^",]*|"[^"]*(?:""[^"]*)*"),')
-"""A CSV cell and the comma that ends it; quotes stand around the whole cell."""
+CELL = r'([^"{0}]*|"[^"]*(?:""[^"]*)*"){0}'
+"""A CSV cell and the separator that ends it; quotes stand around the whole cell."""
 
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -342,13 +342,14 @@ def shown(value: object) -> str:
     return whole if len(whole) <= 60 else f"{whole[:60]} …"
 
 
-def read_csv(path: Path, columns: Sequence[str] = ()) -> pa.Table:
+def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
     """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file.
 
-    Its header holds at least ``columns``. A quoted cell stands on one line: a quote that is never closed would else
-    swallow the rows after it.
+    Its header holds at least ``columns``; between two cells stands the separator, one sign. A quoted cell stands on one
+    line: a quote that is never closed would else swallow the rows after it.
     """
-    header, *rows = (_cells(path, number, line) for number, line in enumerate(read_lines(path), start=1))
+    lines = enumerate(read_lines(path), start=1)
+    header, *rows = (_cells(path, number, line, separator) for number, line in lines)
     for number, name in enumerate(header):
         if name in header[:number]:
             raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
@@ -374,10 +375,10 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[st
         yield number, require_keys(path, f"line {number}", parse_json(line, path, number), columns)
 
 
-def _cells(path: Path, number: int, line: str) -> list[str]:
+def _cells(path: Path, number: int, line: str, separator: str) -> list[str]:
     if '"' not in line:
-        return line.split(",")
-    cells = [match[1] for match in CELL.finditer(f"{line},")]
+        return line.split(separator)
+    cells = [match[1] for match in re.finditer(CELL.format(separator), f"{line}{separator}")]
     if sum(map(len, cells)) + len(cells) != len(line) + 1:
         expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
         raise MalformedSource(path, f"line {number}", f"a stray or unclosed quote in {shown(line)}", expected)

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import oracles
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ from annotated_projects import content_of, knows, noisy_run, save_runs, write_an
 
 from cxc_eccv.annotation import project as module
 from cxc_eccv.annotation.project import Project, compare_labels
+from cxc_eccv.annotation.quality.sheets import Checks, read_checks
 from cxc_eccv.annotation.rounds import seal, write_sorted
 from cxc_eccv.errors import (
     DataError,
@@ -25,6 +27,7 @@ from cxc_eccv.errors import (
     UnknownName,
     WriteFailed,
 )
+from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources.library import Library
@@ -104,6 +107,38 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
     assert len(known) == 8
     assert not {own.image_id for own in known} & set(half["image"].tolist())
     assert not {own.caption_id for own in known} & set(half["caption"].tolist())
+
+
+def negatives_of(project):
+    return {
+        (own.image_id, own.caption_id)
+        for sheet in project.rounds[-1].sheets
+        for own in sheet
+        if own.role == "known negative"
+    }
+
+
+def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, tmp_path):
+    """People may have found that it matches."""
+    runs = {"only": noisy_run(sample_library, 0)}
+    project = Project.create(tmp_path / "mine", sample_library, name="ours")
+    project = project.propose(runs, strategy="random", budget=1_500, size=10)
+    asked = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()}
+    again = project.propose(runs, strategy="random", budget=100, size=1, leave_open=True)
+    assert len(negatives_of(again)) == 100
+    assert not negatives_of(again) & asked
+
+
+def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_out(sample_library, tmp_path):
+    runs, positive, negatives = {"only": noisy_run(sample_library, 0)}, set(), set()
+    for direction in ("i2t", "t2i"):
+        judged = merged_qrels(sample_library, "test", direction, sources=["cxc", "eccv", "entailment"])
+        pairs = ((query, item) for query, items in oracles.positives_of(judged).items() for item in items)
+        positive |= {pair[:: 1 if direction == "i2t" else -1] for pair in pairs}
+    for seed in range(3):
+        project = Project.create(tmp_path / str(seed), sample_library, name="ours", seed=seed)
+        negatives |= negatives_of(project.propose(runs, strategy="random", budget=250, size=1, sources=["coco"]))
+    assert not negatives & positive
 
 
 def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
@@ -294,6 +329,7 @@ def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_pat
         for step in (
             lambda: project.add_answers([file]),
             project.merge,
+            lambda: project.decide({(0, "ann"): False}),
             lambda: project.propose(runs, leave_open=True),
         ):
             with pytest.raises(WriteFailed, match="another process is writing"):
@@ -307,6 +343,22 @@ def test_a_format_that_is_not_known_and_a_round_that_is_not_there(copy, sample_l
         project.add_answers([tmp_path / "x"], "jsonlines")
     with pytest.raises(InvalidOption, match=r"has no round 2; choose one from 1 to 1"):
         project.round(2)
+
+
+# Deciding about sheets
+
+
+def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
+    folder = copy("answered")
+    first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
+    assert first.decide({(0, "ann"): False}, 20)
+    assert second.decide({(1, "ben"): False})
+    assert read_checks(folder) == Checks(20.0, {(0, "ann"): False, (1, "ben"): False})
+    assert not second.decide({(1, "ben"): False})
+    before = content_of(folder)
+    with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers.*here and in checks\.json"):
+        second.decide({(9, "ann"): False})
+    assert content_of(folder) == before
 
 
 # Merging

@@ -22,10 +22,12 @@ from rich.console import Console
 
 from cxc_eccv.annotation.answers import SCHEMA
 from cxc_eccv.annotation.asking.schemes import schemes
+from cxc_eccv.annotation.labelling import dawid_skene
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.annotation.quality.agreement import cohen_kappa
 from cxc_eccv.annotation.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
-from cxc_eccv.annotation.report import DRAWN, report_annotation
+from cxc_eccv.annotation.report import report_annotation
+from cxc_eccv.annotation.reported import DRAWN
 from cxc_eccv.report.wings.annotated import render_annotated, write_annotated
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
@@ -170,6 +172,25 @@ def test_who_says_what_the_others_do_not_is_less_reliable(sample_library):
     table = cells(report.worker_table())
     assert table["ann"][-1] == f"{report.reliability['ann']:.1%}"
     assert table["cleo"][-1] == f"{report.reliability['cleo']:.1%}"
+
+
+@pytest.mark.parametrize("rule", ["majority", "dawid_skene"])
+def test_where_the_model_of_workers_does_not_settle_the_rest_is_told_all_the_same(sample_library, monkeypatch, rule):
+    rows = sample_answers(sample_library).to_pylist()
+    settled = report_of(rows, rule=rule)
+    monkeypatch.setattr(dawid_skene, "PATIENCE", 1)
+    report = report_of(rows, rule=rule)
+    assert settled.reliability
+    assert not settled.cautions
+    assert report.reliability == {}
+    assert report.with_label == (() if rule == "dawid_skene" else settled.with_label)
+    assert [told.partition(":")[0] for told in report.cautions] == [
+        *(["Not known, agreement with the labels"] if rule == "dawid_skene" else []),
+        "Not known, reliability of workers",
+    ]
+    assert "has not settled after 1 steps" in tables_to_markdown(report.tables())
+    assert report.by_rank == settled.by_rank
+    assert cells(report.worker_table())["ann"][-1] == "\N{EM DASH}"
 
 
 def test_several_answers_of_a_worker_about_a_pair_count_once_the_last(sample_library):

@@ -113,7 +113,8 @@ def build_sheets(
     Args:
         candidates: columns ``image_id`` and ``caption_id``, each pair once.
         content: the split, with texts and file names.
-        positive: (P,) image ids and (P,) caption ids of all pairs that a source calls positive.
+        positive: (P,) image ids and (P,) caption ids of all pairs that match, or of which nobody is sure that they do
+            not: what a source calls positive, and what people were asked about before.
         is_near: whether a model has each of some pairs near the top of a list.
         invalid: (I,) image ids and (C,) caption ids that no known pair may have: captions that describe nothing.
         size: candidates of a sheet; the last may have fewer.

@@ -113,7 +113,7 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         try:
             rows: Any = read_parquet(path).to_pylist()
         except pa.ArrowInvalid as error:

@@ -13,11 +13,14 @@ from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, name_answers
 from cxc_eccv.annotation.exchange.instructions import describe_answers
 from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.sources.reading import read_csv, shown
+from cxc_eccv.sources.reading import read_csv, read_lines, shown
 from cxc_eccv.writing import shield, unshield
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-SEPARATOR = ";"
+SEPARATORS = (",", ";", "\t")
+"""Between cells: where decimals have a comma, spreadsheets put something else there, whatever the file had."""
+
+BETWEEN_TICKS = ";"
 BETWEEN_CAPTIONS = " / "
 
 TEXTS = ("questionnaire", "pair_id", "caption")
@@ -50,9 +53,13 @@ def _cell(value: object) -> object:
 
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
-    """Every row."""
-    table = read_csv(path, [*TEXTS, *WHOLE, *_filled_in(scheme)])
+    """Every row in which anything stands."""
+    header = read_lines(path)[0]
+    separator = max(SEPARATORS, key=header.count)
+    table = read_csv(path, [*TEXTS, *WHOLE, *_filled_in(scheme)], separator)
     for number, row in enumerate(table.to_pylist(), start=2):
+        if not any(row.values()):
+            continue
         where = f"line {number}"
         yield (
             where,
@@ -62,32 +69,36 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
                     name: int(row[name]) if row[name].isascii() and row[name].isdigit() else row[name] for name in WHOLE
                 },
                 "worker": row["worker"],
-                "answer": _answer(path, where, row, scheme),
+                "answer": _answer(path, where, row, scheme, separator),
                 "details": {own.name: _ticks(row[own.name]) for own in scheme.details},
                 "remark": row["remark"],
-                "seconds": _number(row["seconds"]),
+                "seconds": _number(row["seconds"], separator),
             },
         )
 
 
-def _answer(path: Path, where: str, row: dict[str, str], scheme: Scheme) -> object:
+def _answer(path: Path, where: str, row: dict[str, str], scheme: Scheme, separator: str) -> object:
+    """What was said; capitals are a spreadsheet's, which begins cells with them."""
     if scheme.criteria:
         said = {name: row[name].strip().lower() for name in scheme.criteria}
         for name, word in said.items():
             if word not in ("yes", "no", ""):
                 raise MalformedSource(path, f"{where}, column {name}", shown(row[name]), "yes or no")
         return join_criteria({name: word for name, word in said.items() if word})
-    return _number(row["answer"]) if scheme.scale else row["answer"].strip() or None
+    return _number(row["answer"], separator) if scheme.scale else row["answer"].strip().lower() or None
 
 
 def _ticks(text: str) -> list[str]:
-    return [tick.strip() for tick in text.split(SEPARATOR) if tick.strip()]
+    return [tick.strip().lower() for tick in text.split(BETWEEN_TICKS) if tick.strip()]
 
 
-def _number(text: str) -> float | str | None:
-    """The number, None for nothing, or the text that is none, which is refused with what would be taken."""
-    text = text.strip()
-    return float(text) if NUMBER.fullmatch(text) else text or None
+def _number(text: str, separator: str) -> float | str | None:
+    """The number, None for nothing, or the text that is none, which is refused with what would be taken.
+
+    Its decimals may have a comma before them where none stands between cells.
+    """
+    number = text.strip() if separator == "," else text.strip().replace(",", ".")
+    return float(number) if NUMBER.fullmatch(number) else text.strip() or None
 
 
 FORMAT = Format(

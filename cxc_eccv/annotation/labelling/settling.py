@@ -31,7 +31,7 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
-__all__ = ["RULES", "describe_labels", "settle", "weigh_workers"]
+__all__ = ["RULES", "describe_labels", "keep_last", "settle", "weigh_workers"]
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -93,7 +93,7 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     check_whole("least_answers", least_answers)
-    own = _keep_last(_candidates(answers))
+    own = keep_last(_candidates(answers))
     pairs, items = _number_pairs(own)
     counts = np.bincount(items, minlength=len(pairs))
     enough = counts >= least_answers
@@ -120,7 +120,7 @@ def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
     Raises:
         DataError: no answer about a candidate.
     """
-    own = _keep_last(_candidates(answers))
+    own = keep_last(_candidates(answers))
     names, found = _estimate(own, _number_pairs(own)[1], scheme)
     return dict(zip(names, found.quality.tolist(), strict=True))
 
@@ -138,7 +138,7 @@ def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> di
         ``agreement`` about what is positive, among the pairs that several people judged.
     """
     every, counted = _candidates(asked), _candidates(accepted)
-    own = _keep_last(counted)
+    own = keep_last(counted)
     pairs, items = _number_pairs(own)
     n_answers = np.bincount(items)
     n_positive = np.bincount(items, weights=np.asarray(own["positive"])).astype(np.int64)
@@ -169,7 +169,7 @@ def _candidates(answers: pa.Table) -> pa.Table:
     return found
 
 
-def _keep_last(answers: pa.Table) -> pa.Table:
+def keep_last(answers: pa.Table) -> pa.Table:
     """Of several answers of a worker about a pair, the last."""
     workers = np.asarray(pc.dictionary_encode(answers["worker"]).combine_chunks().indices)
     rows = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"]), workers])

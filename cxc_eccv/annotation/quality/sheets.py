@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from cxc_eccv.annotation.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.sources.reading import shown
+from cxc_eccv.sources.reading import integer, read_json, require_keys, shown, text
 from cxc_eccv.writing import write_json
 
 __all__ = [
@@ -149,11 +150,14 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
 
 def _decide(key: tuple[int, str], own: SheetQuality | None, *, good: bool) -> SheetQuality:
     if own is None:
-        raise InvalidOption(f"sheet {key[0]} of {shown(key[1])} is not among the answers: nobody can decide about it")
+        raise InvalidOption(
+            f"sheet {key[0]} of {shown(key[1])} is not among the answers: nobody can decide about it. Name one that "
+            f"is, here and in {CHECKS}"
+        )
     if good and own.missed_positive and own.missed_negative:
         raise InvalidOption(
             f"sheet {key[0]} of {shown(key[1])} is rejected: both its known pairs were answered wrongly, and only "
-            "sheets that are to be checked by hand are accepted by hand"
+            f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
         )
     return replace(own, verdict=ACCEPTED if good else REJECTED, checked=True)
 
@@ -187,24 +191,40 @@ def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str)
 
 
 def read_checks(folder: Path) -> Checks:
-    """What was decided about the sheets of a project; nothing where no file says it."""
+    """What was decided about the sheets of a project; nothing where no file says it.
+
+    People may edit the file: it has no checksum, and every field of it is checked.
+
+    Raises:
+        MalformedSource: no such content; the message names the decision and its field.
+    """
     path = folder / CHECKS
     if not path.is_file():
         return Checks()
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        rows = [(row["sheet"], row["worker"], row["accepted"]) for row in content["by_hand"]]
-        found = {(sheet, worker): good for sheet, worker, good in rows}
-        whole = all(
-            type(sheet) is int and isinstance(worker, str) and type(good) is bool for sheet, worker, good in rows
-        )
-        least = content["least_seconds"]
-        if content["schema"] == SCHEMA and whole and len(found) == len(rows) and type(least) in (int, float):
-            return Checks(float(least), found)
-        problem = "other content"
-    except (OSError, UnicodeDecodeError, ValueError, LookupError, TypeError) as error:
-        problem = f"{type(error).__name__}: {error}"
-    raise MalformedSource(path, "", problem, "what cxc-eccv annotate check writes; take it from the last commit")
+    content = require_keys(path, "", read_json(path), ("schema", "least_seconds", "by_hand"))
+    least, rows = content["least_seconds"], content["by_hand"]
+    if type(content["schema"]) is not int or content["schema"] != SCHEMA:
+        raise MalformedSource(path, "schema", shown(content["schema"]), f"{SCHEMA}, which this version reads")
+    if type(least) not in (int, float) or not 0 <= least <= sys.float_info.max:
+        raise MalformedSource(path, "least_seconds", shown(least), "seconds, from 0 on")
+    if not isinstance(rows, list):
+        raise MalformedSource(path, "by_hand", shown(rows), "a list of decisions")
+    found: dict[tuple[int, str], bool] = {}
+    for number, row in enumerate(rows):
+        place = f"by_hand[{number}]"
+        key, good = _read_decision(path, place, row)
+        if key in found:
+            raise MalformedSource(path, place, f"sheet {key[0]} of {shown(key[1])} again", "one decision about a sheet")
+        found[key] = good
+    return Checks(float(least), found)
+
+
+def _read_decision(path: Path, place: str, row: object) -> tuple[tuple[int, str], bool]:
+    own = require_keys(path, place, row, ("sheet", "worker", "accepted"))
+    key = integer(path, f"{place}, sheet", own["sheet"]), text(path, f"{place}, worker", own["worker"])
+    if type(own["accepted"]) is not bool:
+        raise MalformedSource(path, f"{place}, accepted", shown(own["accepted"]), "true or false")
+    return key, own["accepted"]
 
 
 def write_checks(folder: Path, checks: Checks) -> Path:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from cxc_eccv.annotation.labelling.changes import LabelChange
 from cxc_eccv.annotation.quality.sheets import ACCEPTED, BY_HAND, REJECTED, SheetQuality
-from cxc_eccv.annotation.report import OTHERS, AnnotationReport, Told, show_seconds
+from cxc_eccv.annotation.reported import OTHERS, AnnotationReport, Told, show_seconds
 from cxc_eccv.comparison.labels import metric_name, show_value, task_name
 from cxc_eccv.report.charts import segments
 from cxc_eccv.report.pages import template

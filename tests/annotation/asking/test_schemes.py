@@ -16,6 +16,12 @@ def test_eccv_answers_have_the_gains_of_equation_e4():
     assert scheme.details[1].after in scheme.details[0].choices
 
 
+def test_names_in_files_are_small_letters_as_a_spreadsheet_may_have_made_capitals_of_them():
+    for scheme in schemes().values():
+        names = [own.name for own in scheme.answers] + [name for own in scheme.details for name in own.choices]
+        assert names == [name.lower() for name in names]
+
+
 @pytest.mark.parametrize(("rating", "positive"), [(0, False), (2.99, False), (3, True), (5.0, True)])
 def test_a_rating_is_positive_from_3_on(rating, positive):
     scheme = schemes()["cxc"]

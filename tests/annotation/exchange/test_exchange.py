@@ -464,12 +464,36 @@ class TestCsv:
         table = self.read(sheets, tmp_path, "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n"))
         assert json.loads(table["details"].to_pylist()[3])["shortcomings"] == ["not_in_image", "wrong_description"]
 
-    def test_a_decimal_comma_a_semicolon_table_and_a_lost_column_are_refused(self, sheets, tmp_path):
+    @pytest.mark.parametrize("separator", [";", "\t"])
+    @pytest.mark.parametrize("name", schemes())
+    def test_other_separators_are_taken_and_with_them_a_decimal_comma(self, sheets, tmp_path, name, separator):
+        """As spreadsheets save a table where decimals have a comma, whatever stood in the file before."""
+        text = write_table(answer(sheets, schemes()[name])).replace("w1,2,", "w1,2.5,")
+        rows = list(csv.reader(io.StringIO(text)))
+        saved = io.StringIO()
+        writer = csv.writer(saved, delimiter=separator)
+        writer.writerows(
+            [[cell.replace(".5", ",5") if cell in ("2.5", "4.5") else cell for cell in row] for row in rows]
+        )
+        assert "4,5" in saved.getvalue()
+        assert self.read(sheets, tmp_path, saved.getvalue(), name) == self.read(sheets, tmp_path, text, name)
+        with pytest.raises(MalformedSource, match=r"line 2, seconds: found '4,500\.5'"):
+            self.read(sheets, tmp_path, saved.getvalue().replace("4,5", "4,500.5", 1), name)
+
+    def test_capitals_and_rows_without_anything_are_a_spreadsheet_s(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["eccv"]))
+        capital = text.replace(",yes,", ",Yes,").replace(",mostly_no,Not_", ",Mostly_no,Not_")
+        capital = capital.replace(",mostly_no,not_in_image", ",Mostly_no,Not_in_image")
+        assert capital.count("Mostly_no,Not") == text.count("mostly_no,not") > 0
+        blank = "," * text.splitlines()[0].count(",") + "\r\n"
+        assert self.read(sheets, tmp_path, capital + blank) == self.read(sheets, tmp_path, text)
+
+    def test_a_decimal_comma_between_commas_a_time_and_a_lost_column_are_refused(self, sheets, tmp_path):
         text = write_table(answer(sheets, schemes()["cxc"]))
         with pytest.raises(MalformedSource, match=r"'2,5'.*a number from 0 to 5"):
             self.read(sheets, tmp_path, text.replace(",w1,2,", ',w1,"2,5",'), "cxc")
-        with pytest.raises(MalformedSource, match=r"line 1.*a column"):
-            self.read(sheets, tmp_path, text.replace(",", ";"), "cxc")
+        with pytest.raises(MalformedSource, match=r"line 2, seconds: found '00:00:04'.*as 4\.5"):
+            self.read(sheets, tmp_path, text.replace(",4.5", ",00:00:04", 1), "cxc")
         with pytest.raises(MalformedSource, match=r"line 1.*'seconds'"):
             self.read(sheets, tmp_path, text.replace("seconds", "time"), "cxc")
         text = write_table(answer(sheets, schemes()["entailment"]))

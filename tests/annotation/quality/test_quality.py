@@ -138,19 +138,37 @@ def test_what_was_decided_is_kept_and_read_back(tmp_path):
     assert read_checks(tmp_path) == checks
 
 
+GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("changes", "message"),
     [
-        "{",
-        "[]",
-        '{"schema": 2, "least_seconds": 0, "by_hand": []}',
-        '{"schema": 1, "least_seconds": "0", "by_hand": []}',
-        '{"schema": 1, "least_seconds": 0, "by_hand": [{"sheet": true, "worker": "a", "accepted": true}]}',
-        '{"schema": 1, "least_seconds": 0, "by_hand": [{"sheet": 1, "worker": "a", "accepted": 1}]}',
-        '{"schema": 1, "least_seconds": 0, "by_hand": [{"sheet": 1, "worker": "a"}]}',
+        ({"schema": 2}, "schema: found 2, expected 1"),
+        ({"schema": True}, "schema: found True"),
+        ({"least_seconds": "0"}, "least_seconds: found '0', expected seconds"),
+        ({"least_seconds": -1}, "least_seconds: found -1"),
+        ({"least_seconds": float("nan")}, "found NaN, expected finite numbers"),
+        ({"least_seconds": 10**400}, "least_seconds: found a number of more than 40 digits"),
+        ({"least_seconds": True}, "least_seconds: found True"),
+        ({"by_hand": {}}, "by_hand: found {}, expected a list"),
+        ({"by_hand": [GOOD, GOOD | {"sheet": True}]}, r"by_hand\[1\], sheet: found True"),
+        ({"by_hand": [GOOD, GOOD | {"sheet": -1}]}, r"by_hand\[1\], sheet: found -1"),
+        ({"by_hand": [GOOD, GOOD | {"worker": 3}]}, r"by_hand\[1\], worker: found 3"),
+        ({"by_hand": [GOOD, GOOD | {"sheet": 1, "accepted": 1}]}, r"by_hand\[1\], accepted: found 1, expected true or"),
+        ({"by_hand": [{"sheet": 1, "worker": "a", "acepted": True}]}, r"by_hand\[0\].*a key 'accepted'"),
+        ({"by_hand": [GOOD, GOOD | {"accepted": False}]}, r"by_hand\[1\]: found sheet 0 of 'ann' again"),
+        ({"by_hand": ["ann"]}, r"by_hand\[0\]: found 'ann', expected an object"),
     ],
 )
-def test_a_file_of_decisions_that_was_spoilt_is_refused(tmp_path, text):
+def test_a_file_of_decisions_that_was_spoilt_is_refused_with_the_place(tmp_path, changes, message):
+    (tmp_path / CHECKS).write_text(json.dumps({"schema": 1, "least_seconds": 0, "by_hand": [GOOD]} | changes))
+    with pytest.raises(MalformedSource, match=rf"{CHECKS}.*{message}"):
+        read_checks(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", '{"schema": 1, "schema": 1}'])
+def test_what_is_no_file_of_decisions_is_refused(tmp_path, text):
     (tmp_path / CHECKS).write_text(text)
-    with pytest.raises(MalformedSource, match="annotate check"):
+    with pytest.raises(MalformedSource, match=CHECKS):
         read_checks(tmp_path)

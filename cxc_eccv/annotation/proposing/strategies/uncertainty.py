@@ -23,7 +23,10 @@ def choose(pool: Pool) -> Chosen:
     open pairs alone.
     """
     if (pool.probabilities is None) == (pool.classifier is None):
-        raise InvalidOption("strategy uncertainty takes a classifier or probabilities: give one of the two")
+        raise InvalidOption(
+            "strategy uncertainty takes a classifier or probabilities: give one of the two (--classifier, "
+            "--probabilities)"
+        )
     if pool.probabilities is not None:
         pairs, found = pool.probabilities
         images, captions = pool.pairs.rows(pairs)
