@@ -25,6 +25,10 @@ def merge(
     rule: Annotated[str, typer.Option(help="How answers become a label: majority, all or dawid_skene.")] = "majority",
     version: Annotated[str, typer.Option(help="Of the labels.")] = "1.0.0",
     least_answers: Annotated[int, typer.Option(help="People who must have answered about a pair.")] = 1,
+    licence: Annotated[
+        str | None, typer.Option("--license", help="Of the labels, as the Hub calls it: cc-by-4.0, for example.")
+    ] = None,
+    citation: Annotated[Path | None, typer.Option(help="Of the labels, for the card: a file with its BibTeX.")] = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -36,15 +40,23 @@ def merge(
     Examples:
       cxc-eccv annotate merge doubts
       cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
+      cxc-eccv annotate merge doubts --license cc-by-4.0
     """
     from cxc_eccv.annotation.project import CARD, LABELS, Project, compare_labels
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.reading import read_text
 
     library = Library(data_dir, allow_modified=allow_modified)
     files = [folder / LABELS, folder / CARD]
     before = _read_all(files)
-    labels = Project.open(folder, library).merge(rule=rule, version=version, least_answers=least_answers)
+    labels = Project.open(folder, library).merge(
+        rule=rule,
+        version=version,
+        least_answers=least_answers,
+        licence=licence,
+        citation=None if citation is None else read_text(citation),
+    )
     if _read_all(files) == before:
         say(f"nothing has changed: {folder / LABELS} is what these answers say")
     else:
