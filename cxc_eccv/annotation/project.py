@@ -2,7 +2,7 @@
 
 ::
 
-    FOLDER/annotation.json              name, scheme, split, seed, and the data it is about
+    FOLDER/annotation.json              name, scheme, split, seed, the data it is about, and how many rounds there are
     FOLDER/rounds/1/round.json          how its pairs were proposed, and hashes of the tables beside it
     FOLDER/rounds/1/candidates.parquet  pairs to ask about, with who proposed them
     FOLDER/rounds/1/known.parquet       pairs that were proposed and are known to match: nobody is asked about them
@@ -23,7 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,9 @@ from cxc_eccv.annotation.answers import SCHEMA as ANSWERS
 from cxc_eccv.annotation.asking.questions import CANDIDATES_A_SHEET, Question, build_sheets
 from cxc_eccv.annotation.asking.schemes import Scheme, schemes
 from cxc_eccv.annotation.exchange import Format, formats
-from cxc_eccv.annotation.labelling.card import label_card
+from cxc_eccv.annotation.labelling.card import check_terms, is_unchanged, label_card
 from cxc_eccv.annotation.labelling.settling import describe_labels, settle
-from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.annotation.proposing.candidates import CANDIDATES, Proposal, propose
 from cxc_eccv.annotation.quality.sheets import Checks, accept, judge_sheets, read_checks, write_checks
 from cxc_eccv.annotation.rounds import (
     RESTORE,
@@ -55,7 +55,8 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LabelFile, read_labels, write_labels
+from cxc_eccv.sources.readers import LabelFile, write_labels
+from cxc_eccv.sources.reading import read_json
 from cxc_eccv.types import IntArray
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
 
@@ -137,6 +138,8 @@ class Project:
             raise InvalidOption(f"{folder} is an annotation project already; open it, or name another folder")
         if (folder / LABELS).exists():
             raise InvalidOption(f"{folder / LABELS} is there, and not the rounds that it was made of; {RESTORE}")
+        if (folder / PROJECT).exists():
+            _refuse_lost(folder, 0, unseal(folder / PROJECT, ("rounds",))["rounds"])
         if not NAME.fullmatch(name):
             raise InvalidOption(
                 f"name {name!r}: give one (--name) of small letters, digits and _ that begins with a letter"
@@ -171,7 +174,7 @@ class Project:
             there = bool(round_numbers(folder))
             told = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
             raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {told}")
-        facts = unseal(path, ("name", "scheme", "split", "seed", "data"))
+        facts = unseal(path, ("name", "scheme", "split", "seed", "data", "rounds"))
         if facts["scheme"] not in schemes():
             raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
         scheme, split, data = schemes()[facts["scheme"]], facts["split"], facts["data"]
@@ -183,8 +186,10 @@ class Project:
                 f"{content.image_ids.size} images and {content.caption_ids.size} captions there. Name the data that it "
                 "is about (--data-dir), or begin another project."
             )
-        rounds = (read_round(folder, number, facts["checksum"], scheme) for number in round_numbers(folder))
-        return cls(folder, library, facts["name"], scheme, split, facts["seed"], data, tuple(rounds))
+        numbers = round_numbers(folder)
+        _refuse_lost(folder, len(numbers), facts["rounds"])
+        own = cls(folder, library, facts["name"], scheme, split, facts["seed"], data)
+        return replace(own, rounds=tuple(read_round(folder, number, own.checksum, scheme) for number in numbers))
 
     def propose(
         self,
@@ -213,15 +218,9 @@ class Project:
             DataError: nothing is left to ask, or another process has added a round meanwhile.
         """
         request = _identify(runs, strategy=strategy, size=size, sources=sources, **options)
-        last = self.rounds[-1] if self.rounds else None
-        if last is not None and last.open_sheets and not leave_open:
-            if request is not None and last.facts["request"] == request:
+        if self._waits_for_answers(request, leave_open=leave_open):
+            with self._hold():  # counts a round whose writer died before
                 return self
-            raise InvalidOption(
-                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
-                "Import answers to them first, or leave them open (--leave-open)."
-            )
-        number = len(self.rounds) + 1
         found = propose(
             runs,
             self.library,
@@ -232,13 +231,8 @@ class Project:
             asked=self.candidates() if self.rounds else None,
             **options,
         )
-        if not found.candidates.num_rows:
-            counts = found.facts["counts"]
-            raise DataError(
-                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
-                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
-                f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
-            )
+        _refuse_nothing(found)
+        number = len(self.rounds) + 1
         sheets = build_sheets(
             found.candidates,
             self.library.karpathy(self.split),
@@ -248,6 +242,24 @@ class Project:
             size=size,
             seed=self.seed + number - 1,
         )
+        self._write_round(number, found, sheets, request)
+        return Project.open(self.folder, self.library)
+
+    def _waits_for_answers(self, request: str | None, *, leave_open: bool) -> bool:
+        """Whether sheets of the last round are open and it was requested alike; another request is refused."""
+        last = self.rounds[-1] if self.rounds else None
+        if last is None or leave_open or not last.open_sheets:
+            return False
+        if request is None or last.facts["request"] != request:
+            raise InvalidOption(
+                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
+                "Import answers to them first, or leave them open (--leave-open)."
+            )
+        return True
+
+    def _write_round(
+        self, number: int, found: Proposal, sheets: Sequence[Sequence[Question]], request: str | None
+    ) -> None:
         with self._hold():
             if len(round_numbers(self.folder)) >= number:
                 raise DataError(
@@ -255,19 +267,17 @@ class Project:
                     "Look at that round, then propose again"
                 )
             if number == 1:
-                with replaced_file(self.folder / PROJECT) as part:
-                    write_sorted(part, self._sealed)
+                self._write_facts(rounds=0)
             write_round(
                 self.folder,
                 number,
-                self._sealed["checksum"],
+                self.checksum,
                 self.scheme,
                 (found.candidates, found.known, sheets),
                 request=request,
                 # What data it is about stands in annotation.json; which files a library has read is no part of it.
                 proposal={name: fact for name, fact in found.facts.items() if name != "data"},
             )
-        return Project.open(self.folder, self.library)
 
     def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
         """(P,) image ids and caption ids of pairs that nobody is sure not to match.
@@ -283,10 +293,21 @@ class Project:
         return image_ids, caption_ids
 
     @property
-    def _sealed(self) -> dict[str, Any]:
-        """The content of ``annotation.json``."""
+    def checksum(self) -> str:
+        """By which its rounds know it: of all that stays as they come."""
+        return str(seal(self._facts)["checksum"])
+
+    @property
+    def _facts(self) -> dict[str, Any]:
         facts = {"name": self.name, "scheme": self.scheme.name, "split": self.split, "seed": self.seed}
-        return seal(facts | {"data": self.data})
+        return facts | {"data": self.data}
+
+    def _write_facts(self, *, rounds: int) -> None:
+        """``annotation.json``, unless it says all of this already."""
+        path, content = self.folder / PROJECT, seal(self._facts | {"rounds": rounds})
+        if not path.is_file() or read_json(path) != content:
+            with replaced_file(path) as part:
+                write_sorted(part, content)
 
     def add_answers(self, paths: Iterable[str | Path], form: str = "jsonl") -> Project:
         """Add what people answered, all files or, where any line is not in order, none.
@@ -363,7 +384,15 @@ class Project:
                 write_checks(self.folder, after)
             return after != before
 
-    def merge(self, *, rule: str = "majority", version: str = "1.0.0", least_answers: int = 1) -> LabelFile:
+    def merge(
+        self,
+        *,
+        rule: str = "majority",
+        version: str = "1.0.0",
+        least_answers: int = 1,
+        licence: str | None = None,
+        citation: str | None = None,
+    ) -> LabelFile:
         """Make labels of the answers, and write ``labels.parquet`` and ``README.md``.
 
         Answers of accepted sheets count, those included that somebody checked by hand and found good.
@@ -372,11 +401,16 @@ class Project:
             rule: of :func:`cxc_eccv.annotation.labelling.settling.settle`.
             version: of the labels.
             least_answers: people who must have answered about a pair.
+            licence: of the labels, an id of the Hub such as ``cc-by-4.0``.
+            citation: of the labels, BibTeX.
 
         Raises:
             DataError: no answer counts, or too few about every pair; or a README that is not ours, or that was changed,
                 stands in the folder.
+            UnknownName: no such rule or licence.
+            InvalidOption: a citation that is no BibTeX.
         """
+        terms = check_terms(licence, citation)
         with self._hold():
             now = Project.open(self.folder, self.library)
             answers = now.answers()
@@ -393,35 +427,26 @@ class Project:
                 "rule": rule,
                 "least_answers": least_answers,
                 "scheme": self.scheme.name,
-                "models": sorted({name for own in now.rounds for name in own.facts["proposal"]["models"]}),
-                "rounds": [
-                    {name: own.facts["proposal"][name] for name in ("strategy", "options", "counts")}
-                    for own in now.rounds
-                ],
                 "sheets": dict(sorted(Counter(own.verdict for own in judged).items())),
                 "data": {**self.data, "files": _name_files(self.library)},
+                **_describe_rounds(now.rounds),
                 **describe_labels(answers, good, table),
+                **terms,
             }
             card = label_card(facts, table)
-            self._refuse_card(card)
-            # Labels come last: before them nothing has changed but what is said of them, which the next call repeats.
+            self._refuse_card()
+            labels = write_labels(self.folder / LABELS, table, facts)
             with replaced_file(self.folder / CARD) as part:
                 part.write_text(card, encoding="utf-8", newline="\n")
-            return write_labels(self.folder / LABELS, table, facts | {"card": _digest(card)})
+            return labels
 
-    def _refuse_card(self, card: str) -> None:
-        """A README that the last call did not write, or that was changed since, is somebody's work."""
+    def _refuse_card(self) -> None:
+        """A README that no merge wrote, or that was changed since, is somebody's work."""
         path = self.folder / CARD
-        if not path.is_file():
-            return
-        try:
-            known = read_labels(self.folder / LABELS).facts.get("card")
-        except DataError:  # none yet, or damaged ones, in whose place come others
-            known = None
-        if _digest(path.read_text(encoding="utf-8", errors="replace")) not in (known, _digest(card)):
+        if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
             raise DataError(
                 f"{path} is not the card that the last merge wrote, or was changed since. Move it away, and take over "
-                "from it what you want to keep."
+                "from it what you want to keep; --license and --citation name terms and paper."
             )
 
     def candidates(self) -> pa.Table:
@@ -443,9 +468,37 @@ class Project:
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        """Against other processes at a step of this project."""
+        """Against other processes at a step of this project, which ends by counting the rounds that there are.
+
+        A process that dies before leaves one too few, never one too many: a round that is counted was there.
+        """
         with locked(self.folder / ROUNDS, PATIENCE):
             yield
+            self._write_facts(rounds=len(round_numbers(self.folder)))
+
+
+def _describe_rounds(rounds: Iterable[Round]) -> dict[str, Any]:
+    """Facts of the label file: who proposed the pairs of each round, and how."""
+    proposals = [own.facts["proposal"] for own in rounds]
+    return {
+        "models": sorted({name for own in proposals for name in own["models"]}),
+        "rounds": [{name: own[name] for name in ("strategy", "options", "counts")} for own in proposals],
+    }
+
+
+def _refuse_lost(folder: Path, found: int, counted: int) -> None:
+    if found < counted:
+        raise SourceMissing(f"{folder / ROUNDS} holds {found} of the {counted} rounds that {PROJECT} counts; {RESTORE}")
+
+
+def _refuse_nothing(found: Proposal) -> None:
+    if not found.candidates.num_rows:
+        counts = found.facts["counts"]
+        raise DataError(
+            f"strategy {found.facts['strategy']} has no pair left to ask about: of {counts['distinct']:,} that it "
+            f"proposes {counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
+            f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
+        )
 
 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
@@ -476,10 +529,6 @@ def _gather(library: Library, split: str, source: str) -> pa.Table:
             tables.append(pa.table([*sides, said.positive], schema=SAID))
     found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SAID.names)
     return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _name_files(library: Library) -> dict[str, str]:

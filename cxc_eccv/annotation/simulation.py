@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -47,6 +48,7 @@ __all__ = [
     "ERROR_RATES",
     "MEASURES",
     "Annotators",
+    "Measured",
     "Retrain",
     "Simulation",
     "Truth",
@@ -103,6 +105,9 @@ Retrain = Callable[[pa.Table, int], Annotators]
 
 IdPairs = tuple[IntArray, IntArray]
 """(P,) image ids and (P,) caption ids."""
+
+Measured = tuple[float, float | None, float | None]
+"""A number, and both ends of its interval."""
 
 CONFIDENCE = 0.95
 BASELINE = "eccv"
@@ -192,7 +197,8 @@ def simulate(
         seeds: how often all of it is repeated, with other draws.
 
     Raises:
-        InvalidOption: an error rate outside [0, 1], fewer people than answers, or a number below 1.
+        InvalidOption: an error rate outside [0, 1], fewer people than answers, a number below 1, no strategy, or one
+            that is named twice.
         DataError: nobody knows the truth of these data, or a strategy has nothing left to propose.
 
     Example:
@@ -209,42 +215,65 @@ def simulate(
     _check_names(strategies, rule)
     truth = Truth(library, split)
     known = truth.pairs.ids(_judged_pairs(truth.pairs, library, split, sources))
-    to_find = truth.total - int(truth(known).sum())
-    rows = []
-    for seed, strategy in product(range(seeds), strategies):
-        told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
-        for number in range(1, rounds + 1):
-            draw = seed * rounds + number
-            runs, probabilities = retrain(labels, draw)
-            options = {"budget": budget, "sources": sources, "asked": asked, "seed": draw}
-            options |= _take_further(strategy, probabilities)
-            proposal = propose(runs, library, split, strategy=strategy, **options)
-            if not proposal.candidates.num_rows:
-                raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
-            asked = pa.concat_tables([asked, proposal.candidates])
-            sheets = build_sheets(
-                proposal.candidates, truth.content, positive=known, is_near=proposal.is_near, seed=draw
-            )
-            given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
-            questions, told = questions + given.num_rows, pa.concat_tables([told, accepted])
-            labels = settle(told, schemes()[SCHEME], rule) if told.num_rows else labels
-            right = truth(_to_pairs(labels.filter(labels["positive"])))
-            rows.append((strategy, seed, number, questions, asked.num_rows, right.size, int(right.sum()), to_find))
+    to_find, models = truth.total - int(truth(known).sum()), dict[str, None]()
+
+    def fit(labels: pa.Table, draw: int) -> Annotators:
+        found = retrain(labels, draw)
+        models.update(dict.fromkeys(found[0]))
+        return found
+
+    chosen: dict[str, Any] = {"budget": budget, "error_rates": error_rates, "answers": answers, "rule": rule}
+    go = partial(_go_through_rounds, library, split, truth, known, fit, sources=sources, **chosen)
+    rows = [
+        (strategy, seed, number, *sums, to_find)
+        for seed, strategy in product(range(seeds), strategies)
+        for number, sums in enumerate(go(strategy, range(seed * rounds + 1, (seed + 1) * rounds + 1)), start=1)
+    ]
     facts = {
         "experiment": "rounds",
         "split": split,
         "strategies": list(strategies),
         "rounds": rounds,
-        "budget": budget,
+        **chosen,
         "error_rates": list(error_rates),
-        "answers": answers,
-        "rule": rule,
         "sources": list(sources),
         "seeds": seeds,
-        "models": list(runs),
+        "models": list(models),
         "to_find": to_find,
     }
     return Simulation(_count_table(rows), provenance_of(library, **facts))
+
+
+def _go_through_rounds(
+    library: Library,
+    split: str,
+    truth: Truth,
+    known: IdPairs,
+    fit: Retrain,
+    strategy: str,
+    draws: Sequence[int],
+    *,
+    budget: int,
+    error_rates: Sequence[float],
+    answers: int,
+    rule: str,
+    sources: Sequence[str],
+) -> Iterator[tuple[int, int, int, int]]:
+    """Questions, candidates, positives and true ones among these, all up to a round; a draw for each round."""
+    told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
+    for number, draw in enumerate(draws, start=1):
+        runs, probabilities = fit(labels, draw)
+        options: dict[str, Any] = {"strategy": strategy, **_take_further(strategy, probabilities)}
+        proposal = propose(runs, library, split, budget=budget, sources=sources, asked=asked, seed=draw, **options)
+        if not proposal.candidates.num_rows:
+            raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
+        sheets = build_sheets(proposal.candidates, truth.content, positive=known, is_near=proposal.is_near, seed=draw)
+        given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
+        told, asked = pa.concat_tables([told, accepted]), pa.concat_tables([asked, proposal.candidates])
+        questions += given.num_rows
+        labels = settle(told, schemes()[SCHEME], rule) if told.num_rows else labels
+        right = truth(_to_pairs(labels.filter(labels["positive"])))
+        yield questions, asked.num_rows, right.size, int(right.sum())
 
 
 def answer_sheets(
@@ -339,7 +368,8 @@ def search_hidden(
         seeds: how often all of it is repeated, with another draw of what is hidden.
 
     Raises:
-        InvalidOption: a share that is not between 0 and 1, or too few questions for a sheet.
+        InvalidOption: a share that is not between 0 and 1 or hides no positive, too few questions for a sheet, no
+            strategy or number of questions, or one that is named twice.
 
     Example:
         >>> found = search_hidden({}, Library("sample"), strategies=["random"], questions=[40], seeds=1)
@@ -347,32 +377,31 @@ def search_hidden(
         [(40, 36, 78)]
     """
     check_whole("seeds", seeds)
+    _refuse_twice("questions", questions)
     for number in questions:
         check_whole("questions", number, QUESTIONS_A_SHEET)
-    if not 0 < share < 1:
-        raise InvalidOption(f"share={share}: hide a share between 0 and 1")
     if strategies is None:
         strategies = [*SEARCHED, *(["uncertainty"] if probabilities is not None else [])]
     _check_names(strategies)
     pairs, others = Pairs(library.karpathy("test")), [name for name in official_sources() if name != "eccv"]
     verified = _judged_pairs(pairs, library, "test", ["eccv"])
     own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
-    stops, hides, rows = sorted(questions), round(share * own.size), []
+    hides = _count_hidden(share, own.size)
     tables = [library.eccv("eccv", direction) for direction in ("i2t", "t2i")]
-    ranked = {name: _rank_once(run, pairs) for name, run in runs.items()}
-    options: dict[str, Any] = {"budget": _candidates_of(stops[-1]), "sources": others}
-    options["queries"] = tuple(np.unique(np.asarray(table["query_id"])) for table in tables)
+    queries = tuple(np.unique(np.asarray(table["query_id"])) for table in tables)
+    ranked, stops, rows = {name: _rank_once(run, pairs) for name, run in runs.items()}, sorted(questions), []
+    options: dict[str, Any] = {"budget": _candidates_of(stops[-1]), "sources": others, "queries": queries}
     for seed in range(seeds):
         hidden = np.sort(np.random.default_rng(seed).choice(own, hides, replace=False))
         options |= {"seed": seed, "asked": _to_table(pairs.ids(np.setdiff1d(verified, hidden)))}
         for strategy in strategies:
             further = _take_further(strategy, probabilities)
             proposal = propose(ranked, library, "test", strategy=strategy, **options, **further)
-            right = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
-            for number, stop in enumerate(stops, start=1):
-                asked = min(_candidates_of(stop), right.size)
-                spent = min(stop, math.ceil(right.size * QUESTIONS_A_SHEET / CANDIDATES_A_SHEET))
-                rows.append((strategy, seed, number, spent, asked, None, int(right[:asked].sum()), hides))
+            is_hidden = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
+            rows += [
+                (strategy, seed, number, *_count_found(is_hidden, stop), hides)
+                for number, stop in enumerate(stops, start=1)
+            ]
     facts = {
         "experiment": "hidden",
         "split": "test",
@@ -389,6 +418,21 @@ def search_hidden(
     return Simulation(_count_table(rows), provenance_of(library, **facts))
 
 
+def _count_hidden(share: float, n_known: int) -> int:
+    if not 0 < share < 1:
+        raise InvalidOption(f"share={share}: hide a share between 0 and 1")
+    if not round(share * n_known):
+        raise InvalidOption(f"share={share}: of {n_known:,} positives that is none; hide more of them")
+    return round(share * n_known)
+
+
+def _count_found(is_hidden: NDArray[np.bool_], questions: int) -> tuple[int, int, None, int]:
+    """Questions, candidates and hidden ones among these, of candidates in their order; who asks less has no more."""
+    asked = min(_candidates_of(questions), is_hidden.size)
+    spent = min(questions, math.ceil(is_hidden.size * QUESTIONS_A_SHEET / CANDIDATES_A_SHEET))
+    return spent, asked, None, int(is_hidden[:asked].sum())
+
+
 def _rank_once(run: Run, pairs: Pairs) -> RankingsRun:
     """The lists of a run to a depth that every strategy is content with, so that no seed scores all pairs again."""
     lists = rank_lists(run, pairs, DEPTH, choose_similarity(run, similarity=None)["similarity"])
@@ -400,6 +444,8 @@ def _rank_once(run: Run, pairs: Pairs) -> RankingsRun:
 
 def summarise(simulation: Simulation) -> Iterator[dict[str, Any]]:
     """The numbers of every strategy and round over all seeds, with 95% intervals: a bootstrap over the seeds.
+
+    Of a single seed there is no interval: low and high are None.
 
     Yields:
         ``strategy``, ``round``, the means of ``questions``, ``candidates`` and ``found``; each of :data:`MEASURES` as
@@ -426,17 +472,20 @@ def summarise(simulation: Simulation) -> Iterator[dict[str, Any]]:
         other, ahead = steps.get((BASELINE, number)), None
         if other is not None:
             more = sums["found"] - other["found"].to_numpy()
-            ahead = (float(more.mean()), *interval(more[draws].mean(axis=1), CONFIDENCE))
+            ahead = (float(more.mean()), *_interval(more[draws].mean(axis=1), more.size))
         yield {"strategy": strategy, "round": number, **means, **ratios, "ahead": ahead}
 
 
-def _ratio(upper: FloatArray, lower: FloatArray, draws: IntArray) -> tuple[float, float, float] | None:
+def _ratio(upper: FloatArray, lower: FloatArray, draws: IntArray) -> Measured | None:
     """A sum over seeds divided by another, and its interval; None where a draw of seeds divides by nothing."""
     below = lower[draws].sum(axis=1)
     if np.isnan(below).any() or not below.all():
         return None
-    low, high = interval(upper[draws].sum(axis=1) / below, CONFIDENCE)
-    return float(upper.sum() / lower.sum()), low, high
+    return float(upper.sum() / lower.sum()), *_interval(upper[draws].sum(axis=1) / below, lower.size)
+
+
+def _interval(samples: FloatArray, n_seeds: int) -> tuple[float, float] | tuple[None, None]:
+    return interval(samples, CONFIDENCE) if n_seeds > 1 else (None, None)
 
 
 def _check_people(error_rates: Sequence[float], answers: int) -> None:
@@ -451,11 +500,19 @@ def _check_people(error_rates: Sequence[float], answers: int) -> None:
 
 
 def _check_names(chosen: Sequence[str], rule: str = "majority") -> None:
+    _refuse_twice("strategies", chosen)
     for strategy in chosen:
         if strategy not in strategies():
             raise UnknownName("strategy", strategy, strategies())
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
+
+
+def _refuse_twice(name: str, chosen: Sequence[object]) -> None:
+    """None, or one twice: sums over seeds would count it twice."""
+    if not chosen or len(set(chosen)) < len(chosen):
+        told = f"named twice among {', '.join(map(str, chosen))}" if chosen else "none is named"
+        raise InvalidOption(f"{name}: {told}; name each once")
 
 
 def _take_further(strategy: str, probabilities: pa.Table | None) -> dict[str, Any]:

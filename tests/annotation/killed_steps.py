@@ -7,11 +7,11 @@ import signal
 import sys
 from pathlib import Path
 
-import annotated_projects
 import pyarrow as pa
 
 from cxc_eccv.annotation.project import Project
 from cxc_eccv.annotation.rounds import round_numbers
+from cxc_eccv.runs import load_run
 from cxc_eccv.sources.library import Library
 
 EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
@@ -19,9 +19,10 @@ EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 
 def take_step(folder, step, files, library):
     """``propose``, ``import`` or ``merge``, as the command line takes it."""
-    if step == "propose" and not round_numbers(folder):
-        runs = {"first": annotated_projects.noisy_run(library, 0)}
-        Project.create(folder, library, name="ours").propose(runs, budget=10, size=5)
+    if step == "propose":
+        there = round_numbers(folder)
+        project = Project.open(folder, library) if there else Project.create(folder, library, name="ours")
+        project.propose({"first": load_run(files[0])}, budget=10, size=5)
     elif step == "import":
         Project.open(folder, library).add_answers(files)
     elif step == "merge":

@@ -417,6 +417,39 @@ def test_a_card_that_was_changed_is_kept_and_one_that_was_not_is_replaced(copy, 
     with pytest.raises(DataError, match="or was changed since"):
         project.merge(version="1.0.2")
     assert card.read_text() == text
+    assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
+
+
+@pytest.mark.parametrize("options", [{}, {"rule": "all", "version": "2"}])
+def test_after_a_merge_that_died_between_labels_and_card_any_other_goes_on(options, copy, sample_library, monkeypatch):
+    project = Project.open(copy("answered"), sample_library)
+    project.merge(version="0.9")
+    card = project.folder / "README.md"
+    before = card.read_bytes()
+    project.merge(version="1.0.0")
+    card.write_bytes(before)
+    project.merge(**options)
+    assert options.get("version", "1.0.0") in card.read_text()
+
+
+def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    project.merge()
+    before = content_of(project.folder)
+    for options in ({"version": " "}, {"licence": "cc-by"}, {"citation": "Ours, 2026"}, {"rule": "most"}):
+        with pytest.raises((MalformedSource, UnknownName, InvalidOption), match=next(iter(options))):
+            project.merge(**options)
+        assert content_of(project.folder) == before
+
+
+def test_licence_and_citation_stand_on_the_card_and_in_the_labels(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    citation = "@misc{ours,\n title={Ours}\n}"
+    labels = project.merge(licence="cc-by-4.0", citation=citation)
+    text = (project.folder / "README.md").read_text()
+    assert "license: cc-by-4.0" in text
+    assert citation in text
+    assert (labels.facts["licence"], labels.facts["citation"]) == ("cc-by-4.0", citation)
 
 
 def test_labels_are_compared_with_what_official_sources_say(copy, sample_library):
@@ -496,6 +529,7 @@ DAMAGE = {
     ),
     "a project without its file": (lambda f: (f / "annotation.json").unlink(), "rounds is there: restore it"),
     "a missing round": (lambda f: shutil.rmtree(f / "rounds/1"), r"rounds/1 is missing, and a later round is there"),
+    "a missing last round": (lambda f: shutil.rmtree(f / "rounds/2"), "rounds holds 1 of the 2 rounds .*; restore"),
     "a round without its file": (lambda f: (f / "rounds/1/round.json").unlink(), r"1/round\.json is missing; restore"),
     "a round without questions": (
         lambda f: (f / "rounds/2/questions.parquet").unlink(),
@@ -576,6 +610,19 @@ def test_rounds_and_labels_are_not_written_over_by_a_new_project(copy, sample_li
     shutil.rmtree(folder / "rounds")
     with pytest.raises(InvalidOption, match="not the rounds that it was made of"):
         Project.create(folder, sample_library, name="ours")
+    (folder / "labels.parquet").unlink()
+    with pytest.raises(SourceMissing, match="rounds holds 0 of the 2 rounds"):
+        Project.create(folder, sample_library, name="ours")
+
+
+def test_a_round_whose_writer_died_before_it_was_counted_is_counted_by_the_next_step(copy, sample_library, tmp_path):
+    folder = copy("proposed")
+    before = content_of(folder)
+    reseal(folder / "annotation.json", rounds=0)
+    project = Project.open(folder, sample_library)
+    assert len(project.rounds) == 1
+    project.add_answers([write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))])
+    assert content_of(folder)["annotation.json"] == before["annotation.json"]
 
 
 # Killed
@@ -588,16 +635,19 @@ def visible(folder):
 
 
 def state(folder):
-    """What a project holds: not a card that no labels follow, nor a project that has no round."""
+    """What a project holds: not its card, nor whether its last round is counted, nor a project that has no round."""
     files = visible(folder)
     files.pop("README.md", None)
-    return files if any(name.startswith("rounds/") for name in files) else {}
+    if not any(name.startswith("rounds/") for name in files):
+        return {}
+    facts = json.loads(files.pop("annotation.json"))
+    return files | {"facts": {name: facts[name] for name in facts if name not in ("rounds", "checksum")}}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be forked")
 @pytest.mark.parametrize("step", ["propose", "import", "merge"])
 def test_a_step_that_is_killed_leaves_what_was_there_and_the_next_goes_on(step, copy, sample_library, tmp_path):
-    folder, files = tmp_path / "none", []
+    folder, files = tmp_path / "none", save_runs(tmp_path, sample_library, seeds=(0,))
     if step != "propose":
         folder = copy("proposed" if step == "import" else "answered")
         project = Project.open(folder, sample_library)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from cxc_eccv.report.simulated import write_simulation
 
 import cxc_eccv
 from cxc_eccv.annotation import simulation as module
@@ -257,6 +258,18 @@ def test_numbers_over_seeds_are_quotients_of_sums():
     assert (second["cost"], second["precision"]) == (None, None)  # where seed 0 is drawn alone nothing was found
 
 
+def test_one_seed_has_no_interval(tmp_path):
+    rows = [("eccv", 0, number, 100 * number, 90, 20, 10 * number, 40) for number in (1, 2)]
+    facts = {"experiment": "hidden", "seeds": 1, "to_find": 40, "known_to_eccv_alone": 80, "models": ["one"]}
+    simulation = Simulation(pa.table(list(zip(*rows, strict=True)), schema=COUNTS), facts)
+    first, _ = summarise(simulation)
+    assert (first["recall"], first["cost"], first["ahead"]) == ((0.25, None, None), (10, None, None), (0, None, None))
+    write_simulation(simulation, tmp_path / "out")
+    text = (tmp_path / "out" / "simulation.md").read_text()
+    assert "Of one seed, so that there are no intervals." in text
+    assert "| 100 | 10 | 100.0 | 25.00 |" in text
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -266,6 +279,8 @@ def test_numbers_over_seeds_are_quotients_of_sums():
         ({"budget": 0}, "budget"),
         ({"seeds": 0}, "seeds"),
         ({"answers": 0}, "answers"),
+        ({"strategies": []}, "strategies: none is named"),
+        ({"strategies": ["random", "eccv", "random"]}, "strategies: named twice among random, eccv, random"),
     ],
 )
 def test_refused_options(library, options, message):
@@ -275,7 +290,8 @@ def test_refused_options(library, options, message):
 
 def test_refused_searches_and_names(library):
     runs = {"random": random_run(library, "test")}
-    for options in ({"share": 1.0}, {"share": 0}, {"questions": [19]}, {"seeds": 0}):
+    twice = {"questions": [40, 40]}, {"questions": []}, {"strategies": ["eccv"] * 2}, {"strategies": []}
+    for options in ({"share": 1.0}, {"share": 0}, {"share": 1e-3}, {"questions": [19]}, {"seeds": 0}, *twice):
         with pytest.raises(InvalidOption, match=next(iter(options))):
             search_hidden(runs, library, **options)
     with pytest.raises(UnknownName, match="disagreement"):

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.annotation.simulation import BASELINE, Simulation, summarise
+from cxc_eccv.annotation.simulation import BASELINE, Measured, Simulation, summarise
 from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.comparison.published import import_matplotlib
 from cxc_eccv.errors import InvalidOption
@@ -34,8 +34,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4
 MARKERS = "osDP^vX"
 STYLE = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
 WIDTH, HEIGHT, DOTS_PER_INCH = 4.2, 3.6, 150
-
-Interval = tuple[float, float, float] | None
 
 Row = Mapping[str, Any]
 """One of those that ``summarise`` yields."""
@@ -76,7 +74,7 @@ def _rounds_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
     )
     rates = ", ".join(f"{100 * rate:g}" for rate in facts["error_rates"])
     notes = (
-        f"Sums up to each round, means over {facts['seeds']} seeds, with 95% intervals: a bootstrap over the seeds. "
+        f"Sums up to each round, {_tell_seeds(facts)}. "
         f"Recall, in percent, is of {facts['to_find']:,} true pairs that {list_names(facts['sources'])} did not know, "
         "precision of what became positive.",
         f"Rounds of {facts['budget']:,} pairs, {facts['answers']} accepted answers for each ({facts['rule']}), by "
@@ -121,10 +119,10 @@ def _hidden_table(rows: Sequence[Row], facts: Mapping[str, Any]) -> Table:
         ),
     )
     notes = (
-        f"Means over {facts['seeds']} seeds, with 95% intervals: a bootstrap over the seeds. Hidden are "
-        f"{facts['to_find']:,} of {facts['known_to_eccv_alone']:,} positives that ECCV Caption alone judged; recall, "
-        f"in percent, is of these. Ahead: how many more are found than by {BASELINE} with as many questions, seed by "
-        f"seed. Of 20 questions 18 are about proposed pairs. Models: {list_names(facts['models'])}.",
+        f"{_tell_seeds(facts).capitalize()}. Hidden are {facts['to_find']:,} of {facts['known_to_eccv_alone']:,} "
+        "positives that ECCV Caption alone judged; recall, in percent, is of these. Ahead: how many more are found "
+        f"than by {BASELINE} with as many questions, seed by seed. Of 20 questions 18 are about proposed pairs. "
+        f"Models: {list_names(facts['models'])}.",
         "A proposed pair that is not hidden is unknown, not negative: nobody judged it.",
     )
     return Table(_head(header), sections, "Hidden positives found", "ECCV Caption, test split", notes)
@@ -143,18 +141,24 @@ def _in_sections(rows: Sequence[Row], cells: Callable[[Row], tuple[str | Cell, .
     return found
 
 
-def _cell(interval: Interval, factor: float) -> Cell | str:
-    if interval is None:
-        return MISSING
-    value, low, high = (f"{factor * own:,.1f}" for own in interval)
-    return Cell(value, interval=f"[{low}, {high}]")
+def _tell_seeds(facts: Mapping[str, Any]) -> str:
+    if facts["seeds"] == 1:
+        return "of one seed, so that there are no intervals"
+    return f"means over {facts['seeds']} seeds, with 95% intervals: a bootstrap over the seeds"
+
+
+def _cell(measured: Measured | None, factor: float) -> Cell | str:
+    return MISSING if measured is None else _show(*measured, lambda own: f"{factor * own:,.1f}")
 
 
 def _ahead(row: Row) -> Cell | str:
     if row["ahead"] is None or row["strategy"] == BASELINE:
         return MISSING
-    value, low, high = (f"{own:+.0f}" for own in row["ahead"])
-    return Cell(value, interval=f"[{low}, {high}]")
+    return _show(*row["ahead"], lambda own: f"{own:+.0f}")
+
+
+def _show(value: float, low: float | None, high: float | None, form: Callable[[float], str]) -> Cell:
+    return Cell(form(value), interval="" if low is None or high is None else f"[{form(low)}, {form(high)}]")
 
 
 def write_simulation(
@@ -221,7 +225,10 @@ def _draw_line(axes: Any, rows: Sequence[Row], measure: str, factor: float, styl
     shown = [row for row in rows if row[measure] is not None]
     if not shown:
         return
-    values, lows, highs = zip(*([factor * own for own in row[measure]] for row in shown), strict=True)
-    spans = [[value - low for value, low in zip(values, lows, strict=True)]]
-    spans.append([high - value for value, high in zip(values, highs, strict=True)])
-    axes.errorbar([row["questions"] for row in shown], values, spans, capsize=3, linewidth=1.8, markersize=5, **style)
+    values, lows, highs = zip(*(row[measure] for row in shown), strict=True)
+    spans = [
+        [0.0 if end is None else factor * abs(value - end) for value, end in zip(values, ends, strict=True)]
+        for ends in (lows, highs)
+    ]
+    asked = [row["questions"] for row in shown]
+    axes.errorbar(asked, [factor * value for value in values], spans, capsize=3, linewidth=1.8, markersize=5, **style)
