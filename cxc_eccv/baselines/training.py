@@ -19,7 +19,7 @@ from torch.distributed.nn.functional import all_gather
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.labelled import LabelledPairs
@@ -124,9 +124,9 @@ class Trained:
         """The folder's name, by which reports call the model."""
         return self.output.resolve().name
 
-    def scored(self, report: Report, run: Run) -> Trained:
-        """The same with its report, which says whose it is."""
-        facts = {**report.provenance, "model": self.name, "training": dict(self.settings)}
+    def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
+        """The same with its report, which says whose it is, and what others say of it."""
+        facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
         return replace(self, report=replace(report, provenance=facts), run=run)
 
 
@@ -176,12 +176,23 @@ def gather(values: torch.Tensor) -> torch.Tensor:
 
 
 class WholeTrainer(Trainer):
-    """Trainer that takes up checkpoints by ``from_pretrained``.
+    """Trainer that takes up checkpoints by ``from_pretrained``, and ends where the loss is no number.
 
     ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
     ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
-    they are.
+    they are. And where a loss is not finite it shows 0 in its place, and goes on to save what is not finite either.
     """
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """As Trainer's; ModelError where the loss is not finite."""
+        loss: torch.Tensor = super().training_step(*arguments, **options)
+        if not loss.isfinite():
+            raise ModelError(
+                f"step {self.state.global_step + 1}: the loss is {loss.item():g}. Begin a new run with a lower "
+                "--learning-rate or clipped gradients (--max-grad-norm 1), or in a wider type of numbers (--bf16 for "
+                "--fp16)"
+            )
+        return loss
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
         """Take up the weights of a checkpoint, all of them."""
