@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SHAPING",
     "EpochCallback",
+    "FiniteTrainer",
     "Progress",
     "ScoredPairs",
     "Trained",
@@ -175,13 +176,8 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     return torch.cat(parts)
 
 
-class WholeTrainer(Trainer):
-    """Trainer that takes up checkpoints by ``from_pretrained``, and ends where the loss is no number.
-
-    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
-    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
-    they are. And where a loss is not finite it shows 0 in its place, and goes on to save what is not finite either.
-    """
+class FiniteTrainer(Trainer):
+    """Trainer that ends where the loss is no number: Trainer's own shows 0 in its place, and saves what comes of it."""
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
         """As Trainer's; ModelError where the loss is not finite."""
@@ -189,10 +185,18 @@ class WholeTrainer(Trainer):
         if not loss.isfinite():
             raise ModelError(
                 f"step {self.state.global_step + 1}: the loss is {loss.item():g}. Begin a new run with a lower "
-                "--learning-rate or clipped gradients (--max-grad-norm 1), or in a wider type of numbers (--bf16 for "
-                "--fp16)"
+                "learning rate, with clipped gradients, or without --fp16"
             )
         return loss
+
+
+class WholeTrainer(FiniteTrainer):
+    """Trainer that takes up checkpoints by ``from_pretrained``.
+
+    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
+    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
+    they are.
+    """
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
         """Take up the weights of a checkpoint, all of them."""

@@ -226,7 +226,7 @@ class EnhancedTrainer(Trainer):
         self.current_gradient_accumulation_steps = accumulated
         if not found:
             return
-        if self.args.max_grad_norm:  # None and 0 clip nothing
+        if self.args.max_grad_norm > 0:
             self.accelerator.clip_grad_norm_(self.model_wrapped.parameters(), self.args.max_grad_norm)
         optimizer: Any = self.optimizer  # there is one by now
         groups = optimizer.param_groups

@@ -231,10 +231,8 @@ def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # no
     """What it has seen of val and test, by itself and through the classifier of its weak positives."""
     mined = [library.mined(split) for split in coco_splits(data.train_on)] if data.weak_positives else []
     records = [found.facts["classifier"]["training_data"] for found in mined if found is not None]
-    judged = [
-        f"The classifier of its weak positives: {line}" for each in records for line in warn_of_training_data(each)
-    ]
-    return tell_seen(model.config.training_data) + judged
+    cautions = [caution for record in records for caution in warn_of_training_data(record)]
+    return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]
 
 
 def _read_pairs(

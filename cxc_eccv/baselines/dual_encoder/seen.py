@@ -38,7 +38,8 @@ def tell_seen(record: Record) -> list[str]:
     """What a report and a card have to say of it, the test splits first.
 
     Example:
-        >>> print(*tell_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}), sep="\n")
+        >>> for line in tell_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}):
+        ...     print(line)
         Trained on val data: 60 images of coco/val.
         Before, as what it went on from: trained on test data: 60 images of coco/test.
     """
