@@ -230,7 +230,7 @@ def _describe(
 def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # noqa: ANN401 - any dual encoder
     """What it has seen of val and test, by itself and through the classifier of its weak positives."""
     mined = [library.mined(split) for split in coco_splits(data.train_on)] if data.weak_positives else []
-    records = [found.facts["classifier"]["training_data"] for found in mined if found is not None]
+    records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
     return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]
 
