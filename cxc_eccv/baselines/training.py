@@ -19,7 +19,7 @@ from torch.distributed.nn.functional import all_gather
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
 
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.labelled import LabelledPairs
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SHAPING",
     "EpochCallback",
+    "FiniteTrainer",
     "Progress",
     "ScoredPairs",
     "Trained",
@@ -124,9 +125,9 @@ class Trained:
         """The folder's name, by which reports call the model."""
         return self.output.resolve().name
 
-    def scored(self, report: Report, run: Run) -> Trained:
-        """The same with its report, which says whose it is."""
-        facts = {**report.provenance, "model": self.name, "training": dict(self.settings)}
+    def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
+        """The same with its report, which says whose it is, and what others say of it."""
+        facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
         return replace(self, report=replace(report, provenance=facts), run=run)
 
 
@@ -175,7 +176,21 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     return torch.cat(parts)
 
 
-class WholeTrainer(Trainer):
+class FiniteTrainer(Trainer):
+    """Trainer that ends where the loss is no number: Trainer's own shows 0 in its place, and saves what comes of it."""
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """As Trainer's; ModelError where the loss is not finite."""
+        loss: torch.Tensor = super().training_step(*arguments, **options)
+        if not loss.isfinite():
+            raise ModelError(
+                f"step {self.state.global_step + 1}: the loss is {loss.item():g}. Begin a new run with a lower "
+                "learning rate, with clipped gradients, or without --fp16"
+            )
+        return loss
+
+
+class WholeTrainer(FiniteTrainer):
     """Trainer that takes up checkpoints by ``from_pretrained``.
 
     ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which

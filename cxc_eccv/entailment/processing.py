@@ -8,10 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.text_input import context_length, text_config
 from cxc_eccv.entailment.classifier import (
     CODE,
@@ -28,6 +31,11 @@ __all__ = ["EntailmentProcessor", "Prepared"]
 
 LONGEST = 512
 """Tokens of a pair where neither tokenizer nor model names a limit."""
+
+COUNTED = 1024
+"""Pairs whose tokens are counted at once."""
+
+Mask = NDArray[np.bool_]
 
 BLACK = (64, 64)
 """Width and height of the black image that fills a missing one's place."""
@@ -124,7 +132,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
 
         Args:
             premises: the captions of each image, joined by blanks; empty where there are none.
-            images: each one, or None; None where there are none.
+            images: each one, or None; None where there are none. They may be of any mode of 8 bits a channel.
             hypotheses: the sentences.
 
         Returns:
@@ -135,20 +143,19 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         Raises:
             InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
             TowerMissing: pairs that have only what this processor's model does not read.
+            MalformedSource: an image with more than 8 bits a channel.
         """
         images = [None] * len(premises) if images is None else list(images)
         kinds = self.kinds(premises, images, hypotheses)
-        inputs: dict[str, Any] = {"kinds": torch.tensor(kinds)}
-        cut = [False] * len(kinds)
-        if self.tokenizer is not None:
-            tokens, cut = _tokenize_pairs(self.tokenizer, premises, hypotheses)
-            inputs |= tokens
-        if self.image_processor is not None and any(image is not None for image in images):
-            tokens, shortened = _tokenize(self.visual_tokenizer, hypotheses)
-            inputs |= {f"visual_{name}": tensor for name, tensor in tokens.items()}
-            inputs |= self._pixels(images)
-            cut = [one or (kind != TEXT and other) for one, other, kind in zip(cut, shortened, kinds, strict=True)]
-        return Prepared(BatchFeature(inputs), sum(cut))
+        tokens, cut = self._tokenize(premises, hypotheses, kinds)
+        pixels = self._pixels(images) if "visual_input_ids" in tokens else {}
+        return Prepared(BatchFeature({"kinds": torch.tensor(kinds), **tokens, **pixels}), cut)
+
+    def count_cut(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> int:
+        """How many of N pairs :meth:`prepare` would cut, whose arguments these are; no image is looked at."""
+        kinds = self.kinds(premises, images, hypotheses)
+        parts = (slice(start, start + COUNTED) for start in range(0, len(kinds), COUNTED))
+        return sum(self._tokenize(premises[part], hypotheses[part], kinds[part])[1] for part in parts)
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
         """The kind of each of N pairs, its place in :data:`~cxc_eccv.entailment.classifier.KINDS`.
@@ -164,9 +171,24 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
                 )
         return kinds
 
+    def _tokenize(
+        self, premises: Sequence[str], hypotheses: Sequence[str], kinds: Sequence[int]
+    ) -> tuple[dict[str, torch.Tensor], int]:
+        """Tokens for both branches, and how many pairs lost some that a branch would read."""
+        inputs: dict[str, torch.Tensor] = {}
+        cut = np.zeros(len(kinds), dtype=bool)
+        if self.tokenizer is not None:
+            inputs, short = _tokenize_pairs(self.tokenizer, premises, hypotheses)
+            cut |= short & (np.array(kinds) != VISUAL)
+        if self.image_processor is not None and any(kind != TEXT for kind in kinds):
+            tokens, short = _tokenize(self.visual_tokenizer, hypotheses)
+            inputs |= {f"visual_{name}": tensor for name, tensor in tokens.items()}
+            cut |= short & (np.array(kinds) != TEXT)
+        return inputs, int(cut.sum())
+
     def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
         """Pixels of each image once, and which of them is a pair's."""
-        pictures = {id(image): image or _black() for image in images}
+        pictures = {id(image): _black() if image is None else open_picture(image).image for image in images}
         places = {name: place for place, name in enumerate(pictures)}
         found = self.image_processor(images=list(pictures.values()), return_tensors="pt")
         tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
@@ -245,7 +267,7 @@ def _tokenize_pairs(
     tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
     premises: Sequence[str],
     hypotheses: Sequence[str],
-) -> tuple[dict[str, torch.Tensor], list[bool]]:
+) -> tuple[dict[str, torch.Tensor], Mask]:
     """Inputs of the pairs, and which of them were cut."""
     limit = tokenizer.model_max_length
     # Cutting the premise leaves at least one token of it, so that much must be left beside the hypothesis.
@@ -262,21 +284,22 @@ def _tokenize_pairs(
     found = tokenizer(
         list(premises), short, truncation="only_first", max_length=limit, padding="longest", return_tensors="pt"
     )
-    cut = [
-        bool(first.overflowing or second.overflowing)
-        for first, second in zip(found.encodings, alone.encodings, strict=True)
-    ]
-    return _tensors(found), cut
+    return _tensors(found), _overflows(found) | _overflows(alone)
 
 
 def _tokenize(
     tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
     texts: Sequence[str],
-) -> tuple[dict[str, torch.Tensor], list[bool]]:
+) -> tuple[dict[str, torch.Tensor], Mask]:
     """Inputs of single texts, and which of them were cut."""
     limit = tokenizer.model_max_length
     found = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
-    return _tensors(found), [bool(encoding.overflowing) for encoding in found.encodings]
+    return _tensors(found), _overflows(found)
+
+
+def _overflows(found: Any) -> Mask:  # noqa: ANN401 - transformers' own
+    """Which texts were cut."""
+    return np.array([bool(encoding.overflowing) for encoding in found.encodings], dtype=bool)
 
 
 def _tensors(found: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401 - transformers' own

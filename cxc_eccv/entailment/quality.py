@@ -213,6 +213,8 @@ def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN
 def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str, ...]:
     """What every report of a classifier has to say of the splits that it was trained on.
 
+    A classifier that went on from another one has seen what that one had: its record is there as ``before``.
+
     Example:
         >>> warn_of_training_data({"holds": {"coco/val": 19722}})
         ('Trained on val data: 19,722 pairs hold images, captions or words of coco/val.',)
@@ -229,4 +231,9 @@ def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str,
                 f"{pairs:,} pairs hold images, captions or words of {name}" for name, pairs in own.items()
             )
             told.append(f"Trained on {part} data: {what}.")
+    if "before" in training_data:
+        told += [
+            f"Before, as what it went on from: {caution[0].lower()}{caution[1:]}"
+            for caution in warn_of_training_data(training_data["before"])
+        ]
     return tuple(told)

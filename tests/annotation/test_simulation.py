@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from cxc_eccv.report.simulated import write_simulation
 
 import cxc_eccv
 from cxc_eccv.annotation import simulation as module
@@ -25,6 +24,7 @@ from cxc_eccv.annotation.simulation import (
     summarise,
 )
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.report.wings.simulated import write_simulation
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
 

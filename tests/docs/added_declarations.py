@@ -16,7 +16,14 @@ from typer.testing import CliRunner
 
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 ROOT = Path(__file__).parents[2]
-ROOMS = ("judgments.evidence", "metrics", "tasks", "builders.configs", "baselines.untrained")
+ROOMS = (
+    "judgments.evidence",
+    "metrics",
+    "tasks",
+    "builders.configs",
+    "entailment.training_data.corpora",
+    "baselines.untrained",
+)
 
 
 def add_rooms():
@@ -98,6 +105,7 @@ def main():
     warnings.simplefilter("ignore")
     add_rooms()
     found = {"list": command("list", "--data-dir", "sample"), **reports(), **built()}
+    found["pairs"] = command("entailment", "data", "--data-dir", "sample")
     found["baseline"] = command("baseline", "letters", "--data-dir", "sample")
     print("FOUND" + json.dumps(found | generated()))
 

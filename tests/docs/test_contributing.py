@@ -84,8 +84,15 @@ def test_the_page_has_a_recipe_for_each_kind():
         "tasks",
         "builders/configs",
         "judgments/evidence",
+        "entailment/training_data/corpora",
         "baselines/untrained",
     }
+
+
+def test_a_corpus_is_counted_beside_the_others_and_guarded(found):
+    (row,) = [line for line in found["pairs"].splitlines() if "First captions" in line]
+    assert "first_captions/val first_captions/test" in row
+    assert [word for word in row.split() if word.isdigit()] == ["480", "480", "240"]  # pairs, entailed, not of test
 
 
 def test_all_are_listed(found):

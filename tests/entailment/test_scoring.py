@@ -114,6 +114,23 @@ def test_hypotheses_cut_by_the_visual_branch_are_counted():
     assert prepared.inputs["visual_input_ids"].shape == (2, 24)
 
 
+def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
+    long = "two cat and a man " * 9
+    premises, images, hypotheses = ["a", long, "", ""], [None, None, "a.png", "b.png"], ["a", "a", long, "a"]
+    assert loaded.processor.count_cut(premises, images, hypotheses) == 2
+    pictures = [None if image is None else tiny_models.picture(1) for image in images]
+    assert loaded.processor.prepare(premises, pictures, hypotheses).cut == 2
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK"])
+def test_images_given_to_the_processor_may_be_of_other_modes(loaded, mode):
+    picture = tiny_models.picture(1).convert(mode)
+    given, wanted = (loaded.processor([""], [one], ["a"])["pixel_values"] for one in (picture, picture.convert("RGB")))
+    assert torch.equal(given, wanted)
+    with pytest.raises(MalformedSource, match="8 bits a channel"):
+        loaded.processor([""], [tiny_models.picture(1).convert("F")], ["a"])
+
+
 def test_images_that_cannot_be_read_are_named(loaded, tmp_path):
     (tmp_path / "broken.png").write_bytes(b"no image")
     with pytest.raises(MalformedSource, match=r"broken\.png"):

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
-from transformers import AutoTokenizer, Trainer, TrainingArguments, set_seed
+from transformers import AutoTokenizer, TrainingArguments, set_seed
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.baselines.char_gru.arguments import CharGruArguments, parse_arguments
@@ -34,6 +34,7 @@ from cxc_eccv.baselines.char_gru.model import CharGruConfig, CharGruModel, hinge
 from cxc_eccv.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.baselines.training import (
     EpochCallback,
+    FiniteTrainer,
     Trained,
     gather,
     last_checkpoint,
@@ -182,7 +183,7 @@ def _refuse_seen(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], o
         )
 
 
-class CharGruTrainer(Trainer):
+class CharGruTrainer(FiniteTrainer):
     """Trainer with the hinge loss over the images of all processes, which is a mean over the batch."""
 
     loss_is_scaled_for_ga = False

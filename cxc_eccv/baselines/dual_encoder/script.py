@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from transformers import set_seed
 
-from cxc_eccv.baselines.caption_groups import link_judgments
+from cxc_eccv.baselines.caption_groups import coco_splits, link_judgments
 from cxc_eccv.baselines.command_line import read_arguments
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.baselines.dual_encoder.arguments import (
@@ -35,11 +35,13 @@ from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.baselines.dual_encoder.recolouring import RecolouredPairs
+from cxc_eccv.baselines.dual_encoder.seen import record_seen, splits_seen, tell_seen
 from cxc_eccv.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.baselines.training import Trained, last_checkpoint, show_progress, without_places
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
+from cxc_eccv.entailment.quality import warn_of_training_data
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
@@ -83,44 +85,17 @@ def train(command: Sequence[str]) -> Trained:
     objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
     check_weak_positives(objective_arguments, data)
     split = None if data.report_on is None else _split_named(data.report_on)
+    _refuse_to_recolour(data, mode)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
-    tokenizer = tokenizer_of(processing)
-    _refuse_to_recolour(data, mode)
-    pairs = _read_pairs(library, data, processing, mode, training.seed)
-    data.held_out = _count_held_out(data, training, len(pairs))
     encode_it = partial(_encode_split, library=library, mode=mode, processing=processing, images=data.images)
-    score = partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
-    if data.held_out:
-        pairs, held = pairs.hold_out(data.held_out)
-        score = partial(_score_held_out, held=held, mode=mode, processing=processing)
-    _warn_of_leaks(data, training)
+    pairs, score = _split_pairs(library, data, training, processing, mode, encode_it)
+    record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
+    model.config.training_data = record
+    _warn_of_leaks(data, training, splits_seen(record))
     _refuse_too_few(pairs, training)
-    positives, judged = BatchPositives(), objective_arguments.judged_positives
-    if judged is not None:
-        positives = BatchPositives.judged(library, _split_named(judged), pairs.groups)
-    objective = replace(objective, positives=positives)
-    dataset = RecolouredPairs(pairs, tokenizer) if data.recolour else pairs
-    image_processor = None if mode == "t2t" else image_processor_of(processing)
-    collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
-    enhancements: dict[str, Any] = {}
-    if data.weak_positives:
-        weak = WeakPositives.read(library, data, pairs.groups, objective_arguments)
-        objective = weak.spare(objective)
-        enhancements = weak.batches(dataset, collate, size=training.train_batch_size, seed=training.seed)
-
-    trainer = DualEncoderTrainer(
-        model=model,
-        args=training,
-        objective=objective,
-        score=score,
-        paper_schedule=training.schedule == "staircase",
-        train_dataset=dataset,
-        data_collator=collate,
-        processing_class=processing,
-        **enhancements,
-    )
-    show_progress(trainer, TRAINED[mode])
+    objective, weak = _match(objective, library, pairs, data, objective_arguments)
+    trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     if data.weak_positives:
         identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
@@ -137,7 +112,67 @@ def train(command: Sequence[str]) -> Trained:
         return trained
     run = encode_it(trainer.model, split=split)
     report = evaluate(run, split=split, data_dir=library, per_query=True, progress=False)
-    return trained.scored(report, run)
+    return trained.scored(report, run, training_data=record)
+
+
+def _split_pairs(
+    library: Library,
+    data: DataArguments,
+    training: DualEncoderTrainingArguments,
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    mode: str,
+    encode_it: Callable[..., EmbeddingsRun],
+) -> tuple[TrainingPairs, Callable[[Any], dict[str, float]]]:
+    """What is trained on, and what scores a checkpoint: COCO's validation split, or images that are held out."""
+    pairs = _read_pairs(library, data, processing, mode, training.seed)
+    data.held_out = _count_held_out(data, training, len(pairs))
+    if not data.held_out:
+        return pairs, partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
+    pairs, held = pairs.hold_out(data.held_out)
+    return pairs, partial(_score_held_out, held=held, mode=mode, processing=processing)
+
+
+def _match(
+    objective: Objective, library: Library, pairs: TrainingPairs, data: DataArguments, arguments: ObjectiveArguments
+) -> tuple[Objective, WeakPositives | None]:
+    """The objective that knows who matches whom, and the weak positives, if any."""
+    if arguments.judged_positives is not None:
+        judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
+        objective = replace(objective, positives=judged)
+    if not data.weak_positives:
+        return objective, None
+    weak = WeakPositives.read(library, data, pairs.groups, arguments)
+    return weak.spare(objective), weak
+
+
+def _trainer(
+    model: Any,  # noqa: ANN401 - any dual encoder
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    pairs: TrainingPairs,
+    objective: Objective,
+    weak: WeakPositives | None,
+    score: Callable[[Any], dict[str, float]],
+    data: DataArguments,
+    training: DualEncoderTrainingArguments,
+) -> DualEncoderTrainer:
+    tokenizer = tokenizer_of(processing)
+    image_processor = image_processor_of(processing) if objective.has_images else None
+    collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
+    dataset = RecolouredPairs(pairs, tokenizer) if data.recolour else pairs
+    batches = {"size": training.train_batch_size, "seed": training.seed}
+    trainer = DualEncoderTrainer(
+        model=model,
+        args=training,
+        objective=objective,
+        score=score,
+        paper_schedule=training.schedule == "staircase",
+        train_dataset=dataset,
+        data_collator=collate,
+        processing_class=processing,
+        **({} if weak is None else weak.batches(dataset, collate, **batches)),
+    )
+    show_progress(trainer, TRAINED[objective.mode])
+    return trainer
 
 
 LOADING = """\
@@ -148,6 +183,7 @@ processor = {processor}.from_pretrained("FOLDER")
 inputs = processor(text=["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
 """
+ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 2004.15020)."
 IMPORT_MODELS = "\nimport cxc_eccv.baselines.models  # AutoModel knows the model by it\n"
 
 
@@ -171,7 +207,7 @@ def _describe(
     vectors, report = str(folder / "test.npz"), str(folder / REPORT_FOLDER)
     return Trained(
         kind="dual-encoder",
-        about=f"A dual encoder trained on {DESCRIBED[mode]}, as in Crisscrossed Captions (arXiv 2004.15020).",
+        about=" ".join([ABOUT_MODEL.format(DESCRIBED[mode]), *_tell(model, library, data)]),
         output=folder,
         model=folder,
         has_images=has_images,
@@ -189,6 +225,14 @@ def _describe(
         library=library,
         images=images if has_images else None,
     )
+
+
+def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # noqa: ANN401 - any dual encoder
+    """What it has seen of val and test, by itself and through the classifier of its weak positives."""
+    mined = [library.mined(split) for split in coco_splits(data.train_on)] if data.weak_positives else []
+    records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
+    cautions = [caution for record in records for caution in warn_of_training_data(record)]
+    return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]
 
 
 def _read_pairs(
@@ -230,8 +274,8 @@ def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
         raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data-dir sample --images sample")
 
 
-def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments) -> None:
-    seen = set() if data.pairs_file else {name.replace("validation", "val") for name in data.train_on}
+def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments, seen: Set[str]) -> None:
+    """Say where a split that the model has seen, in this run or before it, selects it or is reported."""
     if "coco/val" in seen and training.load_best_model_at_end and not data.held_out:
         message = (
             "coco/val is trained on and selects the checkpoint; hold images out (--held-out 1000), or add "

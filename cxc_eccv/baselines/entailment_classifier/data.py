@@ -104,6 +104,10 @@ class PairItems(Dataset[dict[str, Any]]):
         found = {"premise": self.premises[row], "image": self.images[row], "hypothesis": self.hypotheses[row]}
         return {**found, "target": self.targets[row]}
 
+    def sides(self, looks: bool) -> tuple[list[str], list[Path | None] | None, list[str]]:
+        """Premises, images unless nobody looks at them, and hypotheses."""
+        return self.premises, self.images if looks else None, self.hypotheses
+
     @property
     def lengths(self) -> list[int]:
         """Characters of every pair."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,11 +32,19 @@ from cxc_eccv.baselines.entailment_classifier.data import (
 )
 from cxc_eccv.baselines.entailment_classifier.loading import SAMPLE, starting_model
 from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
-from cxc_eccv.baselines.training import ScoredPairs, Trained, last_checkpoint, show_progress, without_places
+from cxc_eccv.baselines.training import (
+    ScoredPairs,
+    Trained,
+    last_checkpoint,
+    process_rank,
+    show_progress,
+    without_places,
+)
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.entailment.classifier import EntailmentConfig
+from cxc_eccv.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.entailment.labelled import find_labelled, read_labelled
 from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
+from cxc_eccv.entailment.processing import EntailmentProcessor
 from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.scoring import Classifier
 from cxc_eccv.entailment.training_data import load_training_data, part_of
@@ -80,32 +88,18 @@ def train(command: Sequence[str]) -> Trained:
     model, processor = starting_model(model_arguments, objective)
     if model_arguments.attention is not None:
         model.set_attn_implementation(model_arguments.attention)
-    looks = model.config.has_visual
-    pairs = _read_pairs(library, data, training.seed, has_text=model.config.has_text, looks=looks)
+    pairs = _read_pairs(library, data, training.seed, model.config)
+    record = pairs.provenance
+    if model_arguments.pretrained is not None:
+        record = _remember(record, getattr(model.config, "training_data", None))
     _refuse_selection_of_nothing(pairs, training)
-    trainer = EntailmentTrainer(
-        held=pairs.items(pairs.held, soft_targets(pairs.held, 0)) if pairs.held.num_rows else None,
-        threshold_for=data.threshold_for,
-        model=model,
-        args=training,
-        train_dataset=pairs.items(pairs.trained, soft_targets(pairs.trained, objective.soft_labels)),
-        data_collator=PairCollator(processor, looks),
-        processing_class=processor,
-    )
-    show_progress(trainer)
+    trainer = _trainer(model, processor, pairs, objective, data, training)
     identity = run_identity(model_arguments, objective, data, training)
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
         trainer.train(resume_from_checkpoint=checkpoint)
-        # Without the wrapper of --bf16 and --fp16: a report's numbers are those of the saved model.
-        trained_model: Any = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-        held = trainer.held
-        leads, labels = (None, []) if held is None else (trainer.leads(held), held.targets)
-        settle(trained_model.config, leads, np.asarray(labels, dtype=np.float64), data)
-        trained_model.config.training_data = pairs.provenance
-        trainer.save_model()
-        trainer.save_state()
+        trained_model = _settle_and_save(trainer, data, record)
     trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
@@ -115,9 +109,63 @@ def train(command: Sequence[str]) -> Trained:
     return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data)))
 
 
-def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: bool, looks: bool) -> Pairs:
-    """The pairs that this model can be trained on, those held out, and the record of both."""
-    images = _folder(data) if looks else None
+def _trainer(
+    model: EntailmentClassifier,
+    processor: EntailmentProcessor,
+    pairs: Pairs,
+    objective: ObjectiveArguments,
+    data: DataArguments,
+    training: EntailmentTrainingArguments,
+) -> EntailmentTrainer:
+    looks = model.config.has_visual
+    items = pairs.items(pairs.trained, soft_targets(pairs.trained, objective.soft_labels))
+    _warn_of_cut(processor, items, looks)
+    trainer = EntailmentTrainer(
+        held=pairs.items(pairs.held, soft_targets(pairs.held, 0)) if pairs.held.num_rows else None,
+        threshold_for=data.threshold_for,
+        model=model,
+        args=training,
+        train_dataset=items,
+        data_collator=PairCollator(processor, looks),
+        processing_class=processor,
+    )
+    show_progress(trainer)
+    return trainer
+
+
+def _warn_of_cut(processor: EntailmentProcessor, items: PairItems, looks: bool) -> None:
+    if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
+        warnings.warn(
+            f"{cut:,} of {len(items):,} pairs to train on are longer than the context; the ends of their premises are "
+            "cut",
+            stacklevel=2,
+        )
+
+
+def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: dict[str, Any]) -> EntailmentClassifier:
+    """The trained model, in whose config stands what was chosen by the held-out pairs, and what it has seen."""
+    # Without the wrapper of --bf16 and --fp16: a report's numbers are those of the saved model.
+    model: Any = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+    held = trainer.held
+    leads, labels = (None, []) if held is None else (trainer.leads(held), held.targets)
+    settle(model.config, leads, np.asarray(labels, dtype=np.float64), data)
+    model.config.training_data = record
+    trainer.save_model()
+    trainer.save_state()
+    found: EntailmentClassifier = model
+    return found
+
+
+def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The record with that of the classifier that the run goes on from: what it has seen, this one has, too."""
+    seen = before or {}
+    flags = {name: record[name] or seen.get(name, False) for name in ("trained_on_test", "trained_on_val")}
+    return {**record, **flags, "before": before}
+
+
+def _read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:
+    """The pairs that a model can be trained on, those held out, and the record of both."""
+    images = _folder(data) if config.has_visual else None
     loaded = load_training_data(
         library,
         data.train_on,
@@ -125,8 +173,12 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, *, has_text: b
         protect=data.protect,
         allow_test_data=data.allow_test_data,
     )
-    kinds = {"text": has_text and data.text_data, "visual": looks and data.visual_data, "multimodal": True}
-    kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array([kind for kind, wanted in kinds.items() if wanted]))
+    wants = {
+        "text": config.has_text and data.text_data,
+        "visual": config.has_visual and data.visual_data,
+        "multimodal": True,
+    }
+    kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array([kind for kind, wanted in wants.items() if wanted]))
     usable = loaded.pairs.filter(kept)
     if not usable.num_rows:
         found = ", ".join(loaded.pairs["kind"].unique().to_pylist())
@@ -162,8 +214,10 @@ def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArgum
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
     """Calibration and threshold from the held-out pairs, into the config; ``leads`` are differences of their logits.
 
-    A warning where they allow none: what was trained is not thrown away.
+    A warning where they allow none: what was trained is not thrown away. What another run chose, from which this one
+    went on, is of other weights.
     """
+    config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
     untouched = "the threshold stays 0.5, and nothing is calibrated"
     if leads is None:
         warnings.warn(f"no pairs are held out: {untouched}", stacklevel=3)

@@ -24,6 +24,7 @@ from cxc_eccv.sources.readers import KarpathySplit
 __all__ = [
     "EVALUATED",
     "EvaluationSplit",
+    "count_images",
     "count_members",
     "drop_members",
     "evaluation_splits",
@@ -31,8 +32,11 @@ __all__ = [
     "plain_texts",
 ]
 
-EVALUATED = ("coco", "flickr30k", "flickr8k")
-"""Collections with splits that models are evaluated on. Flickr8k and Flickr30k share photographs and their numbers."""
+PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}
+"""Collection with splits that models are evaluated on, to the one that numbers its images: Flickr8k and Flickr30k share
+photographs."""
+
+EVALUATED = tuple(PHOTOGRAPHS)
 
 Mask = NDArray[np.bool_]
 
@@ -62,13 +66,40 @@ def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[Eval
     return found, missing
 
 
+def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
+    """Split that models are evaluated on to the number of these images that are in it, where there are any.
+
+    Splits that are not at hand are not looked into, nor is COCO where no image is of it.
+
+    Args:
+        library: the raw files; none is fetched.
+        image_keys: as in ``image_key`` of labelled pairs, each once.
+
+    Example:
+        >>> library = Library("sample")
+        >>> count_images(library, keys("coco", library.karpathy("validation").image_ids[:3]))
+        {'coco/val': 3}
+    """
+    known, found = pa.array(image_keys, pa.string()), {}
+    collections = {key.partition("/")[0] for key in image_keys}
+    for part in ("test", "val"):
+        for collection in EVALUATED:
+            photographs = PHOTOGRAPHS[collection]
+            if photographs not in collections or (collection == "coco" and SPLITS[part] not in library.splits):
+                continue
+            content = _content(library, collection, part)
+            if content is not None:
+                inside = int(_is_in(known, pa.array(keys(photographs, content.image_ids))).sum())
+                found |= {f"{collection}/{part}": inside} if inside else {}
+    return found
+
+
 def _index(name: str, collection: str, content: KarpathySplit) -> EvaluationSplit:
-    photographs = "coco" if collection == "coco" else "flickr30k"
     captions = np.concatenate([content.caption_ids, content.cut_caption_ids])
     texts = pc.unique(plain_texts(content.captions["text"].combine_chunks()))
     return EvaluationSplit(
         name,
-        pa.array(keys(photographs, content.image_ids)),
+        pa.array(keys(PHOTOGRAPHS[collection], content.image_ids)),
         pa.array(keys(collection, captions)),
         texts.filter(pc.not_equal(texts, "")),
     )

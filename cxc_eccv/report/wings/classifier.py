@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from markupsafe import Markup
@@ -81,6 +83,11 @@ def _y(share: float) -> float:
     return round(BOTTOM - (BOTTOM - TOP) * share, 1)
 
 
+def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The parts of a record of training data, those of the run that it went on from first."""
+    return () if record is None else (*_sources(record.get("before")), *record.get("sources", ()))
+
+
 def render_classifier(report: ClassifierReport) -> str:
     """The page's text; everything out of data is escaped."""
     css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
@@ -89,7 +96,7 @@ def render_classifier(report: ClassifierReport) -> str:
         "Command": provenance.get("command"),
         "Threshold": f"{report.threshold!r}, {report.threshold_from}",
         "Classifier's fingerprint": provenance.get("fingerprint"),
-        "Trained on": ", ".join((provenance.get("training_data") or {}).get("sources", ())),
+        "Trained on": ", ".join(_sources(provenance.get("training_data"))),
         "Left out": "; ".join(f"{rule}: {number:,}" for rule, number in provenance["left_out"].items()),
         "Data edition": provenance["data"]["edition"],
         "Package version": provenance["package"]["version"],

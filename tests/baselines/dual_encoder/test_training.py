@@ -438,3 +438,26 @@ def test_training_on_what_is_reported_is_said(tmp_path):
     command += ["--per-device-train-batch-size", "30"]
     with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
         train([*command, "--train-on", "coco/test", "--report-on", "test", "--output-dir", str(tmp_path)])
+
+
+def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path, sample_library):
+    command = [*SAMPLE, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1", "--per-device-train-batch-size", "30"]
+    first, second = tmp_path / "first", tmp_path / "second"
+    told = train([*command, *BACKBONES, "--train-on", "coco/train", "coco/test", "--output-dir", str(first)])
+    assert told.about.endswith("Trained on test data: 60 images of coco/test.")
+    config = AutoModel.from_pretrained(first).config
+    assert config.training_data == {"holds": {"coco/test": 60}}
+    assert config.training_data["holds"]["coco/test"] == sample_library.karpathy("test").image_ids.size
+    again = [*command, "--pretrained", str(first), "--train-on", "coco/val", "--report-on", "test"]
+    with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
+        told = train([*again, "--output-dir", str(second)])
+    record = {"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}
+    assert told.report.provenance["training_data"] == record
+    assert "Trained on val data: 60 images of coco/val." in told.about
+    assert told.about.endswith("Before, as what it went on from: trained on test data: 60 images of coco/test.")
+
+
+def test_nothing_is_told_of_a_model_that_has_seen_train_alone(whole_run):
+    folder, _, trained = whole_run
+    assert AutoModel.from_pretrained(folder).config.training_data == {"holds": {}}
+    assert "Trained on" not in trained.about

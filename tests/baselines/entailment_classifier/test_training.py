@@ -40,7 +40,7 @@ from cxc_eccv.entailment.labelled import read_labelled  # noqa: E402
 from cxc_eccv.entailment.measures import choose_threshold, measure_classifier  # noqa: E402
 from cxc_eccv.entailment.scoring import load_classifier  # noqa: E402
 from cxc_eccv.entailment.training_data import load_training_data  # noqa: E402
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, UnknownName  # noqa: E402
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 
 # Runs this short may learn nothing that a threshold could be chosen by, which is said.
@@ -213,12 +213,59 @@ def test_ablations_of_the_objective_and_the_head():
     assert (config.mask_images, config.mask_ratio) == (2, 0.3)
 
 
-def test_a_run_goes_on_from_a_classifier(whole_run, tmp_path):
+NOTHING_CHOSEN = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end"]
+
+
+def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_run, tmp_path):
     folder, _ = whole_run
-    command = [*COMMON, "--images", "sample", "--train-on", "cxc/val", "--num-train-epochs", "1"]
-    train([*command, "--pretrained", str(folder), "--learning-rate", "0", "--output-dir", str(tmp_path)])
-    for name, value in weights(tmp_path).items():
+    start = tmp_path / "start"
+    shutil.copytree(folder, start, ignore=shutil.ignore_patterns("checkpoint-*"))
+    edit_config(start, threshold=0.3, calibration_scale=7.0, calibration_offset=2.0)
+    command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
+    command += ["--pretrained", str(start), "--learning-rate", "0"]
+    with pytest.warns(UserWarning, match=r"the threshold stays 0\.5, and nothing is calibrated"):
+        trained = train([*command, "--output-dir", str(tmp_path / "end")])
+    for name, value in weights(tmp_path / "end").items():
         assert torch.equal(value, weights(folder)[name]), name
+    config = load_classifier(tmp_path / "end", device="cpu").model.config
+    # What was chosen for the weights that it went on from is not for these.
+    assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
+    record = config.training_data
+    assert (record["parts"], record["before"]["parts"]) == (["coco/train"], ["cxc/val", "coco/val"])
+    assert (record["holds"], record["trained_on_val"], record["trained_on_test"]) == ({}, True, False)
+    assert "Before, as what it went on from: trained on val data" in trained.about
+
+
+def test_a_classifier_without_a_record_is_no_clean_start(whole_run, tmp_path):
+    start = tmp_path / "start"
+    shutil.copytree(whole_run[0], start, ignore=shutil.ignore_patterns("checkpoint-*"))
+    edit_config(start, training_data=None)
+    command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
+    with pytest.warns(UserWarning, match="no pairs are held out"):
+        trained = train([*command, "--pretrained", str(start), "--output-dir", str(tmp_path / "end")])
+    assert "Before, as what it went on from: what the classifier was trained on is not recorded" in trained.about
+
+
+def edit_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
+    options = ["--learning-rate", "1e30", "--max-grad-norm", "0", "--output-dir", str(tmp_path)]
+    with pytest.raises(ModelError, match=r"step 2: the loss is nan\. Begin a new run with a lower learning rate"):
+        train([*TEXT, *options])
+
+
+def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
+    from cxc_eccv.baselines.entailment_classifier import loading
+
+    monkeypatch.setattr(loading, "LONGEST", 24)
+    with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
+        train([*TEXT, "--max-steps", "1", "--eval-strategy", "no", "--save-strategy", "no", *NO_BEST, str(tmp_path)])
+
+
+NO_BEST = ["--no-load-best-model-at-end", "--output-dir"]
 
 
 def test_kinds_of_data_can_be_left_out(tmp_path):
