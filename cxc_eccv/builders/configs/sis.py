@@ -6,7 +6,6 @@ from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.single_ratings import RATING_FEATURES, RATING_FIELDS, with_single_ratings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray
 
@@ -27,7 +26,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "positive": np.fmax(ratings, reverse) >= options.sis,
         "sampling_method": table["sampling_method"],
     }
-    return with_single_ratings(columns, library, "sis", split)
+    return lookup.with_single_ratings(columns, library, "sis", split)
 
 
 def _reverse_ratings(table: pa.Table) -> FloatArray:
@@ -52,7 +51,7 @@ CONFIG = DatasetConfig(
             "reverse_rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": ClassLabel(names=["i2i_csim"]),
-            **RATING_FEATURES,
+            **lookup.RATING_FEATURES,
         }
     ),
     fields={
@@ -64,7 +63,7 @@ CONFIG = DatasetConfig(
         "reverse_rating": "mean rating of the same pair in the other order, null where it was rated once",
         "positive": "either rating is at least 2.5",
         "sampling_method": "`i2i_csim`",
-        **RATING_FIELDS,
+        **lookup.RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

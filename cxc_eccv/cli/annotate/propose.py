@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.annotate.telling import count_nouns, say_next
+from cxc_eccv.cli.annotate.telling import count_nouns, say_export
 from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
 from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.errors import InvalidOption
@@ -103,8 +103,7 @@ def propose(
         pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
         say(f"round {last.number} of {folder}: {pairs} in {sheets}")
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
-    shown = {"official": [], "sample": ["--images", "sample"]}.get(library.edition, ["--images", "FOLDER"])
-    say_next(data_dir, "export", folder, *shown, "--output", "questions")
+    say_export(after, data_dir)
 
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:

@@ -39,12 +39,21 @@ def say_status(project: Project, data_dir: str | None) -> None:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
         say_next(data_dir, "report", project.folder, "--output", "report")
         say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
-    say_next(data_dir, "merge", project.folder)
+    if not judged:
+        say_export(project, data_dir)
+    if counts[ACCEPTED]:
+        say_next(data_dir, "merge", project.folder)
 
 
 def say_next(data_dir: str | None, step: str, *arguments: object) -> None:
     """Print the command that comes next, to copy."""
     say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *data_option(data_dir)])}")
+
+
+def say_export(project: Project, data_dir: str | None) -> None:
+    """That questions go out next, with the images of this edition."""
+    shown = {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
+    say_next(data_dir, "export", project.folder, *shown, "--output", "questions")
 
 
 def data_option(data_dir: str | None) -> list[str]:
