@@ -7,6 +7,7 @@ Each corpus is one file in ``corpora/`` that declares itself; ``corpus.py`` has 
 from cxc_eccv.entailment.training_data.corpora import corpora
 from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
 from cxc_eccv.entailment.training_data.counts import Count, count_corpora, table_of_counts
+from cxc_eccv.entailment.training_data.leakage import count_named, evaluation_splits
 from cxc_eccv.entailment.training_data.load import TrainingData, load_training_data, part_of
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "TrainingData",
     "corpora",
     "count_corpora",
+    "count_named",
+    "evaluation_splits",
     "load_training_data",
     "part_of",
     "table_of_counts",
