@@ -81,7 +81,7 @@ def mine(
     options |= {"precision": precision, "images": images if looks else None}
     if labelled is not None:
         options["labelled"] = read_labelled(labelled, library, images=options["images"])
-    check_mining(judge, **options)
+    check_mining(judge, library, **options)
     loading = {"device": device, "dtype": dtype}
     run = _load(retriever, model, library, options["split"], images, {"batch_size": batch_size}, loading)
     mined = mine_pairs(run, judge, library, **options, similarity=similarity, batch_size=batch_size)

@@ -26,6 +26,7 @@ __all__ = [
     "Rate",
     "Reliability",
     "ReliabilityBin",
+    "check_threshold",
     "choose_threshold",
     "compare_classifiers",
     "f_half",
@@ -231,6 +232,18 @@ def choose_threshold(
             f"{shares[best]:.3f}, from {-levels[best]:g} on. Ask for less, or take a better classifier."
         )
     return float(-levels[reached[np.argmax(hits[reached])]])
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse what is no threshold of probabilities.
+
+    Example:
+        >>> check_threshold(90)
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: threshold 90: probabilities run from 0 to 1
+    """
+    if not 0 <= threshold <= 1:
+        raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
 
 
 def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:

@@ -33,7 +33,8 @@ from cxc_eccv.encoding.distributed.shards import (
     parts_folder,
 )
 from cxc_eccv.entailment.labelled import LabelledPairs, Questions, find_images
-from cxc_eccv.entailment.measures import choose_threshold
+from cxc_eccv.entailment.measures import check_threshold, choose_threshold
+from cxc_eccv.entailment.training_data import count_named, evaluation_splits
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k as rank_top
@@ -114,6 +115,7 @@ def mine(
     """
     path = check_mining(
         classifier,
+        library,
         split=split,
         top_k=top_k,
         threshold=threshold,
@@ -125,20 +127,19 @@ def mine(
     content = library.karpathy(split)
     files = find_images(classifier, content.images["file_name"].to_pylist(), images)
     known = None if labelled is None else labelled.ask(classifier, images)
+    rule: dict[str, Any] = {
+        "top_k": top_k,
+        "threshold": float(classifier.model.config.threshold) if threshold is None else threshold,
+    }
     with join_processes() as processes, lock_output(path, processes):
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        known_scores = None if known is None else score("labelled", known)[0]
+        if labelled is not None and known is not None:
+            chosen = choose_threshold(score("labelled", known)[0], labelled.labels, precision=precision)
+            rule |= {"threshold": chosen, "precision": precision, "labelled": labelled.name}
         ranking = _with_image_vectors(run, content, similarity)
         options = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
         found = _rank(ranking, content, top_k, processes, **options)
         scores, cut = score("pairs", _questions(content, files, found))
-        rule: dict[str, Any] = {
-            "top_k": top_k,
-            "threshold": float(classifier.model.config.threshold) if threshold is None else threshold,
-        }
-        if labelled is not None and known_scores is not None:
-            chosen = choose_threshold(known_scores, labelled.labels, precision=precision)
-            rule |= {"threshold": chosen, "precision": precision, "labelled": labelled.name}
         facts = {
             "schema": MINED_FORMAT,
             "collection": "coco",
@@ -156,6 +157,7 @@ def mine(
 
 def check_mining(
     classifier: Classifier,
+    library: Library,
     *,
     split: str,
     top_k: int,
@@ -172,19 +174,27 @@ def check_mining(
             "models retrieve from the test split with evaluate --unjudged"
         )
     check_whole("top_k", top_k)
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
+    if threshold is not None:
+        check_threshold(threshold)
     if threshold is not None and precision is not None:
         raise InvalidOption("a threshold and a precision: give one of them")
     if (precision is None) != (labelled is None):
         raise InvalidOption("precision (--precision) is reached on labelled pairs (--labelled): give both or none")
-    if labelled is not None and labelled.name.endswith("/test"):
-        raise InvalidOption(
-            f"labelled pairs {labelled.name}: a threshold chosen on test data would bring it into training. Choose it "
-            f"on {labelled.name.replace('/test', '/val')}"
-        )
+    if labelled is not None:
+        _refuse_test_pairs(labelled, library)
     find_images(classifier, [], images)
     return None if output is None else check_output(output, [".parquet"])
+
+
+def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
+    """A threshold chosen on test data would bring it into training; a file may hold what its name does not say."""
+    advice = "a threshold chosen on test data would bring it into training. Choose it on"
+    if labelled.name.endswith("/test"):
+        raise InvalidOption(f"labelled pairs {labelled.name}: {advice} {labelled.name.replace('/test', '/val')}")
+    held = count_named(labelled.table, evaluation_splits(library, ["test"])[0])
+    if held:
+        told = " and ".join(f"{pairs:,} hold an image or a caption of {name}" for name, pairs in held.items())
+        raise InvalidOption(f"labelled pairs {labelled.name}: of {labelled.table.num_rows:,}, {told}; {advice} others")
 
 
 def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:

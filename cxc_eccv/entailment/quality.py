@@ -14,6 +14,7 @@ from cxc_eccv.entailment.labelled import LabelledPairs
 from cxc_eccv.entailment.measures import (
     Rate,
     Reliability,
+    check_threshold,
     choose_threshold,
     measure_classifier,
     measure_reliability,
@@ -166,7 +167,7 @@ def report_classifier(
 
     Raises:
         DataError, InvalidOption: as of :func:`cxc_eccv.entailment.measures.measure_classifier` and
-            :func:`cxc_eccv.entailment.measures.choose_threshold`; a probability outside [0, 1].
+            :func:`cxc_eccv.entailment.measures.choose_threshold`; a probability or a threshold outside [0, 1].
 
     Example:
         >>> from cxc_eccv.entailment.labelled import read_labelled
@@ -177,6 +178,7 @@ def report_classifier(
         ([1.0, 1.0, 1.0, 1.0], 18)
     """
     labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
+    check_threshold(threshold)
     reliability = measure_reliability(labels, values, confidence=confidence)
     if precision is not None:
         threshold = choose_threshold(values, labels, precision=precision)

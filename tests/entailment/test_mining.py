@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -148,6 +150,18 @@ def test_the_threshold_is_the_classifiers_own_or_reaches_a_precision(library, ru
     assert min(chosen.table["score"].to_pylist()) >= rule["threshold"]
 
 
+def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(library, run):
+    classifier, labelled = SharedWords(), read_labelled("cxc/val", library)
+    pairs = zip(*(labelled.table[name].to_pylist() for name in ("premise", "hypothesis")), strict=True)
+    shares = [share(*pair) for pair in pairs]
+    column = labelled.table.schema.get_field_index("label")
+    labels = pa.array([value == min(shares) for value in shares]).cast(labelled.table.schema.field("label").type)
+    wrong = replace(labelled, table=labelled.table.set_column(column, "label", labels))
+    with pytest.raises(InvalidOption, match=r"no threshold reaches a precision of 0\.9 on these 80 pairs"):
+        mine(run, classifier, library, precision=0.9, labelled=wrong, progress=False)
+    assert len(classifier.asked) == 80
+
+
 def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path):
     from cxc_eccv.sources.download import mirror_folder
 
@@ -192,6 +206,19 @@ def test_what_cannot_be_mined_is_refused_before_the_work(library, run, options, 
 def test_a_threshold_is_not_chosen_on_test_data(library, run):
     with pytest.raises(InvalidOption, match="Choose it on cxc/val"):
         mine(run, SharedWords(), library, precision=0.9, labelled=read_labelled("cxc/test", library))
+
+
+def test_a_file_that_holds_test_pairs_chooses_no_threshold(library, run, tmp_path):
+    """As entailment score leaves one, under a name that says nothing of test data."""
+    for part, refused in (("cxc/test", True), ("cxc/val", False)):
+        pq.write_table(read_labelled(part, library).table, tmp_path / "probabilities.parquet")
+        labelled = read_labelled(str(tmp_path / "probabilities.parquet"), library)
+        if refused:
+            with pytest.raises(InvalidOption, match=r"of 80, 80 hold an image or a caption of coco/test; a threshold"):
+                mine(run, SharedWords(), library, precision=0.8, labelled=labelled, progress=False)
+        else:
+            mined = mine(run, SharedWords(), library, precision=0.8, labelled=labelled, progress=False)
+            assert mined.facts["rule"]["labelled"] == "probabilities.parquet"
 
 
 def test_a_run_of_another_split_is_refused(library):

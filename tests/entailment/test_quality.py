@@ -260,6 +260,7 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         (("--scores", "text.csv"), "line 3, column 'probability'"),
         (("--scores", "high.csv"), "probability 1.5 of pair 0: expected a number in [0, 1]"),
         (("--scores", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
+        (("--scores", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
         (("--scores", "low.npz"), "with a column probability"),
     ],
 )

@@ -7,7 +7,7 @@ Each corpus is one file in ``corpora/`` that declares itself; ``corpus.py`` has 
 from cxc_eccv.entailment.training_data.corpora import corpora
 from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
 from cxc_eccv.entailment.training_data.counts import Count, count_corpora, table_of_counts
-from cxc_eccv.entailment.training_data.leakage import count_images
+from cxc_eccv.entailment.training_data.leakage import count_images, count_named, evaluation_splits
 from cxc_eccv.entailment.training_data.load import TrainingData, load_training_data, part_of
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "corpora",
     "count_corpora",
     "count_images",
+    "count_named",
+    "evaluation_splits",
     "load_training_data",
     "part_of",
     "table_of_counts",

@@ -26,6 +26,7 @@ __all__ = [
     "EvaluationSplit",
     "count_images",
     "count_members",
+    "count_named",
     "drop_members",
     "evaluation_splits",
     "find_members",
@@ -149,6 +150,15 @@ def find_members(table: pa.Table, splits: Sequence[EvaluationSplit]) -> Iterator
 
 def _is_in(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> Mask:
     return np.array(pc.is_in(values, value_set=known), dtype=bool)
+
+
+def count_named(table: pa.Table, splits: Sequence[EvaluationSplit]) -> dict[str, int]:
+    """Split to the number of pairs whose image or caption it has by id, of a table with both keys; none without any."""
+    named = {
+        split.name: _is_in(table["image_key"], split.image_keys) | _is_in(table["caption_key"], split.caption_keys)
+        for split in splits
+    }
+    return {name: int(members.sum()) for name, members in named.items() if members.any()}
 
 
 REASONS = {"image": "image in {}", "caption": "caption in {}", "words": "words of a caption in {}"}
