@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ import torch
 from torch import distributed
 from torch.distributed.nn.functional import all_gather
 from tqdm.auto import tqdm
-from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback
+from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
 
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 
@@ -34,13 +34,13 @@ __all__ = [
     "FiniteTrainer",
     "Progress",
     "ScoredPairs",
+    "ScriptArguments",
     "Trained",
     "WholeTrainer",
     "gather",
     "last_checkpoint",
     "process_count",
     "process_rank",
-    "refuse_checkpoint_path",
     "show_progress",
     "token_ids",
     "without_places",
@@ -208,13 +208,33 @@ class WholeTrainer(FiniteTrainer):
         self._load_from_checkpoint(str(self.state.best_model_checkpoint))
 
 
-def refuse_checkpoint_path(path: str | None) -> None:
-    """Raise where Trainer's own option names a checkpoint, which these scripts find by themselves."""
-    if path is not None:
-        raise InvalidOption(
-            "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
-            "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
-        )
+@dataclass
+class ScriptArguments(TrainingArguments):
+    """What the scripts take over of ``TrainingArguments``, and what they have otherwise."""
+
+    _argument_group_name = "training, with all of transformers' TrainingArguments"
+
+    resume: bool | None = field(
+        default=None,
+        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    )
+    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
+    dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
+    remove_unused_columns: bool = False
+    eval_strategy: str = "epoch"
+    save_strategy: str = "epoch"
+    logging_steps: float = 50
+    load_best_model_at_end: bool = True
+    report_to: str = "none"
+
+    def __post_init__(self) -> None:
+        """Refuse the path of a checkpoint, which these scripts find by themselves."""
+        if self.resume_from_checkpoint is not None:
+            raise InvalidOption(
+                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
+                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
+            )
+        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
 
 class EpochCallback(TrainerCallback):

@@ -15,7 +15,13 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
+    from cxc_eccv.entailment.labelled import LabelledPairs
     from cxc_eccv.entailment.scoring import Classifier
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.types import FloatArray
+
+    Said = tuple[LabelledPairs, FloatArray, dict[str, Any]]
+    """Labelled pairs, the probabilities that a classifier gives them, and what is known of it."""
 
 __all__ = ["entailment", "load_classifier_or_advise"]
 
@@ -85,8 +91,7 @@ def score(
       cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
       cxc-eccv entailment score cxc/test --scores report/probabilities.parquet
     """
-    from cxc_eccv.cli.output import COMMAND, check_output, say_written
-    from cxc_eccv.entailment.labelled import read_labelled
+    from cxc_eccv.cli.output import COMMAND, check_output
     from cxc_eccv.entailment.quality import report_classifier
     from cxc_eccv.report.wings.classifier import write_classifier_folder
     from cxc_eccv.sources.library import Library
@@ -98,28 +103,38 @@ def score(
         raise InvalidOption("--threshold and --precision: give one of them")
     check_output(output)
     library = Library(data_dir, allow_modified=allow_modified)
-    facts: dict[str, Any] = {"seed": seed, "precision": precision}
     if scores is not None:
-        from cxc_eccv.cli.user_tables import read_probabilities
-
-        labelled = read_labelled(pairs, library, images=images)
-        said = labelled.align(read_probabilities(scores), scores)
-        facts |= {"model": name or scores.name, "threshold": 0.5, "threshold_from": "the default"}
-    elif model is not None:
-        classifier = load_classifier_or_advise(model, device=device, dtype=dtype, name=name)
-        config = classifier.model.config
-        labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
-        said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
-        facts |= {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
-        facts["training_data"] = getattr(config, "training_data", None)
+        labelled, said, facts = _read_scores(scores, pairs, library, images, name)
+    else:
+        classifier = load_classifier_or_advise(str(model), device=device, dtype=dtype, name=name)
+        labelled, said, facts = _ask(classifier, pairs, library, images, batch_size)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
-    report = report_classifier(labelled, said, library, **facts)
+    report = report_classifier(labelled, said, library, seed=seed, precision=precision, **facts)
     try:
         written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
     finally:
         print_shown(tables_to_console(report.tables()))
     say_written(written)
+
+
+def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None, name: str | None) -> Said:
+    from cxc_eccv.cli.user_tables import read_probabilities
+    from cxc_eccv.entailment.labelled import read_labelled
+
+    labelled = read_labelled(pairs, library, images=images)
+    facts = {"model": name or scores.name, "threshold": 0.5, "threshold_from": "the default"}
+    return labelled, labelled.align(read_probabilities(scores), scores), facts
+
+
+def _ask(classifier: Classifier, pairs: str, library: Library, images: Path | None, batch_size: int) -> Said:
+    from cxc_eccv.entailment.labelled import read_labelled
+
+    config = classifier.model.config
+    labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
+    said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
+    facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
+    return labelled, said, {**facts, "training_data": getattr(config, "training_data", None)}
 
 
 def load_classifier_or_advise(model: str, **options: Any) -> Classifier:  # noqa: ANN401 - of load_classifier

@@ -6,10 +6,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
 from transformers import TrainingArguments
 
-from cxc_eccv.baselines.training import SHAPING, refuse_checkpoint_path
+from cxc_eccv.baselines.training import SHAPING, ScriptArguments
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments", "run_identity"]
@@ -120,17 +119,10 @@ class DataArguments:
 
 
 @dataclass
-class DualEncoderTrainingArguments(TrainingArguments):
+class DualEncoderTrainingArguments(ScriptArguments):
     """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
 
-    _argument_group_name = "training, with all of transformers' TrainingArguments"
-
     output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
-    resume: bool | None = field(
-        default=None,
-        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
-    )
-    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
     stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
     learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
     schedule: str = field(
@@ -144,18 +136,10 @@ class DualEncoderTrainingArguments(TrainingArguments):
     weight_decay: float = 0.0
     per_device_train_batch_size: int = 64
     dataloader_drop_last: bool = True
-    dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
-    remove_unused_columns: bool = False
-    eval_strategy: str = "epoch"
-    save_strategy: str = "epoch"
-    logging_steps: float = 50
-    load_best_model_at_end: bool = True
     metric_for_best_model: str = "recall_at_10"
-    report_to: str = "none"
 
     def __post_init__(self) -> None:
         """Check the choices, and fill in what depends on them."""
-        refuse_checkpoint_path(self.resume_from_checkpoint)
         if self.stage not in LEARNING_RATES:
             raise UnknownName("stage", self.stage, LEARNING_RATES)
         if self.schedule not in ("staircase", "other"):
@@ -166,7 +150,7 @@ class DualEncoderTrainingArguments(TrainingArguments):
             self.num_train_epochs = 3.0
             if self.stage == "pretrain" and self.max_steps < 0:
                 self.max_steps = PRETRAINING_STEPS
-        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
+        super().__post_init__()
         if self.small_batch:
             if SMALL_BATCH % self.world_size:
                 raise InvalidOption(

@@ -6,10 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
-from transformers import TrainingArguments
-
-from cxc_eccv.baselines.training import SHAPING, refuse_checkpoint_path
+from cxc_eccv.baselines.training import SHAPING, ScriptArguments
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = [
@@ -143,19 +140,12 @@ class DataArguments:
 
 
 @dataclass
-class EntailmentTrainingArguments(TrainingArguments):
+class EntailmentTrainingArguments(ScriptArguments):
     """The paper's training: AdamW from 2e-5, weight decay 0.02, 96 pairs a batch, five epochs."""
-
-    _argument_group_name = "training, with all of transformers' TrainingArguments"
 
     output_dir: str = field(
         default="entailment_classifier", metadata={"help": "Folder for checkpoints, model and report."}
     )
-    resume: bool | None = field(
-        default=None,
-        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
-    )
-    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
     learning_rate: float = 2e-5
     head_learning_rate: float | None = field(
         default=None, metadata={"help": "Of gate and heads, which are new; --learning-rate by default."}
@@ -164,19 +154,7 @@ class EntailmentTrainingArguments(TrainingArguments):
     num_train_epochs: float = 5.0
     per_device_train_batch_size: int = 96
     per_device_eval_batch_size: int = 64
-    dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
-    remove_unused_columns: bool = False
-    eval_strategy: str = "epoch"
-    save_strategy: str = "epoch"
-    logging_steps: float = 50
-    load_best_model_at_end: bool = True
     metric_for_best_model: str = "f_half"
-    report_to: str = "none"
-
-    def __post_init__(self) -> None:
-        """Check the choices."""
-        refuse_checkpoint_path(self.resume_from_checkpoint)
-        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
 
 def run_identity(

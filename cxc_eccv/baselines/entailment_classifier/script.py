@@ -105,7 +105,8 @@ def train(command: Sequence[str]) -> Trained:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     if data.report_on is None:
         return trained
-    classifier = Classifier(trained_model.eval(), processor, trained.name)
+    trained_model.train(False)
+    classifier = Classifier(trained_model, processor, trained.name)
     return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data)))
 
 

@@ -81,7 +81,8 @@ def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
         >>> count_images(library, keys("coco", library.karpathy("validation").image_ids[:3]))
         {'coco/val': 3}
     """
-    known, found = pa.array(image_keys, pa.string()), {}
+    known = pa.array(image_keys, pa.string())
+    found: dict[str, int] = {}
     collections = {key.partition("/")[0] for key in image_keys}
     for part in ("test", "val"):
         for collection in EVALUATED:

@@ -14,7 +14,12 @@ import pyarrow.compute as pc
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.training_data.corpora import corpora
 from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
-from cxc_eccv.entailment.training_data.leakage import count_members, drop_members, evaluation_splits
+from cxc_eccv.entailment.training_data.leakage import (
+    EvaluationSplit,
+    count_members,
+    drop_members,
+    evaluation_splits,
+)
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 
@@ -81,9 +86,7 @@ def load_training_data(
     """
     if not 0 < threshold <= 5:
         raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5, choose in (0, 5]")
-    parts = [part_of(name) for name in names]
-    if not parts or len(set(parts)) < len(parts):
-        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
+    parts = _parts_of(names)
     guarded = _protected_parts(protect, allow_test_data)
     splits, missing = evaluation_splits(library, ("val", "test"))
     protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
@@ -93,25 +96,17 @@ def load_training_data(
         name = f"{corpus.name}/{part}"
         pairs = corpus.pairs(library, part, threshold)
         _check_guarded(name, pairs, guarded, missing)
-        kept, leaks = drop_members(pairs, protected)
-        usable, useless = _find_usable(corpus, kept, folder)
-        left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
-        if not usable.num_rows:
-            raise InvalidOption(_nothing_left(name, left_out))
+        usable, left_out = _keep(name, corpus, pairs, protected, folder)
         used.append(usable)
         tables.append(_finish(corpus, usable, with_images=folder is not None))
         sources[name] = _describe(library, corpus, tables[-1], left_out)
     table = pa.concat_tables(tables).combine_chunks()
-    holds, shares = count_members(used, splits)
     provenance = {
         "parts": list(sources),
         "pairs": table.num_rows,
         "positives": _positives(table),
         "sources": sources,
-        "holds": holds,
-        "shares_words": shares,
-        "trained_on_test": any(name.endswith("/test") for name in holds),
-        "trained_on_val": any(name.endswith("/val") for name in holds),
+        **_look_for_leaks(used, splits),
         "protected": [split.name for split in protected],
         "not_at_hand": missing,
         "threshold": threshold,
@@ -119,6 +114,13 @@ def load_training_data(
         "files": library.files_used(),
     }
     return TrainingData(table, provenance)
+
+
+def _parts_of(names: Sequence[str]) -> list[tuple[Corpus, str]]:
+    parts = [part_of(name) for name in names]
+    if not parts or len(set(parts)) < len(parts):
+        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
+    return parts
 
 
 def part_of(name: str) -> tuple[Corpus, str]:
@@ -152,6 +154,29 @@ def _check_guarded(name: str, pairs: Pairs, guarded: set[str], missing: Sequence
             "that they could not be kept out. Put Karpathy's file of Flickr30k into the mirror folder; "
             "cxc-eccv list names it."
         )
+
+
+def _keep(
+    name: str, corpus: Corpus, pairs: Pairs, protected: Sequence[EvaluationSplit], folder: ImageFolder | None
+) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs of a part that may be trained on and can be; and reason to the number of the others."""
+    kept, leaks = drop_members(pairs, protected)
+    usable, useless = _find_usable(corpus, kept, folder)
+    left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
+    if not usable.num_rows:
+        raise InvalidOption(_nothing_left(name, left_out))
+    return usable, left_out
+
+
+def _look_for_leaks(used: Sequence[pa.Table], splits: Sequence[EvaluationSplit]) -> dict[str, Any]:
+    """What goes in of splits that models are evaluated on."""
+    holds, shares = count_members(used, splits)
+    return {
+        "holds": holds,
+        "shares_words": shares,
+        "trained_on_test": any(name.endswith("/test") for name in holds),
+        "trained_on_val": any(name.endswith("/val") for name in holds),
+    }
 
 
 def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
