@@ -45,7 +45,8 @@ def test_import_loads_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_the_core_does_not_need_datasets_or_torch():
-    heavy = ("datasets", "evaluate", "typer", "torch")
-    code = f"import sys, cxc_eccv.registry; print([m for m in {heavy} if m in sys.modules])"
+def test_the_core_and_a_report_need_nothing_heavy():
+    heavy = ("datasets", "evaluate", "typer", "torch", "scipy.optimize", "scipy.stats")
+    code = "import sys, cxc_eccv.registry, cxc_eccv.evaluation, cxc_eccv.report.page, cxc_eccv.report.console\n"
+    code += f"print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import norm as sparse_norm
 
@@ -125,6 +124,8 @@ def _read_pictures(parts: Sequence[KarpathySplit], images: str | Path) -> list[I
 
 def _chances(features: FloatArray, rows: NDArray[np.int64], classes: NDArray[np.bool_]) -> FloatArray:
     """(P,) chance of every pair by a logistic regression over some, on features of mean 0 and deviation 1."""
+    from scipy.optimize import minimize  # not at the top: every command imports all baselines
+
     scaled = np.column_stack([(features - features.mean(axis=0)) / features.std(axis=0), np.ones(len(features))])
     known, signs = scaled[rows], np.where(classes, -1.0, 1.0)
 

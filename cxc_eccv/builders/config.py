@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import datasets
 import pyarrow as pa
 
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.sources.library import Library
+
+if TYPE_CHECKING:
+    import datasets  # a report looks up texts as rows do, and needs nothing of it
 
 __all__ = ["DEFAULT_CONFIG", "BuildOptions", "DatasetConfig", "Rows", "Sentences", "dataset_configs", "select_configs"]
 

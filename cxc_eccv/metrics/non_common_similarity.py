@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
@@ -43,6 +42,8 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
         >>> non_common_similarity(pair, lambda names: alike if names == ["ball", "disc", "sky"] else None).tolist()
         [0.5]
     """
+    from scipy.optimize import linear_sum_assignment  # not at the top: every command imports all metrics
+
     both = zip(pairs.truths, pairs.retrieved, strict=True)
     alone = [(truth.keys() - shown.keys(), shown.keys() - truth.keys()) for truth, shown in both]
     names = sorted({name for left, right in alone if left and right for name in left | right})

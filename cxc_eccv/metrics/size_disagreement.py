@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
@@ -74,6 +73,8 @@ def match_sizes(
     truth: FloatArray, retrieved: FloatArray, relative_to: str = "smaller", threshold: float | None = 1.0
 ) -> FloatArray:
     """(min(G, R),) area differences of the matching of G and R instances whose sum is smallest."""
+    from scipy.optimize import linear_sum_assignment  # not at the top: every command imports all metrics
+
     left, right = truth[:, None], retrieved[None, :]
     differences = np.abs(left - right)
     if relative_to == "truth":

@@ -1,31 +1,16 @@
-"""The command line as a user meets it: in a process of its own, offline, on the embedded sample."""
+"""The command line as a user meets it: offline, on the embedded sample."""
 
 import json
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from command_line import run_command
 
 from cxc_eccv import __version__
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
-
-
-def run(*arguments, status=0):
-    """Standard output; fails unless the exit status is the expected one and no traceback is shown."""
-    environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
-    done = subprocess.run(
-        [sys.executable, "-c", "from cxc_eccv.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment | {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1"},
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.returncode == status, done.stderr
-    return done.stdout if status == 0 else done.stderr
 
 
 @pytest.fixture
@@ -45,11 +30,11 @@ def embeddings(sample_library, tmp_path):
 
 
 def test_help_names_every_command():
-    text = run("--help")
+    text, _ = run_command("--help")
     for command in ("build", "evaluate", "report", "compare", "baseline", "demo", "push", "submit", "list"):
         assert command in text
-        assert "cxc-eccv" in run(command, "--help")
-    assert run("--version").strip() == f"cxc-eccv {__version__}"
+        assert "cxc-eccv" in run_command(command, "--help")[0]
+    assert run_command("--version")[0].strip() == f"cxc-eccv {__version__}"
 
 
 def test_help_is_quick_as_it_imports_nothing_heavy():
@@ -61,7 +46,7 @@ def test_help_is_quick_as_it_imports_nothing_heavy():
 
 
 def test_demo_runs_the_whole_path(tmp_path):
-    text = run("demo", "--output", tmp_path / "demo")
+    text, _ = run_command("demo", "--output", tmp_path / "demo")
     assert "ECCV Caption" in text
     scores = json.loads((tmp_path / "demo" / "report.json").read_text())["scores"]
     assert scores["coco_5k/i2t/recall_at_10"] > 0.6
@@ -70,7 +55,7 @@ def test_demo_runs_the_whole_path(tmp_path):
 
 
 def test_build_then_load(tmp_path):
-    text = run(
+    text, _ = run_command(
         "build", "--output", tmp_path / "built", "--configs", "sits,sts", "--splits", "val", "--data-dir", "sample"
     )
     assert "sits/validation" in text
@@ -78,7 +63,7 @@ def test_build_then_load(tmp_path):
 
 
 def test_evaluate_writes_the_report(embeddings, tmp_path):
-    text = run("evaluate", embeddings, "--data-dir", "sample", "--output", tmp_path / "out")
+    text, _ = run_command("evaluate", embeddings, "--data-dir", "sample", "--output", tmp_path / "out")
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["schema"] == 1
     assert report["scores"]["coco_5k/i2t/recall_at_1"] > 0.9
@@ -90,7 +75,7 @@ def test_evaluate_writes_the_report(embeddings, tmp_path):
 
 
 def test_list_shows_every_kind_and_its_state():
-    text = run("list", "--data-dir", "sample")
+    text, _ = run_command("list", "--data-dir", "sample")
     for word in ("karpathy_coco", "in mirror", "plausible_match", "eccv_caption", "map_at_r"):
         assert word in text
 
@@ -112,6 +97,8 @@ def test_an_error_is_one_message_and_status_2(arguments, parts, embeddings, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     data = ("--data-dir", "sample") if arguments[0] == "evaluate" else ()
-    message = run(*[embeddings if argument == "FILE" else argument for argument in arguments], *data, status=2)
+    _, message = run_command(
+        *[embeddings if argument == "FILE" else argument for argument in arguments], *data, status=2
+    )
     for part in parts:
         assert part in message

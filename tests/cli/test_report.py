@@ -1,15 +1,13 @@
-"""``cxc-eccv evaluate --output`` and ``cxc-eccv report``, each in a process of its own."""
+"""``cxc-eccv evaluate --output`` and ``cxc-eccv report``."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from command_line import run_command
 
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
@@ -19,22 +17,6 @@ SCENES = mirror_folder("sample") / "coco" / "images"
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 
 
-def run(*arguments, status=0, cwd=None):
-    """Output and messages; fails unless the exit status is the expected one and no traceback is shown."""
-    environment = {name: value for name, value in os.environ.items() if name != "CXC_ECCV_DATA"}
-    done = subprocess.run(
-        [sys.executable, "-c", "from cxc_eccv.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment | {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1"},
-        check=False,
-        cwd=cwd,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.returncode == status, done.stderr
-    return done.stdout, done.stderr
-
-
 @pytest.fixture(scope="module")
 def evaluated(sample_library, tmp_path_factory):
     """A model's file, and the folder of its report."""
@@ -42,7 +24,7 @@ def evaluated(sample_library, tmp_path_factory):
     random, content = np.random.default_rng(0), sample_library.karpathy("test")
     sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)]
     save_embeddings(place / "model.npz", EmbeddingsRun(*sides))
-    out, _ = run("evaluate", place / "model.npz", "--data-dir", "sample", "--output", place / "out")
+    out, _ = run_command("evaluate", place / "model.npz", "--data-dir", "sample", "--output", place / "out")
     assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
     return place
 
@@ -56,7 +38,7 @@ def test_the_report_says_how_it_was_made(evaluated):
 
 
 def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
-    run("evaluate", "model.npz", "--data-dir=sample", f"--output={tmp_path}", cwd=evaluated)
+    run_command("evaluate", "model.npz", "--data-dir=sample", f"--output={tmp_path}", cwd=evaluated)
     first, second = (json.loads((one / "report.json").read_text()) for one in (evaluated / "out", tmp_path))
     assert second["provenance"].pop("command") == "cxc-eccv evaluate model.npz --data-dir=sample"
     first["provenance"].pop("command")
@@ -66,7 +48,7 @@ def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
 def test_pages_are_rebuilt(evaluated):
     before = {name: (evaluated / "out" / name).read_bytes() for name in FILES}
     (evaluated / "out" / "report.html").unlink()
-    out, err = run("report", evaluated / "out")
+    out, err = run_command("report", evaluated / "out")
     assert out.count("wrote ") == 2
     assert err == ""
     assert {name: (evaluated / "out" / name).read_bytes() for name in FILES} == before
@@ -75,27 +57,27 @@ def test_pages_are_rebuilt(evaluated):
 def test_a_missing_file_is_one_message(evaluated, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "report.json").write_bytes((evaluated / "out" / "report.json").read_bytes())
-    _, message = run("report", tmp_path / "out", status=2)
+    _, message = run_command("report", tmp_path / "out", status=2)
     assert "lacks per_query.parquet and examples.parquet" in message
 
 
 def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
     arguments = ("evaluate", "model.npz", "--data-dir", "sample", "--images", SCENES, "--output", tmp_path / "out")
-    out, _ = run(*arguments, cwd=evaluated)
+    out, _ = run_command(*arguments, cwd=evaluated)
     assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("data:image/jpeg;base64,") > 50
     assert "not in the folder" not in page
     (tmp_path / "out" / "report.html").unlink()
-    run("report", tmp_path / "out", "--images", SCENES)
+    run_command("report", tmp_path / "out", "--images", SCENES)
     assert (tmp_path / "out" / "report.html").read_text() == page
 
 
 def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_path):
     arguments = ("evaluate", evaluated / "model.npz", "--data-dir", "sample", "--images")
-    out, message = run(*arguments, tmp_path, status=2)
+    out, message = run_command(*arguments, tmp_path, status=2)
     assert ("name its folder with --output" in message, out) == (True, "")
-    out, message = run(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
+    out, message = run_command(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
     assert ("absent is not a folder" in message, out) == (True, "")
     assert not (tmp_path / "out").exists()
 
@@ -103,16 +85,16 @@ def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_
 def test_a_folder_of_other_images_is_a_warning_and_a_whole_report(evaluated, tmp_path):
     (tmp_path / "images").mkdir()
     arguments = ("--tasks", "coco_5k", "--images", tmp_path / "images", "--output", tmp_path / "out")
-    _, message = run("evaluate", evaluated / "model.npz", "--data-dir", "sample", *arguments)
+    _, message = run_command("evaluate", evaluated / "model.npz", "--data-dir", "sample", *arguments)
     assert re.search(r"(\d+) of \1 images shown are not below", " ".join(message.split()))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
     before = (tmp_path / "out" / "report.html").read_bytes()
-    assert run("report", tmp_path / "out", "--images", tmp_path / "images")[1] == message
+    assert run_command("report", tmp_path / "out", "--images", tmp_path / "images")[1] == message
     assert (tmp_path / "out" / "report.html").read_bytes() == before
 
 
 def test_a_baseline_keeps_the_same_files(tmp_path):
-    out, _ = run("baseline", "bow", "--data-dir", "sample", "--output", tmp_path / "bow")
+    out, _ = run_command("baseline", "bow", "--data-dir", "sample", "--output", tmp_path / "bow")
     assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
     values = pq.read_table(tmp_path / "bow" / "per_query.parquet")
     scores = json.loads((tmp_path / "bow" / "report.json").read_text())["scores"]
@@ -122,7 +104,7 @@ def test_a_baseline_keeps_the_same_files(tmp_path):
 
 
 def test_the_demo_keeps_a_report_with_thumbnails(tmp_path):
-    run("demo", "--output", tmp_path / "demo")
+    run_command("demo", "--output", tmp_path / "demo")
     page = (tmp_path / "demo" / "report.html").read_text()
     assert "data:image/jpeg;base64," in page
     assert "not in the folder" not in page

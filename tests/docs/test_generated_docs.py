@@ -3,8 +3,6 @@
 import contextlib
 import io
 import shutil
-import subprocess
-import sys
 
 import pytest
 from pages import ROOT, anchors_of, blocks_of
@@ -32,9 +30,20 @@ def copy(tmp_path):
     return tmp_path
 
 
-def generate(folder, *options):
-    command = [sys.executable, str(TOOL), "--root", str(folder), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def generate(monkeypatch, capsys):
+    """Exit status and messages of the generator."""
+    import generate_docs
+
+    def run(folder, *options):
+        monkeypatch.setattr("sys.argv", [str(TOOL), "--root", str(folder), *options])
+        try:
+            generate_docs.main()
+        except SystemExit as ended:
+            return ended.code, capsys.readouterr().err
+        return 0, capsys.readouterr().err
+
+    return run
 
 
 def stale(folder):
@@ -48,24 +57,24 @@ def test_the_committed_pages_are_what_the_generator_makes():
     assert list(stale(ROOT)) == []
 
 
-def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept(copy):
+def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept(copy, generate):
     page = copy / "docs" / "metrics" / "map_at_r.md"
     before = page.read_text()
     page.write_text(before.replace("0 to 1; higher is better", "0 to 2").replace("## Worked example", "## By hand"))
-    done = generate(copy, "--check")
-    assert (done.returncode, "docs/metrics/map_at_r.md" in done.stderr, "tasks.md" in done.stderr) == (1, True, False)
-    assert generate(copy).returncode == 0
+    status, said = generate(copy, "--check")
+    assert (status, "docs/metrics/map_at_r.md" in said, "tasks.md" in said) == (1, True, False)
+    assert generate(copy)[0] == 0
     assert page.read_text() == before.replace("## Worked example", "## By hand")
     assert stale(copy) == {}
 
 
-def test_metrics_without_a_page_get_whole_ones_whose_examples_run(copy):
+def test_metrics_without_a_page_get_whole_ones_whose_examples_run(copy, generate):
     from site_pages.new_metric_page import first_sections
 
     pages = {name: copy / "docs" / "metrics" / f"{name}.md" for name in registry.metrics()}
     for page in pages.values():
         page.unlink()
-    assert generate(copy).returncode == 0
+    assert generate(copy)[0] == 0
     for name, page in pages.items():
         assert first_sections(registry.metric(name)) in page.read_text()
         assert {"formula", "worked-example", "protocol-and-evidence", "through-evaluate"} <= anchors_of(page)
@@ -78,12 +87,12 @@ def test_metrics_without_a_page_get_whole_ones_whose_examples_run(copy):
     assert stale(copy) == {}
 
 
-def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy):
+def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy, generate):
     gone = copy / "docs" / "metrics" / "gone.md"
     gone.write_text("# Gone\n")
-    done = generate(copy)
-    assert done.returncode == 2
-    assert "gone.md describes what is not declared any more" in done.stderr
+    status, said = generate(copy)
+    assert status == 2
+    assert "gone.md describes what is not declared any more" in said
     gone.unlink()
     (copy / "docs" / "tasks.md").write_text("# Tasks\n")
     with pytest.raises(DataError, match=r"has the generated parts \[\], expected \['tasks'\]"):

@@ -6,6 +6,7 @@ from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.single_ratings import RATING_FEATURES, RATING_FIELDS, with_single_ratings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray
 
@@ -26,7 +27,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "positive": np.fmax(ratings, reverse) >= options.sis,
         "sampling_method": table["sampling_method"],
     }
-    return lookup.with_single_ratings(columns, library, "sis", split)
+    return with_single_ratings(columns, library, "sis", split)
 
 
 def _reverse_ratings(table: pa.Table) -> FloatArray:
@@ -51,7 +52,7 @@ CONFIG = DatasetConfig(
             "reverse_rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": ClassLabel(names=["i2i_csim"]),
-            **lookup.RATING_FEATURES,
+            **RATING_FEATURES,
         }
     ),
     fields={
@@ -63,7 +64,7 @@ CONFIG = DatasetConfig(
         "reverse_rating": "mean rating of the same pair in the other order, null where it was rated once",
         "positive": "either rating is at least 2.5",
         "sampling_method": "`i2i_csim`",
-        **lookup.RATING_FIELDS,
+        **RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -5,6 +5,7 @@ from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.single_ratings import RATING_FEATURES, RATING_FIELDS, with_single_ratings
 from cxc_eccv.sources.library import Library
 
 
@@ -23,7 +24,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "positive": ratings >= options.sits,
         "sampling_method": table["sampling_method"],
     }
-    return lookup.with_single_ratings(columns, library, "sits", split)
+    return with_single_ratings(columns, library, "sits", split)
 
 
 CONFIG = DatasetConfig(
@@ -43,7 +44,7 @@ CONFIG = DatasetConfig(
             "rating": Value("float64"),
             "positive": Value("bool"),
             "sampling_method": ClassLabel(names=["c2i_original", "c2i_intrasim"]),
-            **lookup.RATING_FEATURES,
+            **RATING_FEATURES,
         }
     ),
     fields={
@@ -55,7 +56,7 @@ CONFIG = DatasetConfig(
         "rating": "mean rating, 0 to 5",
         "positive": "rating of at least 3",
         "sampling_method": "`c2i_original` or `c2i_intrasim`",
-        **lookup.RATING_FIELDS,
+        **RATING_FIELDS,
     },
     splits=("validation", "test"),
     rows=rows,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from cxc_eccv.comparison.labels import SPREAD, unit_of
 from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable, both_directions, eccv_caption_table
@@ -278,6 +277,8 @@ def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_bett
         _check_models(metric, of_model, metrics[0], models)
         sign = -1.0 if metric in lower_is_better else 1.0
         values[metric] = sign * np.array([of_model[model] for model in models], dtype=float)
+    from scipy.stats import kendalltau  # not at the top: it takes longer to import than all else of a report
+
     tau = np.array([[kendalltau(values[one], values[other]).statistic for other in metrics] for one in metrics])
     return Agreement(metrics, models, tau)
 
