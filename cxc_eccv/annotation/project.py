@@ -407,8 +407,8 @@ class Project:
         Raises:
             DataError: no answer counts, or too few about every pair; or a README that is not ours, or that was changed,
                 stands in the folder.
-            UnknownName: no such rule or licence.
-            InvalidOption: a citation that is no BibTeX.
+            UnknownName: no such rule.
+            InvalidOption: a licence that the Hub does not know, or a citation that is no BibTeX.
         """
         terms = check_terms(licence, citation)
         with self._hold():

@@ -73,38 +73,37 @@ def fit_anew(
         columns = positions_of(np.asarray(labels["caption_id"]), content.caption_ids)[0]
         added = csr_array((np.ones(int(classes.sum()), np.float32), (rows[classes], columns[classes])), shape=shape)
         known = (links + added).sign()
-        captions = [*described, *_texts_of(known, texts)]
-        drawn = random.integers(len(pictures), size=len(pictures))
-        sides = {
-            "ridge": _see(RidgeModel.fit(pictures, captions), pictures[-shape[0] :], texts),
-            "ridge_bag": _see(
-                RidgeModel.fit([pictures[row] for row in drawn], [captions[row] for row in drawn]),
-                pictures[-shape[0] :],
-                texts,
-            ),
-            "tfidf": ((_mean_of(known) @ vectors).toarray(), vectors.toarray()),
+        ridges = _fit_ridges(pictures, [*described, *_texts_of(known, texts)], random)
+        seen = {
+            name: (model.encode_images(pictures[-shape[0] :]), model.encode_captions(texts))
+            for name, model in ridges.items()
         }
+        sides = {**seen, "tfidf": ((_mean_of(known) @ vectors).toarray(), vectors.toarray())}
         scores = np.stack([_cosines(*both).ravel() for both in sides.values()], axis=1)
         pairs = rows * shape[1] + columns
         if not 0 < classes.sum() < classes.size:
             linked = np.flatnonzero(links.toarray())
             pairs = np.append(linked, random.choice(scores.shape[0], linked.size, replace=False))
             classes = np.isin(pairs, linked)
-        runs: dict[str, Run] = {
-            name: EmbeddingsRun(
-                Embeddings(content.image_ids, left), Embeddings(content.caption_ids, right), similarity="cosine"
-            )
-            for name, (left, right) in sides.items()
-        }
+        runs: dict[str, Run] = {name: _run_of(content, *both) for name, both in sides.items()}
         return runs, pa.table(every | {"probability": _chances(scores, pairs, classes)})
 
     return fit
 
 
-def _see(
-    model: RidgeModel, pictures: Sequence[Image.Image], texts: Sequence[str]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return model.encode_images(pictures), model.encode_captions(texts)
+def _fit_ridges(
+    pictures: Sequence[Image.Image], captions: Sequence[list[str]], random: np.random.Generator
+) -> dict[str, RidgeModel]:
+    drawn = random.integers(len(pictures), size=len(pictures))
+    return {
+        "ridge": RidgeModel.fit(pictures, captions),
+        "ridge_bag": RidgeModel.fit([pictures[row] for row in drawn], [captions[row] for row in drawn]),
+    }
+
+
+def _run_of(content: KarpathySplit, images: NDArray[np.float32], captions: NDArray[np.float32]) -> EmbeddingsRun:
+    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
+    return EmbeddingsRun(*sides, similarity="cosine")
 
 
 def _texts_of(known: csr_array, texts: Sequence[str]) -> list[list[str]]:

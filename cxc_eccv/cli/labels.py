@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,9 @@ from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
+    from cxc_eccv.annotation.project import Project
     from cxc_eccv.annotation.worth.appraisal import Appraisal
+    from cxc_eccv.sources.library import Library
 
 FILES = ("labels.json", "labels.md", "labels.html")
 
@@ -82,46 +84,45 @@ def labels(
     """
     from cxc_eccv.annotation.worth.appraisal import appraise
     from cxc_eccv.annotation.worth.preferences import rate_preferences, read_preferences
-    from cxc_eccv.annotation.worth.tables import appraisal_to_tables, say_lacking
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.tables import tables_to_console
 
     check_output(output)
-    wanted = split_name(split)
-    rated = (
-        ()
-        if preferences is None
-        else rate_preferences(*read_preferences(preferences), confidence=confidence, seed=seed)
-    )
-    library = Library(
-        data_dir, allow_modified=allow_modified, labels=[*(labels or ()), *([] if project is None else [project])]
-    )
-    opened = None
-    if project is not None:
-        from cxc_eccv.annotation.project import Project
-
-        opened = Project.open(project, library)
+    options: dict[str, Any] = {"seed": seed, "confidence": confidence}
+    rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
+    own = [*(labels or ()), *([] if project is None else [project])]
+    library = Library(data_dir, allow_modified=allow_modified, labels=own)
     found = appraise(
         library,
-        wanted,
+        split_name(split),
         sets=None if not sources else [[part for part in one.split(",") if part] for one in sources],
         verified=names(verified),
         queries=queries,
         runs=load_runs(files or [], direction, name),
-        project=opened,
+        project=None if project is None else _open_project(project, library),
         similarity=similarity,
         preferences=rated,
-        seed=seed,
-        confidence=confidence,
+        **options,
     )
     try:
         written = [] if output is None else _write(output, found)
     finally:
-        tables = appraisal_to_tables(found)
-        print_shown(tables_to_console([table for section in tables.values() for table in section]))
-        for reason in say_lacking(found):
-            say(reason)
+        _print_found(found)
     say_written(written)
+
+
+def _open_project(folder: Path, library: Library) -> Project:
+    from cxc_eccv.annotation.project import Project
+
+    return Project.open(folder, library)
+
+
+def _print_found(found: Appraisal) -> None:
+    from cxc_eccv.annotation.worth.tables import appraisal_to_tables, say_lacking
+    from cxc_eccv.tables import tables_to_console
+
+    print_shown(tables_to_console([table for section in appraisal_to_tables(found).values() for table in section]))
+    for reason in say_lacking(found):
+        say(reason)
 
 
 def _write(output: Path, found: Appraisal) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Recall over k, stacked bars and interval marks: values and geometry that templates draw as inline SVG."""
+"""Recall over k, bias over annotators, stacked bars and interval marks: values and geometry of inline SVG."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ __all__ = [
     "line_chart",
     "segments",
     "span",
+    "step_chart",
     "table_depths",
 ]
 
@@ -120,9 +121,13 @@ Y_TICKS = (0, 25, 50, 75, 100)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: its points as ``x,y x,y ...``, where its name stands, and x, y and both ends of each interval."""
+    """One curve: its points as ``x,y x,y ...``, where its name stands, and x, y and both ends of each interval.
 
-    direction: str
+    Its kind gives it a colour.
+    """
+
+    kind: str
+    name: str
     points: str
     label_y: float
     whiskers: tuple[tuple[float, float, float, float], ...]
@@ -130,13 +135,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """One panel, in the units of its view box: the chart in words, its lines, and place and label of each tick."""
+    """One panel, in the units of its view box: the chart in words, its lines, and place and label of each tick.
 
-    task: str
+    The key tells its element from others of the page.
+    """
+
+    key: str
+    heading: str
+    title: str
     description: str
     lines: tuple[Line, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
+    x_name: str
     size: tuple[int, int] = (WIDTH, HEIGHT)
     box: tuple[int, int, int, int] = (LEFT, TOP, RIGHT, BOTTOM)
 
@@ -155,7 +166,9 @@ def line_chart(panel: CurvePanel, panels: Iterable[CurvePanel]) -> LineChart:
     labels = _spread_labels([_y(float(curve.recalls[-1])) for curve in panel.curves])
     lines = tuple(_line(curve, label, deepest) for curve, label in zip(panel.curves, labels, strict=True))
     x_ticks = tuple((_x(k, deepest), f"{k:,}") for k in X_TICKS if k <= deepest)
-    return LineChart(panel.task, _describe(panel), lines, x_ticks, tuple((_y(p / 100), f"{p}") for p in Y_TICKS))
+    y_ticks = tuple((_y(p / 100), f"{p}") for p in Y_TICKS)
+    heading = task_name(panel.task)
+    return LineChart(panel.task, heading, f"Recall over k, {heading}", _describe(panel), lines, x_ticks, y_ticks, "k")
 
 
 def _line(curve: Curve, label_y: float, deepest: int) -> Line:
@@ -166,7 +179,7 @@ def _line(curve: Curve, label_y: float, deepest: int) -> Line:
         recall = float(curve.recalls[0])
         marks = ((int(curve.ks[0]), recall, recall, recall),)
     whiskers = tuple((_x(k, deepest), _y(value), _y(low), _y(high)) for k, value, low, high in marks)
-    return Line(curve.direction, points, label_y, whiskers)
+    return Line(curve.direction, curve.direction, points, label_y, whiskers)
 
 
 def _x(k: int, deepest: int) -> float:
@@ -195,6 +208,57 @@ def _describe(panel: CurvePanel) -> str:
         values = [f"{100 * value:.1f}% at {k}" for k in (1, 10, 100) if (value := curve.at(k)) is not None]
         parts.append(f"{direction_name(curve.direction)}: {list_names(values)}")
     return f"Recall over k on {task_name(panel.task)}. {'; '.join(parts)}."
+
+
+NAMED_WIDTH = 400
+"""Of a chart whose lines have long names."""
+
+UNITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+MOST_TICKS = 5
+ROUNDING = 1e-9
+
+Marked = tuple[float, float, float]
+"""A value with both ends of its interval."""
+
+
+def step_chart(
+    key: str,
+    title: str,
+    steps: Sequence[str],
+    series: Mapping[str, tuple[str, Sequence[Marked]]],
+    largest: float,
+) -> LineChart:
+    """Lay out values over a few steps, on an axis of percents from 0 on.
+
+    Args:
+        key: tells its element from others of the page.
+        title: what is shown.
+        steps: names of places on the axis, evenly spread.
+        series: kind of each line to its name, and to value, low and high at every step, as fractions.
+        largest: fraction that the axis reaches at the least, so that charts can be compared.
+
+    Example:
+        >>> chart = step_chart("own", "Bias", ["1", "2"], {"all": ("bias", [(0.1, 0.0, 0.1), (0.0, 0.0, 0.0)])}, 0.1)
+        >>> chart.lines[0].points, [label for _, label in chart.y_ticks]
+        ('96.0,12.0 224.0,192.0', ['0', '2', '4', '6', '8', '10'])
+    """
+    unit = next(unit for unit in UNITS if largest <= MOST_TICKS * unit)
+    top = unit * max(math.ceil(largest / unit - ROUNDING), 1)
+    xs = [round(LEFT + (RIGHT - LEFT) * (place + 0.5) / len(steps), 1) for place in range(len(steps))]
+    labels = _spread_labels([_y(marks[-1][0] / top) for _, marks in series.values()])
+    lines = []
+    for (kind, (name, marks)), label in zip(series.items(), labels, strict=True):
+        whiskers = [(x, *(_y(end / top) for end in own)) for x, own in zip(xs, marks, strict=True)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in whiskers)
+        lines.append(Line(kind, name, points, label, tuple(whiskers)))
+    told = [
+        f"{name}: {list_names([f'{100 * own[0]:.1f} at {step}' for step, own in zip(steps, marks, strict=True)])}"
+        for name, marks in series.values()
+    ]
+    x_ticks = tuple(zip(xs, steps, strict=True))
+    y_ticks = tuple((_y(place * unit / top), f"{100 * place * unit:g}") for place in range(round(top / unit) + 1))
+    size, words = (NAMED_WIDTH, HEIGHT), f"{title}. {'; '.join(told)}."
+    return LineChart(key, title, title, words, tuple(lines), x_ticks, y_ticks, "", size)
 
 
 ROOM_FOR_TEXT = 9.0

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.annotation.labelling.settling import RULES
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ LICENCES = (
     *("isc", "lppl-1.3c", "ms-pl", "mpl-2.0", "odc-by", "odbl", "openrail++", "osl-3.0", "postgresql", "ofl-1.1"),
     *("ncsa", "unlicense", "zlib", "pddl", "lgpl-lr"),
 )
-"""Ids that the Hub knows (https://huggingface.co/docs/hub/repositories-licenses), without those of single models, and
-without ``other``, which needs a text beside the card."""
+"""Ids that the Hub knows, without those of single models, and ``other``, which needs a text beside the card."""
+
+LICENCES_PAGE = "https://huggingface.co/docs/hub/repositories-licenses"
 
 BIBTEX = re.compile(r"\s*@\w+\s*\{\s*[^\s,{}]+\s*,.*\}\s*", re.DOTALL)
 
@@ -73,15 +74,17 @@ def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
         citation: BibTeX.
 
     Raises:
-        UnknownName: the Hub has no such licence.
-        InvalidOption: no BibTeX.
+        InvalidOption: no licence of the Hub, or no BibTeX.
 
     Example:
         >>> check_terms("cc-by-4.0", None)
         {'licence': 'cc-by-4.0'}
     """
     if licence is not None and licence not in LICENCES:
-        raise UnknownName("licence", licence, LICENCES)
+        raise InvalidOption(
+            f"licence {licence!r}: the Hub knows none of this name; give one of its ids, as cc-by-4.0, cc0-1.0 or "
+            f"odc-by (all of them: {LICENCES_PAGE})"
+        )
     if citation is not None and not BIBTEX.fullmatch(citation):
         raise InvalidOption(
             f"citation {citation.strip()!r:.60}: give BibTeX, as @misc{{key, title={{...}}, year=2026}}"

@@ -24,7 +24,7 @@ from cxc_eccv.annotation.worth.diversity import correlate_tops, place_first
 from cxc_eccv.annotation.worth.labels import Multiplicity, count_positives, measure_labels
 from cxc_eccv.annotation.worth.preferences import Strength
 from cxc_eccv.annotation.worth.sets import Positives, Verified, check_sets, find_positives, find_verified
-from cxc_eccv.errors import DataError, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
 from cxc_eccv.evaluation.settings import Settings, check_split
@@ -233,29 +233,23 @@ def appraise(
 
     Raises:
         UnknownName: no such source, split or model.
-        DataError: no set has a positive; a run lacks items of the split.
+        InvalidOption: a set or its queries are of a source that has no labels of the split, or names one twice.
+        DataError: a run lacks items of the split, or the project is another than that of the labels.
     """
     check_split(split)
     Settings(seed=seed, confidence=confidence)  # refuses what is none
-    own = _Bench(library, split, Draws(seed), confidence)
-    for names in sets or ():
-        check_sets(names, library)
-    for name in [*(verified or ()), *([] if queries in (None, "all") else [queries])]:
-        if name not in sources_of(library):
-            raise UnknownName("source of labels", name, sources_of(library))
-    if project is not None and project.split != split:
-        raise DataError(f"{project.folder} is about the {project.split} split: ask for that one (--split)")
-    if project is not None and project.name not in library.label_names:
-        raise DataError(f"{project.folder} has no labels named {project.name}; merge its answers first: annotate merge")
-    reasons: dict[str, str] = {}
+    _check_names(library, sets or (), [*(verified or ()), *([] if queries in (None, "all") else [queries])])
+    if project is not None:
+        _check_project(project, library, split)
+    own, reasons = _Bench(library, split, Draws(seed), confidence), dict[str, str]()
     there = own.find_sources(reasons)
     files = [name for name in there if name in library.label_names]
-    counted = queries or ("eccv" if "eccv" in there else "all")
     shown = list(dict.fromkeys(map(tuple, sets or own.all_sets(there))))
+    counted = own.choose_queries(queries, there)
     truth = verified or files or [name for name in ("cxc", "eccv") if name in there]
     proposals = None if project is None else _join_rounds(project)
     judged_by = {name: proposals if project is not None and name == project.name else None for name in truth}
-    counts = own.count(shown, None if counted == "all" else counted)
+    counts = own.count(shown, counted, reasons)
     worth = own.compare(shown, judged_by, reasons)
     biases, likenesses = own.look_at_models(runs or {}, project, proposals, similarity, reasons)
     if not preferences:
@@ -268,8 +262,22 @@ def appraise(
         labels={name: dict(found.facts) for name in files if (found := library.labels(name, split)) is not None},
         models={name: run.facts() for name, run in (runs or {}).items()},
     )
-    of = None if counted == "all" else counted
-    return Appraisal(split, of, counts, worth, biases, likenesses, tuple(preferences), reasons, facts)
+    return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), reasons, facts)
+
+
+def _check_names(library: Library, sets: Sequence[Sequence[str]], sources: Sequence[str | None]) -> None:
+    for names in sets:
+        check_sets(names, library)
+    for name in sources:
+        if name not in sources_of(library):
+            raise UnknownName("source of labels", str(name), sources_of(library))
+
+
+def _check_project(project: Project, library: Library, split: str) -> None:
+    if project.split != split:
+        raise DataError(f"{project.folder} is about the {project.split} split: ask for that one (--split)")
+    if project.name not in library.label_names:
+        raise DataError(f"{project.folder} has no labels named {project.name}; merge its answers first: annotate merge")
 
 
 def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,7 +326,20 @@ class _Bench:
             return False
         return True
 
-    def count(self, sets: Sequence[Sequence[str]], queries: str | None) -> tuple[SetCounts, ...]:
+    def choose_queries(self, queries: str | None, there: Sequence[str]) -> str | None:
+        """The source whose queries are counted; None for all."""
+        if queries in (None, "all"):
+            return "eccv" if queries is None and "eccv" in there else None
+        if queries not in there:
+            raise InvalidOption(
+                f"queries of {queries}: it has no labels of the {self.split} split; choose all or one of "
+                f"{', '.join(there)}"
+            )
+        return queries
+
+    def count(
+        self, sets: Sequence[Sequence[str]], queries: str | None, reasons: dict[str, str]
+    ) -> tuple[SetCounts, ...]:
         """Rows of Table 3, of every set that has a positive."""
         rows = []
         for direction in DIRECTIONS:
@@ -337,6 +358,8 @@ class _Bench:
                 if mean is not None:
                     counts = count_positives(sizes[counted])
                     rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
+        if not rows:
+            reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split} split"
         return tuple(rows)
 
     def compare(
@@ -401,8 +424,9 @@ class _Bench:
             reasons["diversity"] = "name the files of two models or more"
         for direction in DIRECTIONS:
             able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
-            for name in runs.keys() - able.keys():
-                reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
+            for name in runs:
+                if name not in able:
+                    reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
             labels = self._find_labels(able, project, proposals, direction, reasons)
             links = coco_links(self.library, self.split, direction)
             near, deep = {}, {}

@@ -197,28 +197,14 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
         InvalidOption: too many annotators.
         DataError: nobody proposed anything, or no proposal was verified.
     """
-    names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
-    rows, models, _ = list_proposals(proposals)
-    annotators, numbers = np.unique(models, return_inverse=True)
-    if annotators.size > MOST:
-        raise InvalidOption(
-            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets: {MOST} can be told apart"
-        )
-    if not annotators.size:
-        raise DataError("no model proposed a pair: nobody can be biased")
-    bits = np.zeros(proposals.num_rows, np.int64)
-    np.bitwise_or.at(bits, rows, 1 << numbers)
-    asked = find_searched(proposals, direction)
-    queries, items = (np.asarray(proposals[name]) for name in names)
-    own = np.isin(queries, asked) & (bits > 0)
-    every = np.concatenate([np.stack([queries[own], items[own]]), np.stack([verified.queries, verified.items])], axis=1)
+    annotators, pairs, bits = _list_proposers(proposals, direction)
+    every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
     pairs, place = np.unique(every, axis=1, return_inverse=True)
-    of_pairs = np.zeros(pairs.shape[1], np.int64)
-    np.bitwise_or.at(of_pairs, place[: own.sum()], bits[own])
-    known, gain = np.zeros(of_pairs.size, bool), np.zeros(of_pairs.size)
-    known[place[own.sum() :]] = True
-    gain[place[own.sum() :]] = verified.gains
-    kept = (gain > 0) & (of_pairs > 0)
+    proposed, said = np.split(place.ravel(), [bits.size])
+    proposers, gain = np.zeros(pairs.shape[1], np.int64), np.zeros(pairs.shape[1])
+    np.bitwise_or.at(proposers, proposed, bits)
+    gain[said] = verified.gains
+    kept = (gain > 0) & (proposers > 0)
     if not kept.any():
         raise DataError(
             "no pair that a model proposed was verified: there are no labels that models could be scored on"
@@ -230,11 +216,29 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     ordered = np.lexsort((positions_of(pairs[1, kept], gallery_ids)[0], positions_of(pairs[0, kept], found)[0]))
     return ProposedLabels(
         judgments,
-        of_pairs[kept][ordered],
-        tuple(annotators.tolist()),
-        int(((gain > 0) & (of_pairs == 0)).sum()),
-        int((~known).sum()),
+        proposers[kept][ordered],
+        annotators,
+        int(((gain > 0) & (proposers == 0)).sum()),
+        int((~np.isin(np.arange(proposers.size), said)).sum()),
     )
+
+
+def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
+    """Names of all who proposed; (2, P) searched queries and their items; (P,) who proposed each pair, as bits."""
+    rows, models, _ = list_proposals(proposals)
+    annotators, numbers = np.unique(models, return_inverse=True)
+    if annotators.size > MOST:
+        raise InvalidOption(
+            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets: {MOST} can be told apart"
+        )
+    if not annotators.size:
+        raise DataError("no model proposed a pair: nobody can be biased")
+    bits = np.zeros(proposals.num_rows, np.int64)
+    np.bitwise_or.at(bits, rows, 1 << numbers)
+    names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
+    pairs = np.stack([np.asarray(proposals[name]) for name in names])
+    own = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
+    return tuple(annotators.tolist()), pairs[:, own], bits[own]
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
@@ -245,7 +249,8 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     with the gain :math:`m_i` of the item at rank i, 0 where the set's labels do not have it, and the number R of items
     that they have. The queries are those with a positive in the labels of all annotators, whatever the set: one of
     which a set verified nothing counts 0, as no item matches there. So a model's R@1 on the labels of its own
-    proposals is its R@1 on those of all, as its first item was looked at in both, up to rounding as in Table E.1.
+    proposals is its R@1 on those of all, as its first item was looked at in both. In Table E.1 that holds, up to
+    rounding, of PVSE, VSRN and PCME; of ViLT and CLIP it does not, and the paper does not say why.
 
     Args:
         top: the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with equal

@@ -56,7 +56,7 @@ def fit_strengths(wins: ArrayLike) -> FloatArray:
         [0.75, 0.25]
     """
     counts = _check_wins(wins)
-    _check_connected(counts)
+    _check_connected(counts, [f"row {row}" for row in range(len(counts))])
     return np.asarray(_iterate(counts[None])[0])
 
 
@@ -77,8 +77,9 @@ def rate_preferences(
 ) -> tuple[Strength, ...]:
     """Strengths in percent, strongest first, with bootstrap intervals.
 
-    A sample draws as many choices between each two systems as were made, with the shares that were found. Samples in
-    which one side won all have no finite strengths and do not count.
+    A sample draws as many choices between each two systems as were made, with the shares that were found. Where some
+    systems never lost to the others in it, it counts with the limit: these alone share the whole, and the others have
+    nothing. Where several groups never lost, nobody knows in which shares, and it does not count.
 
     Args:
         wins: as of :func:`fit_strengths`.
@@ -98,6 +99,7 @@ def rate_preferences(
     counts = _check_wins(wins)
     if len(names) != len(counts) or len(set(names)) < len(names):
         raise DataError(f"{len(counts)} systems and the names {', '.join(names)}: give each system one of its own")
+    _check_connected(counts, names)
     found, random = 100 * fit_strengths(counts), np.random.default_rng(seed)
     upper = np.triu_indices(len(counts), 1)
     played, won = (counts + counts.T)[upper].astype(np.int64), counts[upper]
@@ -105,7 +107,7 @@ def rate_preferences(
     samples = np.zeros((SAMPLES, *counts.shape))
     samples[:, upper[0], upper[1]] = random.binomial(played, shares, (SAMPLES, played.size))
     samples[:, upper[1], upper[0]] = played - samples[:, upper[0], upper[1]]
-    drawn = 100 * _iterate(samples[[_is_connected(sample) for sample in samples]])
+    drawn = 100 * _fit_limits(samples)
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     order = np.argsort(-found, kind="stable").tolist()
     return tuple(Strength(names[own], float(found[own]), float(low[own]), float(high[own])) for own in order)
@@ -179,15 +181,30 @@ def _check_wins(wins: ArrayLike) -> FloatArray:
     return counts * (1 - np.eye(len(counts)))
 
 
-def _is_connected(counts: FloatArray) -> bool:
-    return bool(connected_components(counts > 0, connection="strong")[0] == 1)
+def _fit_limits(samples: FloatArray) -> FloatArray:
+    """(B, S) strengths of the samples that have some, be it in the limit."""
+    of_samples = [_find_unbeaten(sample) for sample in samples]
+    found = np.zeros(samples.shape[:2])
+    for unbeaten in {own for own in of_samples if own is not None}:
+        rows = np.flatnonzero([own == unbeaten for own in of_samples])
+        some = len(unbeaten) > 1  # who is alone has all
+        found[np.ix_(rows, unbeaten)] = _iterate(samples[np.ix_(rows, unbeaten, unbeaten)]) if some else 1.0
+    return found[[own is not None for own in of_samples]]
 
 
-def _check_connected(counts: FloatArray) -> None:
+def _find_unbeaten(counts: FloatArray) -> tuple[int, ...] | None:
+    """The systems of the group that never lost to another one; None where there are several such groups."""
+    parts, labels = connected_components(counts > 0, connection="strong")
+    groups = [labels == part for part in range(parts)]
+    unbeaten = [own for own in groups if not counts[np.ix_(~own, own)].any()]
+    return tuple(np.flatnonzero(unbeaten[0]).tolist()) if len(unbeaten) == 1 else None
+
+
+def _check_connected(counts: FloatArray, names: Sequence[str]) -> None:
     parts, labels = connected_components(counts > 0, connection="strong")
     if parts > 1:
-        groups = [np.flatnonzero(labels == part).tolist() for part in range(parts)]
+        groups = [", ".join(names[row] for row in np.flatnonzero(labels == part)) for part in range(parts)]
         raise DataError(
-            f"preferences fall into {parts} groups (rows {' and '.join(map(str, groups))}) of which one never lost to "
-            "another: no finite strengths fit; collect more choices between them, or leave a group out"
+            f"preferences fall into {parts} groups ({'; '.join(groups)}) of which one never lost to another: no finite "
+            "strengths fit; collect more choices between them, or leave a group out"
         )

@@ -88,13 +88,15 @@ def check_sets(names: Sequence[str], library: Library) -> None:
     """Refuse names that are neither a source of labels nor plausible matches.
 
     Raises:
-        InvalidOption: no name is given.
+        InvalidOption: no name is given, or one twice.
         UnknownName: there is no such source.
     """
     known = sources_of(library)
     if not names:
         raise InvalidOption(f"a set of labels without a source: choose among {', '.join(known)}, plausible_0")
     for name in names:
+        if list(names).count(name) > 1:
+            raise InvalidOption(f"a set of labels, {','.join(names)}, names {name} twice")
         if name not in known and not PLAUSIBLE.fullmatch(name):
             raise UnknownName("source of labels", name, [*known, "plausible_0"])
 

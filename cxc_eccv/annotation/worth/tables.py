@@ -7,11 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
-from cxc_eccv.annotation.worth.appraisal import DEPTH, Appraisal, Biases, Estimate, Likeness, SetCounts, SetWorth
+from cxc_eccv.annotation.worth.appraisal import (
+    DEPTH,
+    Appraisal,
+    Biases,
+    BiasOfSet,
+    Estimate,
+    Likeness,
+    SetCounts,
+    SetWorth,
+)
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["SECTIONS", "appraisal_to_json", "appraisal_to_tables", "say_lacking"]
+__all__ = ["METRICS", "PARTS", "SECTIONS", "appraisal_to_json", "appraisal_to_tables", "say_lacking"]
 
 SCHEMA = 1
 
@@ -144,27 +153,22 @@ def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
         yield Table(header, cells, f"Precision and recall beside {name}, {direction}", notes=notes, stacked=stacked)
 
 
-def _bias_tables(both: Sequence[Biases]) -> Iterator[Table]:
+def _bias_tables(both: Sequence[Biases]) -> list[Table]:
     """Of one direction, with a section for each metric."""
+    return [_score_table(both), _bias_table(both), _gain_table(both)]
+
+
+def _score_table(both: Sequence[Biases]) -> Table:
     first = both[0]
-    alone = [row.annotators[0] for row in first.sets if len(row.annotators) == 1]
-    scores: list[Sequence[str | Cell]] = []
-    biases: list[Sequence[str | Cell]] = []
-    gains: list[Sequence[str | Cell]] = []
+    alone = [row.annotators[0] for row in _ends(first)[:-1]]
+    lines: list[Sequence[str | Cell]] = [("without a label", *(f"{row.n_without:,}" for row in _ends(first)))]
     for own in both:
-        section = (METRICS[own.metric],)
-        shown = [row for row in own.sets if len(row.annotators) in (1, len(alone))]
-        of_models = [(name, *(_cell(row.scores[name], "{:.1f}", 100) for row in shown)) for name in shown[0].scores]
-        scores += [section, *of_models]
-        biases += [section, *((row.annotators[0], *_points(row.bias, PARTS)) for row in shown[:-1])]
-        biases += [
-            (f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in own.by_size.items() if size > 1
-        ]
-        gains += [section, *((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in own.gains.items())]
-    without = [f"{row.n_without:,}" for row in first.sets if len(row.annotators) in (1, len(alone))]
-    yield Table(
+        models = _ends(own)[0].scores
+        lines.append((METRICS[own.metric],))
+        lines += [(name, *(_cell(row.scores[name], "{:.1f}", 100) for row in _ends(own))) for name in models]
+    return Table(
         [("model",), *((name,) for name in alone), ("all",)],
-        [("without a label", *without), *scores],
+        lines,
         f"Graded scores on the labels of one annotator's proposals, {first.direction}",
         f"{first.n_positives:,} labels of {first.n_queries:,} queries",
         [
@@ -173,16 +177,37 @@ def _bias_tables(both: Sequence[Biases]) -> Iterator[Table]:
             "pairs that no model proposed are in no set."
         ],
     )
-    yield Table(
+
+
+def _ends(own: Biases) -> list[BiasOfSet]:
+    """Each annotator alone, and all of them."""
+    return [row for row in own.sets if len(row.annotators) in (1, len(own.sets[-1].annotators))]
+
+
+def _bias_table(both: Sequence[Biases]) -> Table:
+    lines: list[Sequence[str | Cell]] = []
+    for own in both:
+        lines.append((METRICS[own.metric],))
+        lines += [(row.annotators[0], *_points(row.bias, PARTS)) for row in _ends(own)[:-1]]
+        sizes = [(size, bias) for size, bias in own.by_size.items() if size > 1]
+        lines += [(f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes]
+    return Table(
         [("annotators",), *((title,) for title in PARTS.values())],
-        biases,
-        f"Bias of the annotators, {first.direction}",
+        lines,
+        f"Bias of the annotators, {both[0].direction}",
         notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
     )
-    yield Table(
+
+
+def _gain_table(both: Sequence[Biases]) -> Table:
+    lines: list[Sequence[str | Cell]] = []
+    for own in both:
+        lines.append((METRICS[own.metric],))
+        lines += [(name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in own.gains.items()]
+    return Table(
         [("joining annotator",), ("its own score",), ("others' scores",)],
-        gains,
-        f"Gain from joining the annotators, {first.direction}",
+        lines,
+        f"Gain from joining the annotators, {both[0].direction}",
         notes=["Mean over all sets of annotators that it can join, in points."],
     )
 

@@ -7,8 +7,10 @@ from importlib import resources
 from markupsafe import Markup
 
 from cxc_eccv.annotation.worth.appraisal import Appraisal
-from cxc_eccv.annotation.worth.tables import SECTIONS, appraisal_to_tables, say_lacking
+from cxc_eccv.annotation.worth.tables import METRICS, PARTS, SECTIONS, appraisal_to_tables, say_lacking
+from cxc_eccv.report.charts import LineChart, step_chart
 from cxc_eccv.report.pages import template
+from cxc_eccv.report.wording import direction_name
 
 __all__ = ["render_labels"]
 
@@ -54,6 +56,27 @@ def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
         tables=appraisal_to_tables(appraisal),
         sections=SECTIONS,
         leads=LEADS,
+        charts=_draw_biases(appraisal),
         lacking=say_lacking(appraisal),
         facts=[(title, text) for title, text in facts.items() if text],
     )
+
+
+def _draw_biases(appraisal: Appraisal) -> list[LineChart]:
+    """A chart per direction and metric, all on one axis, as Figure E.2 of the ECCV Caption paper."""
+    shown = [own for own in appraisal.bias if len(own.by_size) > 1]  # of one number of annotators the table says all
+    every = [own for found in shown for bias in found.by_size.values() for own in bias.values()]
+    largest = max((own.high for own in every if own is not None), default=0.0)
+    return [
+        step_chart(
+            f"bias-{found.direction}-{found.metric}",
+            f"{METRICS[found.metric]}, {direction_name(found.direction)}",
+            [str(size) for size in found.by_size],
+            {
+                part: (name, [(own.value, own.low, own.high) for bias in found.by_size.values() if (own := bias[part])])
+                for part, name in PARTS.items()
+            },
+            largest,
+        )
+        for found in shown
+    ]

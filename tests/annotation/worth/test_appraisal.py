@@ -15,12 +15,12 @@ from cxc_eccv.annotation.worth.bias import join_proposals, score_sets
 from cxc_eccv.annotation.worth.preferences import rate_preferences
 from cxc_eccv.annotation.worth.sets import find_verified
 from cxc_eccv.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
-from cxc_eccv.errors import DataError, MissingIds, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
-from cxc_eccv.report.wings.labels import render_labels
+from cxc_eccv.report.wings.labels import _draw_biases, render_labels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
@@ -144,6 +144,22 @@ def test_what_is_verified_without_labels_of_ones_own(sample_library):
         assert (row.precision is None) == (not row.asked) == (row.verified == "eccv")
     assert "lists positives alone" in shown_text(tables_to_console(appraisal_to_tables(found)["worth"]))
     assert {*found.not_computed} == {"bias", "diversity", "preferences"}
+
+
+def test_queries_of_a_source_that_says_nothing_of_the_split_are_refused(sample_library):
+    with pytest.raises(InvalidOption, match=r"queries of eccv: it has no labels of the validation split; choose all"):
+        appraise(sample_library, "validation", queries="eccv")
+
+
+def test_a_set_that_names_a_source_twice_is_refused(sample_library):
+    with pytest.raises(InvalidOption, match="names coco twice"):
+        appraise(sample_library, sets=[["coco", "cxc", "coco"]])
+
+
+def test_sets_without_a_positive_of_the_queries_are_told(sample_library):
+    found = appraise(sample_library, "validation", sets=[["eccv"]])
+    assert not found.counts
+    assert "no set of labels has a positive" in found.not_computed["counts"]
 
 
 def test_validation_has_no_eccv_caption(sample_library):
@@ -289,7 +305,10 @@ def test_bias_needs_the_files_of_all_annotators(library, runs, project):
 
 def test_a_model_that_cannot_rank_is_left_out_with_the_reason(library, runs, project):
     texts = EmbeddingsRun(None, runs["early"].captions)
-    found = appraise(library, sets=[["coco"]], runs={**runs, "texts": texts}, project=project)
+    lame = {f"texts-{number}": texts for number in range(6)}
+    found = appraise(library, sets=[["coco"]], runs={**runs, "texts": texts, **lame}, project=project)
+    told = [name for name in found.not_computed if name.startswith("texts") and name.endswith("t2i")]
+    assert told == ["texts/t2i", *(f"{name}/t2i" for name in lame)]  # in their order, in every process
     assert len(found.bias) == 4
     assert not any("texts" in (row.one, row.other) for row in found.diversity)
     assert found.not_computed["texts/t2i"] == texts.why_not("t2i")
@@ -366,7 +385,24 @@ def test_the_page_escapes_what_comes_from_data(library, runs, project):
     page = render_labels(found, f"cxc-eccv labels {bad}")
     assert bad not in page
     assert "&lt;script&gt;" in page
+    for part in ("bias", "self-bias", "non-self-bias"):
+        assert page.count(f">{part}</text>") == 4
     for anchor in ("counts", "worth", "bias", "diversity", "origin"):
         assert f'<section id="{anchor}"' in page
     assert "preferences" not in page.replace("Not computed: preferences", "")
     assert say_lacking(found)[0] in page
+
+
+def test_the_page_draws_the_bias_of_every_number_of_annotators(found):
+    charts = {chart.key: chart for chart in _draw_biases(found)}
+    assert list(charts) == [f"bias-{own.direction}-{own.metric}" for own in found.bias]
+    axes = {chart.y_ticks for chart in charts.values()}
+    assert len(axes) == 1
+    ((bottom, _), *_, (top, end)) = axes.pop()
+    assert float(end) >= 100 * max(bias["own"].high for own in found.bias for bias in own.by_size.values())
+    for own in found.bias:
+        for line in charts[f"bias-{own.direction}-{own.metric}"].lines:
+            drawn = [(bottom - y) / (bottom - top) * float(end) / 100 for _, *ys in line.whiskers for y in ys]
+            marks = [bias[line.kind] for bias in own.by_size.values()]
+            told = [value for mark in marks for value in (mark.value, mark.low, mark.high)]
+            assert drawn == pytest.approx(told, abs=0.001 * float(end) / 100 + 1e-9)

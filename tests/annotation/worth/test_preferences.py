@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from cxc_eccv.annotation.worth import preferences as module
 from cxc_eccv.annotation.worth.preferences import fit_strengths, rate_preferences, read_preferences
 from cxc_eccv.errors import DataError, MalformedSource
 
@@ -37,10 +38,26 @@ def test_intervals_hold_the_value_and_narrow_with_more_choices():
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.15)
 
 
+def test_samples_in_which_one_side_won_all_count_with_the_limit():
+    """Of 10 choices 9 were A's: in a third of the samples it won all, and nothing says how much stronger it is."""
+    own = {found.name: found for found in rate_preferences([[0, 9], [1, 0]], ["A", "B"])}
+    drawn = np.quantile(np.random.default_rng(3).binomial(10, 0.9, 100_000) * 10, [0.025, 0.975])
+    assert [own["A"].low, own["A"].high] == pytest.approx(drawn.tolist()) == [70, 100]
+    assert [own["B"].low, own["B"].high] == pytest.approx([0, 30])
+    # Two that are never beaten by the third share the whole as they would without it.
+    limit = module._fit_limits(np.array([[[0, 3, 2], [1, 0, 0], [0, 0, 0]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]], float))
+    assert limit == pytest.approx(np.array([[0.75, 0.25, 0]]))  # the other one has two groups that never met
+
+
+def test_who_cannot_be_compared_is_named():
+    with pytest.raises(DataError, match=r"2 groups \((ann; ben, cleo|ben, cleo; ann)\)"):
+        rate_preferences([[0, 5, 5], [0, 0, 3], [0, 2, 0]], ["ann", "ben", "cleo"])
+
+
 @pytest.mark.parametrize(
     ("wins", "message"),
     [
-        ([[0, 5, 5], [0, 0, 3], [0, 2, 0]], r"2 groups \(rows .*\[1, 2\]"),
+        ([[0, 5, 5], [0, 0, 3], [0, 2, 0]], r"2 groups \(.*row 1, row 2"),
         ([[0, 1.5], [1, 0]], "whole numbers"),
         ([[0, -1], [1, 0]], "whole numbers"),
         ([[0, float("nan")], [1, 0]], "whole numbers"),
