@@ -16,6 +16,11 @@ from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cxc_eccv.comparison import Comparison, Placement, PublishedTable
+    from cxc_eccv.comparison.published import ModelOrder
+    from cxc_eccv.tables import Table
     from cxc_eccv.types import Report
 
 CHARTS = ("published_ranks.svg", "published_ranks.png")
@@ -64,17 +69,9 @@ def compare(
       cxc-eccv compare new --all-published
     """
     from cxc_eccv.comparison import compare as compare_reports
-    from cxc_eccv.comparison import load_reports, place, published_agreement, published_tables, read_reports
+    from cxc_eccv.comparison import load_reports, place, published_tables, read_reports
     from cxc_eccv.comparison.published import order_models
-    from cxc_eccv.comparison.views import (
-        comparison_tables,
-        comparison_to_json,
-        order_tables,
-        order_to_csv,
-        placement_table,
-        rows_to_csv,
-    )
-    from cxc_eccv.tables import tables_to_console, tables_to_latex, tables_to_markdown
+    from cxc_eccv.tables import tables_to_console
 
     published = published or all_published
     if len(reports) == 1 and not published:
@@ -88,28 +85,58 @@ def compare(
         scored = load_reports(reports, names_of(names), data_dir)
         metrics = "all" if all_metrics else "main"
         comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence, metrics=metrics)
-    tables = [] if comparison is None else comparison_tables(comparison)
-    for paper in papers:
-        tables.append(placement_table(paper, [one for one in placements if one.table == paper.name], list(models)))
-        tables += [table for order in orders if order.table is paper for table in order_tables(order)]
+    tables = _lay_out(comparison, papers, placements, orders, list(models))
     written = []
     try:
         if output is not None:
-            agreement = published_agreement() if published else None
-            texts = {
-                "compare.json": comparison_to_json(comparison, placements, papers, agreement),
-                "compare.md": tables_to_markdown(tables),
-                "compare.tex": tables_to_latex(tables),
-            }
-            if comparison is not None:
-                texts["compare.csv"] = rows_to_csv(comparison.records())
-            if published:
-                texts["placements.csv"] = rows_to_csv([asdict(placement) for placement in placements])
-            texts |= {f"published_{order.table.name}.csv": order_to_csv(order) for order in orders}
+            texts = _texts_of(comparison, papers, placements, orders, tables)
             written = _write(texts, models if published and chart else None, output)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
+
+
+def _lay_out(
+    comparison: Comparison | None,
+    papers: Sequence[PublishedTable],
+    placements: Sequence[Placement],
+    orders: Sequence[ModelOrder],
+    models: Sequence[str],
+) -> list[Table]:
+    """The tables to show: of the comparison, then of each paper."""
+    from cxc_eccv.comparison.views import comparison_tables, order_tables, placement_table
+
+    tables = [] if comparison is None else comparison_tables(comparison)
+    for paper in papers:
+        own = [placement for placement in placements if placement.table == paper.name]
+        tables.append(placement_table(paper, own, models))
+        tables += [table for order in orders if order.table is paper for table in order_tables(order)]
+    return tables
+
+
+def _texts_of(
+    comparison: Comparison | None,
+    papers: Sequence[PublishedTable],
+    placements: Sequence[Placement],
+    orders: Sequence[ModelOrder],
+    tables: Sequence[Table],
+) -> dict[str, str]:
+    """The texts of the files by their names."""
+    from cxc_eccv.comparison import published_agreement
+    from cxc_eccv.comparison.views import comparison_to_json, order_to_csv, rows_to_csv
+    from cxc_eccv.tables import tables_to_latex, tables_to_markdown
+
+    agreement = published_agreement() if papers else None
+    texts = {
+        "compare.json": comparison_to_json(comparison, placements, papers, agreement),
+        "compare.md": tables_to_markdown(tables),
+        "compare.tex": tables_to_latex(tables),
+    }
+    if comparison is not None:
+        texts["compare.csv"] = rows_to_csv(comparison.records())
+    if papers:
+        texts["placements.csv"] = rows_to_csv([asdict(placement) for placement in placements])
+    return texts | {f"published_{order.table.name}.csv": order_to_csv(order) for order in orders}
 
 
 def _write(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:

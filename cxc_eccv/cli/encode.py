@@ -116,8 +116,6 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
-    from cxc_eccv.cli.user_tables import read_captions
-    from cxc_eccv.from_model import split_items
     from cxc_eccv.sources.library import Library
 
     refuse_unwritable(output, file=True)
@@ -126,7 +124,6 @@ def encode(
     else:
         _refuse_of_config(built=built, beside=beside, tagger=tagger)
     with needs_train_extra():
-        from cxc_eccv.encoding import encode as encode_run
         from cxc_eccv.encoding import load_model
 
     register_models()
@@ -142,30 +139,19 @@ def encode(
         image_prompt=image_prompt,
         name=name,
     )
+    _refuse_of_other_models(loaded, central_crop, score, rerank)
+    library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
+    how: dict[str, Any] = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
+    of_vectors = how | {"pooling": pooling, "central_crop": central_crop}
     if config is not None:
-        how = {"pooling": pooling, "batch_size": batch_size, "central_crop": central_crop}
-        how |= {"skip_bad_images": skip_bad_images, "built": built, "tagger": tagger, "images": images}
-        library = Library(data_dir, allow_modified=allow_modified)
-        _encode_config(loaded, config, library, split_name(split), beside, output, how)
-        return
-    sides = _choose_sides(loaded, only, images)
-    of_split = tuple(side for side in sides if side != "captions" or captions is None)
-    items = split_items(of_split, Library(data_dir, allow_modified=allow_modified), split_name(split), images)
-    if "captions" in sides and captions is not None:
-        items["captions"] = read_captions(captions)
-    options: dict[str, Any] = {**items, "batch_size": batch_size, "output": output, "skip_bad_images": skip_bad_images}
-    if loaded.is_cross_encoder and central_crop is not None:
-        raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
-    if not loaded.is_cross_encoder and score != "itm":
-        raise InvalidOption(f"--score needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
-    if not loaded.is_cross_encoder and rerank is not None:
-        raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
-    if loaded.is_cross_encoder:
-        wrote = _score(loaded, rerank, top_k, options | {"max_pairs": max_pairs, "score": score})
+        of_config = {"built": built, "tagger": tagger, "images": images}
+        wrote = _encode_config(loaded, config, library, split, beside, output, of_vectors | of_config)
     else:
-        run = encode_run(loaded, **options, pooling=pooling, central_crop=central_crop)
-        by_side = {"images": run.images, "captions": run.captions}
-        wrote = " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
+        items = _find_items(loaded, only, images, captions, library, split) | {"output": output}
+        if loaded.is_cross_encoder:
+            wrote = _score(loaded, rerank, top_k, how | items | {"max_pairs": max_pairs, "score": score})
+        else:
+            wrote = _encode_items(loaded, of_vectors | items)
     say_once(f"wrote {output}: {wrote}")
 
 
@@ -183,6 +169,16 @@ def _refuse_of_config(**options: object) -> None:
             raise InvalidOption(f"--{name} is for --config; name the config")
 
 
+def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
+    """Refuse what is for models of another kind than this one."""
+    if loaded.is_cross_encoder and central_crop is not None:
+        raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
+    if not loaded.is_cross_encoder and score != "itm":
+        raise InvalidOption(f"--score needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
+    if not loaded.is_cross_encoder and rerank is not None:
+        raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
+
+
 def _encode_config(
     loaded: LoadedModel,
     config: str,
@@ -191,7 +187,7 @@ def _encode_config(
     beside: Path | None,
     output: Path,
     how: dict[str, Any],
-) -> None:
+) -> str:
     from cxc_eccv.from_model import encode_sentences, put_beside
     from cxc_eccv.runs import load_embeddings, save_embeddings
 
@@ -201,7 +197,29 @@ def _encode_config(
         save_embeddings(output, run if first is None else put_beside(first, run))
     sizes = [f"{len(ids)} {name}" for name, ids in run.further.items() if name.endswith("ids")]
     sizes += [] if run.images is None else [f"{len(run.images.ids)} images"]
-    say_once(f"wrote {output}: {', '.join(sizes)}")
+    return ", ".join(sizes)
+
+
+def _find_items(
+    loaded: LoadedModel, only: str | None, images: Path | None, captions: Path | None, library: Library, split: str
+) -> dict[str, Any]:
+    """The images and the captions to encode: the split's, or the captions of a file in place of its own."""
+    from cxc_eccv.cli.user_tables import read_captions
+    from cxc_eccv.from_model import split_items
+
+    sides = _choose_sides(loaded, only, images)
+    if "captions" not in sides or captions is None:
+        return split_items(sides, library, split, images)
+    of_split = tuple(side for side in sides if side != "captions")
+    return split_items(of_split, library, split, images) | {"captions": read_captions(captions)}
+
+
+def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
+    from cxc_eccv.encoding import encode as encode_run
+
+    run = encode_run(loaded, **options)
+    by_side = {"images": run.images, "captions": run.captions}
+    return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
 
 
 def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> str:

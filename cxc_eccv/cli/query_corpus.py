@@ -29,10 +29,12 @@ from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
-    from cxc_eccv.explain.query_corpus import Corpus
-    from cxc_eccv.types import Embeddings
+    from cxc_eccv.explain.query_corpus import Corpus, QueryCorpusReport
+    from cxc_eccv.types import Embeddings, IntArray
 
 __all__ = ["query_corpus"]
 
@@ -113,7 +115,6 @@ def query_corpus(
     import numpy as np
 
     from cxc_eccv.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
-    from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
@@ -122,23 +123,18 @@ def query_corpus(
     if normalise and (summarizer or summaries):
         raise InvalidOption("--normalise is for the mean of vectors; a summary has one vector, leave it out")
     library = Library(data_dir, allow_modified=allow_modified)
-    captions = collect_captions(library, collection, None if split is None else split_name(split))
+    of_split = {} if split is None else {"split": split_name(split)}
+    captions = collect_captions(library, collection, of_split.get("split"))
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
-    told: dict[str, Any] = {} if split is None else {"split": split_name(split)}
     corpus = None
     if file is not None:
-        run = load_embeddings(file)
-        if run.captions is None:
-            raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
-        vectors = take_rows(run.captions, ids, file)
-        told |= {"run": run.facts(), "model": name or run.model or file.stem}
+        vectors, facts = _read_vectors(file, ids, name)
     else:
         encode, facts = _load_encoder(str(model), context.params)
         vectors = take_rows(encode(captions, file=embeddings), ids, model)
-        told |= facts
         if summarizer is not None or summaries is not None:
             corpus, of_corpus = _summarise(captions, query_position, context.params, encode)
-            told |= of_corpus
+            facts |= of_corpus
     report = evaluate_query_corpus(
         captions,
         vectors,
@@ -150,17 +146,12 @@ def query_corpus(
         normalise=normalise,
         confidence=confidence,
         seed=seed,
-        **told,
+        **of_split,
+        **facts,
         **({} if COMMAND.get() is None else {"command": COMMAND.get()}),
     )
     try:
-        written = []
-        if output is not None:
-            texts = {"query_corpus.json": report.to_json(), "query_corpus.md": report.to_markdown()}
-            with replaced_folder(output, texts) as folder:
-                for file_name, text in texts.items():
-                    (folder / file_name).write_text(text, encoding="utf-8", newline="\n")
-            written = [output / file_name for file_name in texts]
+        written = [] if output is None else _write(report, output)
     finally:
         print_shown(tables_to_console([report.table()]))
     say_written(written)
@@ -178,6 +169,17 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
     if file is not None and given:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise InvalidOption(f"{options}: for --model alone, as {file} holds vectors of captions; leave it out")
+
+
+def _read_vectors(file: Path, ids: IntArray, name: str | None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """The vectors of the captions in a file, in the order of ``ids``; and what a report says of it."""
+    from cxc_eccv.explain.query_corpus import take_rows
+    from cxc_eccv.runs import load_embeddings
+
+    run = load_embeddings(file)
+    if run.captions is None:
+        raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
+    return take_rows(run.captions, ids, file), {"run": run.facts(), "model": name or run.model or file.stem}
 
 
 def _load_encoder(model: str, given: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
@@ -232,3 +234,11 @@ def _summarise(
         found = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
         facts = summarizer.facts
     return summary_corpus(found, partial(encode, file=None)), {"summaries": facts}
+
+
+def _write(report: QueryCorpusReport, output: Path) -> list[Path]:
+    texts = {"query_corpus.json": report.to_json(), "query_corpus.md": report.to_markdown()}
+    with replaced_folder(output, texts) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [output / name for name in texts]

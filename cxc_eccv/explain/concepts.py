@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -186,39 +186,55 @@ def _collect(
         raise DataError(
             f"{source}: no annotations of any of the {image_ids.size:,} images of {split}; name files that have some"
         )
-    boxes = _shares(here, listed) if counted else np.zeros((here.num_rows, 4))
-    images: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in listed["image_id"].to_pylist()}
-    drawn: dict[int, list[Box]] = {image_id: [] for image_id in images}
-    groups, left_out = 0, Counter[str]()
-    columns = (here[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
-    for image_id, name, synset, group, reason, box in zip(*columns, boxes.tolist(), strict=True):
-        concept = None if reason else find(name, synset)
-        if concept is None:
-            left_out[reason or (NO_SYNSET if synset is None else UNKNOWN_SYNSET)] += 1
-        elif counted and min(box[2:]) <= 0:
-            left_out[NO_AREA] += 1
-        else:
-            areas = images[image_id].setdefault(concept, [])
-            groups += group
-            if counted:
-                areas.append(box[2] * box[3])
-                drawn[image_id].append(Box(concept, name, *box))
+    boxes, groups, left_out = _name_boxes(here, _shares(here, listed) if counted else None, find)
+    drawn: dict[int, list[Box]] = {image_id: [] for image_id in listed["image_id"].to_pylist()}
+    for image_id, box in boxes:
+        drawn[image_id].append(box)
     # An image all of whose annotations were left out shows something, but nobody knows what.
-    unknown = set(here["image_id"].to_pylist()) - {image_id for image_id, shown in images.items() if shown}
+    unknown = set(here["image_id"].to_pylist()) - {image_id for image_id, _ in boxes}
+    known = {image_id: tuple(shown) for image_id, shown in drawn.items() if image_id not in unknown}
     return ImageConcepts(
         source=source,
         split=split,
         n_images=image_ids.size,
-        images={
-            image_id: {concept: np.array(areas) for concept, areas in shown.items()}
-            for image_id, shown in images.items()
-            if image_id not in unknown
-        },
+        images={image_id: _areas_of(shown, counted) for image_id, shown in known.items()},
         counted=counted,
-        boxes={image_id: tuple(boxes) for image_id, boxes in drawn.items() if counted and image_id not in unknown},
+        boxes=known if counted else {},
         groups=groups,
-        left_out=dict(left_out),
+        left_out=left_out,
     )
+
+
+def _name_boxes(
+    annotations: pa.Table, shares: FloatArray | None, find: Callable[[str, str | None], str | None]
+) -> tuple[list[tuple[int, Box]], int, dict[str, int]]:
+    """Each annotation with a concept: its image and box, which is empty without ``shares``.
+
+    And how many of these are groups, and of the others how many were left out for which reason.
+    """
+    boxes, groups, left_out = [], 0, Counter[str]()
+    columns = (annotations[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
+    places = np.zeros((annotations.num_rows, 4)) if shares is None else shares
+    for image_id, name, synset, group, reason, place in zip(*columns, places.tolist(), strict=True):
+        concept = None if reason else find(name, synset)
+        if concept is None:
+            left_out[reason or (NO_SYNSET if synset is None else UNKNOWN_SYNSET)] += 1
+        elif shares is not None and min(place[2:]) <= 0:
+            left_out[NO_AREA] += 1
+        else:
+            boxes.append((image_id, Box(concept, name, *place)))
+            groups += group
+    return boxes, groups, dict(left_out)
+
+
+def _areas_of(boxes: Sequence[Box], counted: bool) -> dict[str, FloatArray]:
+    """The areas of each concept's boxes; none where nobody counted."""
+    areas: dict[str, list[float]] = {}
+    for box in boxes:
+        found = areas.setdefault(box.concept, [])
+        if counted:
+            found.append(box.width * box.height)
+    return {concept: np.array(sizes) for concept, sizes in areas.items()}
 
 
 def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:

@@ -6,7 +6,8 @@ here, and the caller counts it row by row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Event
 
 import numpy as np
@@ -46,47 +47,59 @@ def count_both(
         refuse_extremes(rows, columns, row_ids, layout.spread(column_ids))
     queries, items = _find_pairs(by_row, row_ids, column_ids)
     row_pairs = RowPairs(queries, layout.column[items], layout.bounds)
-    queries, items = _find_pairs(by_column, column_ids, row_ids)
-    queries = layout.column[queries]
-    column_pairs = ColumnPairs(items, queries, *brackets(rows, columns, items, queries), by_column.n_segments)
     along = readers.get(direction, ())
     for reader in along:
         reader.attach(row_ids, column_ids, layout.column, layout.width)
-    too_alike, across = Event(), None
-    try:
-        across = ColumnReaders(
-            readers.get(other, ()),
-            row_ids,
-            column_ids,
-            layout.column,
-            layout.width,
-            lambda chosen: rows[chosen] @ columns.T,
-        )
-    except ScoresTooAlike:
-        too_alike.set()
+    queries, items = _find_pairs(by_column, column_ids, row_ids)
+    queries = layout.column[queries]
+    column_pairs = ColumnPairs(items, queries, *brackets(rows, columns, items, queries), by_column.n_segments)
+    of_columns = readers.get(other, ()), row_ids, column_ids, layout.column, layout.width
+    readers_of_columns = partial(ColumnReaders, *of_columns, lambda chosen: rows[chosen] @ columns.T)
+    across = _Across(column_pairs, row_segments, readers_of_columns)
 
     def read(block: NDArray[np.float32], start: int) -> None:
         row_pairs.read(block, start)
         for reader in along:
             reader.read(block, start)
-        if across is not None and not too_alike.is_set():
-            try:
-                column_pairs.read(block, start, row_segments[start : start + len(block)])
-                across.read(block, start)
-            except ScoresTooAlike:
-                too_alike.set()
+        across.read(block, start)
 
-    product = Product(rows, columns, layout.padding, tie_rows=True)
-    scan(product, read, options, f"{direction} and {other}")
+    scan(Product(rows, columns, layout.padding, tie_rows=True), read, options, f"{direction} and {other}")
     counts, kept = row_pairs.result, by_row.n_segments
     own = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
-    try:
-        if across is None or too_alike.is_set():
-            return {direction: own}
-        across.finish()
-        return {direction: own, other: column_pairs.resolve()}
-    except ScoresTooAlike:
-        return {direction: own}
+    others = across.resolve()
+    return {direction: own} if others is None else {direction: own, other: others}
+
+
+class _Across:
+    """The queries that are columns, counted and read block by block, until too many scores are alike."""
+
+    def __init__(self, pairs: ColumnPairs, row_segments: IntArray, make_readers: Callable[[], ColumnReaders]) -> None:
+        self._pairs, self._row_segments = pairs, row_segments
+        self._too_alike = Event()
+        try:
+            self._readers = make_readers()
+        except ScoresTooAlike:
+            self._too_alike.set()
+
+    def read(self, block: NDArray[np.float32], start: int) -> None:
+        """Read a block of rows, of which ``start`` is the first; blocks may come in any order."""
+        if self._too_alike.is_set():
+            return
+        try:
+            self._pairs.read(block, start, self._row_segments[start : start + len(block)])
+            self._readers.read(block, start)
+        except ScoresTooAlike:
+            self._too_alike.set()
+
+    def resolve(self) -> Counts | None:
+        """Exact counts, after the last block, and what readers learnt handed out; None where scores were too alike."""
+        if self._too_alike.is_set():
+            return None
+        try:
+            self._readers.finish()
+            return self._pairs.resolve()
+        except ScoresTooAlike:
+            return None
 
 
 def _lay_out(by_row: MergedJudgments, by_column: MergedJudgments) -> tuple[IntArray, IntArray, IntArray, Layout]:

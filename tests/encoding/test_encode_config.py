@@ -177,6 +177,7 @@ def other_width(folder):
         (("--config", "adversarial", "--split", "val"), "split of .*'validation'"),
         (("--config", "adversarial", "--only", "captions"), "--only is for a split's own items"),
         (("--config", "adversarial", "--captions", "x.csv"), "--captions is for a split's own items"),
+        (("--config", "adversarial", "--score", "itc"), "--score needs a model that scores pairs"),
         (("--config", "adversarial", "--images", IMAGES), "--images: .* has captions alone; leave it out"),
         (("--config", "sugarcrepe", "--images", IMAGES), "--images: .* encodes texts alone; leave it out"),
         (("--config", "adversarial", "--built", "."), "holds no test split of the config .* build it with cxc-eccv"),
