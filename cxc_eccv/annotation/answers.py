@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,36 +72,17 @@ def read_answers(
     """
     if format_name not in formats():
         raise UnknownName("format", format_name, formats())
-    own_format, own = formats()[format_name], questionnaire_id(sheets, scheme)
-    asked = {
-        (number, question.pair_id): (place, question)
-        for number, sheet in enumerate(sheets)
-        for place, question in enumerate(sheet)
-    }
+    own_format, files = formats()[format_name], [Path(path) for path in paths]
     found: dict[Key, dict[str, Any]] = {}
     places: dict[Key, str] = {}
-    files = [Path(path) for path in paths]
     for path in files:
-        _check_ending(path, own_format)
-        for where, record in own_format.read(path, scheme):
-            require_keys(path, where, record, KEYS)
-            if record["questionnaire"] != own:
-                raise MalformedSource(
-                    path,
-                    f"{where}, questionnaire",
-                    shown(record["questionnaire"]),
-                    f"{own!r}: these are answers to other questions, or to those of another edition of the data",
-                )
-            place, question = _find_question(path, where, record, asked)
-            if not _is_answered(record) and isinstance(record["worker"], str | None):
-                continue
-            row = _read_row(path, where, record, question, scheme, own_format)
-            key = record["sheet"], row["worker"], place
+        for where, place, row in _read_file(path, sheets, scheme, own_format):
+            key = row["sheet"], row["worker"], place
             if key in found:
                 raise MalformedSource(
                     path,
                     where,
-                    f"a second answer of {shown(row['worker'])} about {question.pair_id}",
+                    f"a second answer of {shown(row['worker'])} about {row['pair_id']}",
                     f"one answer of a worker to a question; the other is in {places[key]}, remove one",
                 )
             found[key], places[key] = row, f"{path.name}, {where}"
@@ -111,6 +92,31 @@ def read_answers(
         )
     _refuse_halves(found, places, sheets)
     return pa.Table.from_pylist([found[key] for key in sorted(found)], schema=SCHEMA)
+
+
+def _read_file(
+    path: Path, sheets: Sequence[Sequence[Question]], scheme: Scheme, own_format: Format
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Of every answer the place in the file, that of its question in the sheet, and its row."""
+    _check_ending(path, own_format)
+    own = questionnaire_id(sheets, scheme)
+    asked = {
+        (number, question.pair_id): (place, question)
+        for number, sheet in enumerate(sheets)
+        for place, question in enumerate(sheet)
+    }
+    for where, record in own_format.read(path, scheme):
+        require_keys(path, where, record, KEYS)
+        if record["questionnaire"] != own:
+            raise MalformedSource(
+                path,
+                f"{where}, questionnaire",
+                shown(record["questionnaire"]),
+                f"{own!r}: these are answers to other questions, or to those of another edition of the data",
+            )
+        place, question = _find_question(path, where, record, asked)
+        if _is_answered(record) or not isinstance(record["worker"], str | None):
+            yield where, place, _read_row(path, where, record, question, scheme, own_format)
 
 
 def _check_ending(path: Path, own_format: Format) -> None:

@@ -37,7 +37,7 @@ from cxc_eccv.annotation.asking.schemes import Scheme, schemes
 from cxc_eccv.annotation.exchange import Format, formats
 from cxc_eccv.annotation.labelling.card import label_card
 from cxc_eccv.annotation.labelling.settling import describe_labels, settle
-from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.annotation.proposing.candidates import CANDIDATES, Proposal, propose
 from cxc_eccv.annotation.quality.sheets import Checks, accept, judge_sheets, read_checks, write_checks
 from cxc_eccv.annotation.rounds import (
     RESTORE,
@@ -213,14 +213,8 @@ class Project:
             DataError: nothing is left to ask, or another process has added a round meanwhile.
         """
         request = _identify(runs, strategy=strategy, size=size, sources=sources, **options)
-        last = self.rounds[-1] if self.rounds else None
-        if last is not None and last.open_sheets and not leave_open:
-            if request is not None and last.facts["request"] == request:
-                return self
-            raise InvalidOption(
-                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
-                "Import answers to them first, or leave them open (--leave-open)."
-            )
+        if not leave_open and self._is_open(request):
+            return self
         number = len(self.rounds) + 1
         found = propose(
             runs,
@@ -248,6 +242,23 @@ class Project:
             size=size,
             seed=self.seed + number - 1,
         )
+        self._add_round(number, request, found, sheets)
+        return Project.open(self.folder, self.library)
+
+    def _is_open(self, request: str | None) -> bool:
+        """Whether sheets of the last round are open, which this request made; those of another one are waited for."""
+        last = self.rounds[-1] if self.rounds else None
+        if last is None or not last.open_sheets:
+            return False
+        if request is not None and last.facts["request"] == request:
+            return True
+        raise InvalidOption(
+            f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
+            "Import answers to them first, or leave them open (--leave-open)."
+        )
+
+    def _add_round(self, number: int, request: str | None, found: Proposal, sheets: list[list[Question]]) -> None:
+        """Write a round, and before the first one what the project is about."""
         with self._hold():
             if len(round_numbers(self.folder)) >= number:
                 raise DataError(
@@ -267,7 +278,6 @@ class Project:
                 # What data it is about stands in annotation.json; which files a library has read is no part of it.
                 proposal={name: fact for name, fact in found.facts.items() if name != "data"},
             )
-        return Project.open(self.folder, self.library)
 
     def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
         """(P,) image ids and caption ids of pairs that nobody is sure not to match.

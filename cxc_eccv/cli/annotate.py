@@ -122,8 +122,7 @@ def propose(
         pairs, sheets = _count(last.candidates.num_rows, "pair"), _count(len(last.sheets), "sheet")
         say(f"round {last.number} of {folder}: {pairs} in {sheets}")
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
-    shown = {"official": [], "sample": ["--images", "sample"]}.get(library.edition, ["--images", "FOLDER"])
-    _say_next(data_dir, "export", folder, *shown, "--output", "questions")
+    _say_export(after, data_dir)
 
 
 @annotate.command("export", cls=Command)
@@ -550,6 +549,12 @@ def _say_next(data_dir: str | None, step: str, *arguments: object) -> None:
     say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *_data_option(data_dir)])}")
 
 
+def _say_export(project: Project, data_dir: str | None) -> None:
+    """That questions go out next, with the images of this edition."""
+    shown = {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
+    _say_next(data_dir, "export", project.folder, *shown, "--output", "questions")
+
+
 def _data_option(data_dir: str | None) -> list[str]:
     return [] if data_dir is None else ["--data-dir", data_dir]
 
@@ -581,7 +586,10 @@ def _say_status(project: Project, data_dir: str | None) -> None:
         say(f"to be checked by hand, as sheet:worker: {_name_some(doubtful)}")
         _say_next(data_dir, "report", project.folder, "--output", "report")
         _say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
-    _say_next(data_dir, "merge", project.folder)
+    if not judged:
+        _say_export(project, data_dir)
+    if counts[ACCEPTED]:
+        _say_next(data_dir, "merge", project.folder)
 
 
 def _say_compared(labels: LabelFile, compared: Table) -> None:

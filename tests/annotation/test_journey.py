@@ -190,6 +190,18 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert not (tmp_path / "q").exists()
 
 
+def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
+    """Nothing is merged before a sheet is accepted."""
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    exported = next_of(command("propose", "p", *models, "--budget", 10, "--size", 10))
+    assert next_of(command("check", "p")) == exported
+    command("export", "p", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
+    questions = tmp_path / "lines" / "questions.jsonl"
+    printed = command("import", "p", fill_in(questions, tmp_path / "ann.jsonl", "ann", set()))  # no to everything
+    assert [words[2] for words in next_of(printed)] == ["report", "check"]
+    assert [words[2] for words in next_of(command("check", "p", "--accept", "0:ann"))] == ["merge"]
+
+
 def test_help_names_what_there_is():
     commands = importlib.import_module("cxc_eccv.cli.annotate")  # the package has the group under this name
 

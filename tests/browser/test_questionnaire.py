@@ -179,6 +179,59 @@ def test_who_comes_back_finds_their_name_and_the_first_question_left(measure, pa
     assert found == {"1280": ["", "question 1 of 6, 1 answered"], "390": ["w1", "question 1 of 6, 1 answered"]}
 
 
+def test_two_tabs_have_the_same_answers(measure, page_of):
+    script = """async (window, document) => {
+      const frame = window.parent.document.createElement("iframe");
+      frame.src = "/report.html";
+      await new Promise((done) => { frame.onload = done; window.parent.document.body.append(frame); });
+      const tabs = [window, frame.contentWindow], told = [];
+      const wait = () => new Promise((done) => setTimeout(done, 300));
+      for (const tab of tabs) { tab.document.getElementById("worker").value = "w1"; tab.begin(); }
+      const press = (tab, key) => tab.document.dispatchEvent(new tab.KeyboardEvent("keydown", {key}));
+      press(tabs[0], "1");
+      await wait();
+      press(tabs[1], "ArrowRight");
+      press(tabs[1], "4");
+      await wait();
+      press(tabs[0], "2");  // not whole without its reason
+      press(tabs[0], "a");
+      await wait();
+      const place = Object.keys(window.localStorage).find((name) => name.endsWith("/of w1"));
+      const kept = JSON.parse(window.localStorage.getItem(place)).given;
+      for (const tab of tabs) told.push(tab.lines().map((line) => JSON.parse(line).answer));
+      return [told, Object.values(kept).filter((one) => one.answer).length,
+        frame.contentDocument.getElementById("place").textContent];
+    }"""
+    found, _, console = measure(page_of("eccv")[0], script, widths=(1280,))
+    both = ["partially_yes", "no"]
+    assert found["1280"] == [[both, both], 2, "question 2 of 6, 2 answered"]
+    assert not console
+
+
+@pytest.mark.parametrize("why", ["full", "unavailable"])
+def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved(measure, page_of, why):
+    script = """async (window, document) => {
+      const never = () => { throw new window.DOMException("no", "QuotaExceededError"); };
+      if (WHY === "full") window.Storage.prototype.setItem = never;
+      else Object.defineProperty(window, "localStorage", {get: never});
+      let saved = null;
+      window.URL.createObjectURL = (blob) => { saved = blob; return "blob:none"; };
+      window.HTMLAnchorElement.prototype.click = () => {};
+      document.getElementById("worker").value = "w1";
+      window.begin();
+      const press = (key) => document.dispatchEvent(new window.KeyboardEvent("keydown", {key}));
+      for (let place = 0; place < 6; place++) { press("1"); press("ArrowRight"); }
+      const warning = document.getElementById("warning").textContent;
+      press("s");
+      return [warning, (await saved.text()).trim().split("\\n").length, document.getElementById("warning").textContent];
+    }"""
+    found, _, console = measure(page_of("eccv")[0], script.replace("WHY", json.dumps(why)), widths=(390,))
+    warning, number, told = found["390"]
+    assert "keeps nothing: save your answers" in warning
+    assert (number, told) == (6, "Saved: all questions are answered. Thank you.")
+    assert not console
+
+
 def test_reading_the_instructions_takes_no_time_of_the_first_question(measure, page_of):
     script = """async (window, document) => {
       await new Promise((done) => setTimeout(done, 3000));

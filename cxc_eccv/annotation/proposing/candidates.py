@@ -145,9 +145,7 @@ def propose(
         threshold=threshold,
         metric=metric,
     )
-    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
-        if value is not None:
-            check_whole(name, value, least)
+    _check_numbers(budget, depth, seed)
     pairs = Pairs(library.karpathy(split))
     rows = _choose_queries(queries, pairs, own, seed, runs.values())
     _check_models(own, runs, rows, needs_lists=probabilities is None)
@@ -173,23 +171,20 @@ def propose(
     every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
     positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
-    counts = {
-        "proposed": chosen.entries.pairs.size + every.size - distinct_of(chosen.entries.pairs).size,
-        "distinct": every.size,
-        "known_positive": positive.size,
-        "judged_negative": int(holds(known.judged, every).sum()) - positive.size,
-        "asked_before": int((holds(before, every) & ~holds(known.judged, every)).sum()),
-        "open": int(pool.is_open(every).sum()),
-        "candidates": candidates.size,
-    }
-    near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
     return Proposal(
         candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
         known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
-        facts=_describe(pool, own, seed) | {"counts": counts},
+        facts=_describe(pool, own, seed)
+        | {"counts": _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}},
         pairs=pairs,
-        near=distinct_of(np.concatenate([NONE.pairs, *near])),
+        near=_find_near(pool),
     )
+
+
+def _check_numbers(budget: int | None, depth: int | None, seed: int) -> None:
+    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
+        if value is not None:
+            check_whole(name, value, least)
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
@@ -320,6 +315,26 @@ def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[st
         distinct_of(np.concatenate(judged)),
         {name: distinct_of(np.concatenate(found)) for name, found in positive.items()},
     )
+
+
+def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, pool: Pool) -> dict[str, int]:
+    """What became of all pairs that were chosen, each of which is in one of the last four."""
+    judged = holds(known.judged, every)
+    n_positive = int(known.flag(every).any(axis=1).sum())
+    return {
+        "proposed": entries.pairs.size + every.size - distinct_of(entries.pairs).size,
+        "distinct": every.size,
+        "known_positive": n_positive,
+        "judged_negative": int(judged.sum()) - n_positive,
+        "asked_before": int((holds(before, every) & ~judged).sum()),
+        "open": int(pool.is_open(every).sum()),
+    }
+
+
+def _find_near(pool: Pool) -> IntArray:
+    """Ascending pairs that a model has near the top of a list, of whatever query."""
+    near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
+    return distinct_of(np.concatenate([NONE.pairs, *near]))
 
 
 def _cut(chosen: Chosen, pool: Pool) -> tuple[IntArray, FloatArray | None]:
