@@ -190,6 +190,22 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert not (tmp_path / "q").exists()
 
 
+def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_library, tmp_path):
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    content = sample_library.karpathy("test")
+    pairs = list(zip(content.image_ids[:9].tolist(), content.caption_ids[::-1][:9].tolist(), strict=True))
+    lines = [f"{image},{caption},{place / 10}" for place, (image, caption) in enumerate(pairs)]
+    (tmp_path / "probabilities.csv").write_text("\n".join(["image_id,caption_id,probability", *lines]) + "\n")
+    given = ["--strategy", "uncertainty", "--probabilities", "probabilities.csv", "--budget", 3, "--size", 3]
+    for name, more, best in (("half", [], 0.5), ("fifth", ["--threshold", 0.2], 0.2)):
+        command("propose", name, *models, *given, *more)
+        asked = Project.open(tmp_path / name, sample_library).candidates().to_pylist()
+        places = [pairs.index((row["image_id"], row["caption_id"])) / 10 for row in asked]
+        assert places[0] == best
+        assert max(abs(place - best) for place in places) < 0.15
+    assert "threshold 2: probabilities run" in command("propose", "p", *models, *given, "--threshold", 2, status=2)
+
+
 def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
     """Nothing is merged before a sheet is accepted."""
     models = save_runs(tmp_path, sample_library, seeds=(0,))

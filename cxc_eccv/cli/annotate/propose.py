@@ -59,6 +59,9 @@ def propose(
         str | None, typer.Option(help="For uncertainty, in its place: id or folder of a classifier of entailment.")
     ] = None,
     images: Annotated[Path | None, typer.Option(help="Folder of the images, for a classifier that looks.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="For uncertainty: where doubt is largest. Default: the classifier's, else 0.5.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="For bounds: the metric that a label shall move.")] = None,
     leave_open: Annotated[
         bool, typer.Option("--leave-open", help="Go on although sheets of the last round have no answer.")
@@ -91,6 +94,7 @@ def propose(
         "sources": names(sources),
         "probabilities": None if probabilities is None else read_probabilities(probabilities),
         "classifier": None if classifier is None else policy(classifier, images),
+        "threshold": threshold,
         "metric": metric,
     }
     runs = load_runs(models, direction, model_name, "--model-name")

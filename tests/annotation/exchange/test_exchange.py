@@ -440,6 +440,11 @@ class TestArgilla:
         with pytest.raises(MalformedSource, match=r"responses of 2.*may be drafts"):
             self.read(sheets, tmp_path, records)
 
+    def test_an_ending_may_be_in_capitals(self, sheets, tmp_path):
+        scheme = schemes()["eccv"]
+        path = save(tmp_path / "A.PARQUET", write_parquet_records(answer(sheets, scheme)))
+        assert read_answers([path], sheets, scheme, "argilla").num_rows == sum(map(len, sheets))
+
     def test_responses_without_their_users_or_statuses_are_refused(self, sheets, tmp_path):
         for changes, message in (
             ({"answer.responses.users": ["a"]}, "3 values, 1 users and 3 statuses"),
@@ -471,7 +476,7 @@ class TestCsv:
         text = write_table(answer(sheets, schemes()[name])).replace("w1,2,", "w1,2.5,")
         rows = list(csv.reader(io.StringIO(text)))
         saved = io.StringIO()
-        writer = csv.writer(saved, delimiter=separator)
+        writer = csv.writer(saved, delimiter=separator, quoting=csv.QUOTE_ALL)  # as LibreOffice can be told to
         writer.writerows(
             [[cell.replace(".5", ",5") if cell in ("2.5", "4.5") else cell for cell in row] for row in rows]
         )
