@@ -463,38 +463,43 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
     What a positive adds depends on how many items are labelled above it, below it in its own tie, and below that.
     """
     rows = slice(start, start + QUERIES_AT_ONCE)
-    own, ends, ranks = chances[rows], retrieved.ends[rows], retrieved.ranks
+    own, ends, ranks, total = chances[rows], retrieved.ends[rows], retrieved.ranks, retrieved.ranks.n_positives[rows]
     n_queries, depth = own.shape
-    none = np.eye(1, depth + 1).repeat(n_queries, axis=0)
-    above, below, tied = [none], [none], [none]
-    for place in range(depth):
-        above.append(add_event(above[-1], own[:, place]))
-    for place in reversed(range(depth)):
-        below.insert(0, add_event(below[0], own[:, place]))
-        if place:
-            alone = ends[:, place - 1, None] == place - 1
-            tied.insert(0, np.where(alone, none, add_event(tied[0], own[:, place])))
-    widest = 1 + int((ends - np.arange(depth)).max())
+    above, tied, below = _chances_around(own, ends)
 
+    # Known positives, which stand below all that ties with them.
     counts = np.diff(ranks.indptr)[rows]
     owners = np.repeat(np.arange(n_queries), counts)
     known = ranks.ranks[ranks.indptr[start] :][: owners.size]
     order = np.arange(known.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-    places, total = np.minimum(known - 1, depth), ranks.n_positives[rows]
-    chances_of_known = np.stack(above)[places, owners], none[owners, :1], np.stack(below)[places, owners]
-    sums = _sum_terms(term, order, known, total[owners], chances_of_known)
+    places = np.minimum(known - 1, depth)
+    none_tied = np.ones((owners.size, 1))
+    around = above[places, owners], none_tied, below[places, owners]
+    sums = _sum_terms(term, order, known, total[owners], around)
     values = np.bincount(owners, weights=sums, minlength=n_queries)
 
+    # Those that labels add, each with its own chance.
     owners, places = np.nonzero(own > 0)
     order, lowest = retrieved.above[rows][owners, places] + 1, retrieved.lowest[rows][owners, places]
-    after = ends[owners, places] + 1
-    chances_of_new = (
-        np.stack(above)[places, owners],
-        np.stack(tied)[places, owners, :widest],
-        np.stack(below)[after, owners],
-    )
-    sums = _sum_terms(term, order, lowest, total[owners] + 1, chances_of_new)
+    around = above[places, owners], tied[places, owners], below[ends[owners, places] + 1, owners]
+    sums = _sum_terms(term, order, lowest, total[owners] + 1, around)
     return np.asarray(values + np.bincount(owners, weights=sums * own[owners, places], minlength=n_queries))
+
+
+def _chances_around(chances: FloatArray, ends: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Chances of so many labels: (D + 1, Q, N) above a place, (D, Q, A) below it in its tie, (D + 1, Q, N) from it."""
+    n_queries, depth = chances.shape
+    none = np.eye(1, depth + 1).repeat(n_queries, axis=0)
+    above, tied, below = [none], [none], [none]
+    for place in range(depth):
+        above.append(add_event(above[-1], chances[:, place]))
+    for place in reversed(range(depth)):
+        below.insert(0, add_event(below[0], chances[:, place]))
+        if place:
+            alone = ends[:, place - 1, None] == place - 1
+            tied.insert(0, np.where(alone, none, add_event(tied[0], chances[:, place])))
+    widest = 1 + int((ends - np.arange(depth)).max())
+    return np.stack(above), np.stack(tied)[..., :widest], np.stack(below)
 
 
 def _sum_terms(
