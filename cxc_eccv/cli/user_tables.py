@@ -36,7 +36,7 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     path = Path(value)
     if path.suffix in SUFFIXES:
         return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
-    if value in UNJUDGED:
+    if value in UNJUDGED[:-1]:  # the last is said by naming the classifier, whose folder may be called so
         return value
     if not (path.is_dir() or HUB_ID.fullmatch(value)):
         others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"

@@ -92,7 +92,10 @@ class LabelledPairs:
         probabilities = np.asarray(said["probability"], dtype=np.float64)
         if {"image_id", "caption_id"} <= set(said.column_names):
             keys = (pc.binary_join_element_wise("coco", pc.cast(said[name], pa.string()), "/") for name in PAIR_IDS)
-            known = {pair: row for row, pair in enumerate(zip(*(column.to_pylist() for column in keys), strict=True))}
+            known: dict[tuple[str, str], int] = {}
+            for row, pair in enumerate(zip(*(column.to_pylist() for column in keys), strict=True)):
+                if known.setdefault(pair, row) != row:
+                    raise DataError(f"{path}: row {row} has the pair of row {known[pair]} again; give every pair once")
             wanted = zip(*(self.table[name].to_pylist() for name in ("image_key", "caption_key")), strict=True)
             rows = [known.get(pair) for pair in wanted]
             lacking = [place for place, row in enumerate(rows) if row is None]

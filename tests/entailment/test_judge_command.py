@@ -40,14 +40,15 @@ def save_classifier(folder, **parts):
     tiny_models.save((model, processor), folder)
 
 
-@pytest.mark.filterwarnings("ignore:.* are longer than the context of judge")
+@pytest.mark.filterwarnings("ignore:.* are longer than the context of classifier")
 def test_a_folder_judges_what_nobody_labelled(run, tmp_path):
-    save_classifier(tmp_path / "judge")
-    arguments = ("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", "judge", "--intervals", "none")
+    """Whatever it is called: as train entailment-classifier calls it, the policy has the same name."""
+    save_classifier(tmp_path / "classifier")
+    arguments = ("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", "classifier", "--intervals", "none")
     status, shown = run(*arguments, "--output", "report")
     assert status == 0, shown.err
     report = json.loads((tmp_path / "report/report.json").read_text())
-    assert report["provenance"]["unjudged"]["model"] == "judge"
+    assert report["provenance"]["unjudged"]["model"] == "classifier"
     assert report["provenance"]["unjudged"]["pairs"]["entailment/i2t"] > 1000
     assert {row["parameters"]["unjudged"] for row in report["results"]} == {"classifier"}
     again = run(*arguments, "--output", "again")
@@ -59,6 +60,7 @@ def test_what_is_no_policy_is_refused_with_what_there_is(run, tmp_path):
     save_classifier(tmp_path / "sees", visual_text_model=tiny_models.blip()[0])
     for value, message in (
         ("leave_uot", "unknown policy for unjudged pairs 'leave_uot'; did you mean 'leave_out'?"),
+        ("classifier", "the folder or Hub id of a classifier of entailment"),
         ("jugde", "the folder or Hub id of a classifier of entailment"),
         ("empty", "empty"),
         ("sees", "sees looks at images: give their folder with images (--images)"),

@@ -242,6 +242,8 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
     assert pairs.align(pa.table({"probability": said}), tmp_path).tolist() == said.tolist()
     with pytest.raises(DataError, match="no probability of 1 of 80 pairs"):
         pairs.align(by_ids.slice(1), tmp_path)
+    with pytest.raises(DataError, match="row 80 has the pair of row 3 again; give every pair once"):
+        pairs.align(pa.concat_tables([by_ids, by_ids.slice(3, 1)]), tmp_path)
     with pytest.raises(DataError, match="79 probabilities of 80 pairs"):
         pairs.align(pa.table({"probability": said[1:]}), tmp_path)
     mixed = pairs.table.append_column("probability", pa.array(said)).take(pa.array(order))

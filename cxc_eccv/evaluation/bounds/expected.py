@@ -1,0 +1,180 @@
+"""The expected value of a metric where each unjudged pair is positive with its own probability, computed exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
+from cxc_eccv.metrics.chances import add_event
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+
+__all__ = ["ProbabilitiesOf", "ask_probabilities", "expect_best", "expect_sums", "expected_median"]
+
+ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
+"""(P,) image ids and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""
+
+Term = Callable[[IntArray, IntArray, IntArray], FloatArray]
+"""``Spec.term``: place among the positives, rank and R of some positives to what each of them adds."""
+
+QUERIES_AT_ONCE = 256
+NUMBERS_AT_ONCE = 2**22
+CERTAIN = 4.5
+"""A sum of n independent zeros and ones lies this many times sqrt(n) off its mean with a chance below 1e-17."""
+
+
+def ask_probabilities(
+    probabilities: ProbabilitiesOf, direction: str, query_ids: IntArray, ids: IntArray, asked: Flags
+) -> FloatArray:
+    """(Q, D) probabilities of the items that are asked about, 0 of others, checked."""
+    rows, places = np.nonzero(asked)
+    queries, items = query_ids[rows], ids[rows, places]
+    images, captions = (queries, items) if direction == "i2t" else (items, queries)
+    found = np.zeros(asked.shape)
+    given = np.asarray(probabilities(images, captions)) if rows.size else np.empty(0)
+    if given.shape != rows.shape or given.dtype.kind not in "biuf" or not ((given >= 0) & (given <= 1)).all():
+        raise DataError(
+            f"probabilities: {given.dtype} of shape {given.shape} for {rows.size} pairs of {direction}; need a number "
+            "from 0 to 1 for each"
+        )
+    found[rows, places] = given
+    return found
+
+
+def expect_best(
+    score: Callable[[PositiveRanks], FloatArray], retrieved: Retrieved, chances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(Q, M) values of a metric of the best rank alone, and the (Q, M) chances that the labels give these.
+
+    The best positive is the first of the labelled items of the first tie that has any: the more these are, the higher
+    it stands.
+    """
+    n_queries, depth = chances.shape
+    known, alive = retrieved.ranks.best, np.ones(n_queries)
+    most = 1 + int((retrieved.ends - np.arange(depth)).max())
+    none = np.zeros((n_queries, most + 1))
+    none[:, 0] = 1
+    in_tie, columns, weights = none, [known], []
+    for place in range(depth):
+        in_tie = add_event(in_tie, chances[:, place])
+        ends = retrieved.ends[:, place] == place
+        for count in range(1, most + 1):
+            weight = np.where(ends, alive * in_tie[:, count], 0.0)
+            if weight.any():
+                columns.append(np.where(weight > 0, np.minimum(known, retrieved.lowest[:, place] - count + 1), known))
+                weights.append(weight)
+        alive = np.where(ends, alive * in_tie[:, 0], alive)
+        in_tie = np.where(ends[:, None], none, in_tie)
+    values = [score(retrieved.with_best(best)) for best in columns]
+    return np.stack(values, axis=1), np.stack([alive, *weights], axis=1)
+
+
+def expected_median(values: FloatArray, weights: FloatArray) -> float:
+    """Mean of the median over queries that have, independently, one of (Q, M) values with (Q, M) chances each.
+
+    The mean of an order statistic is a sum over thresholds v of the chance that too few queries are at most v.
+
+    Example:
+        >>> expected_median(np.array([[1.0, 3.0], [2.0, 2.0], [5.0, 5.0]]), np.array([[0.5, 0.5], [1, 0], [1, 0]]))
+        2.5
+    """
+    n_queries = len(values)
+    order = np.argsort(values, axis=None, kind="stable")
+    owners, ordered, ordered_weights = order // values.shape[1], values.ravel()[order], weights.ravel()[order]
+    levels, first = np.unique(ordered, return_index=True)
+    ends = np.append(first[1:], ordered.size)
+    mean_counts, reach = np.cumsum(ordered_weights)[ends - 1], CERTAIN * np.sqrt(n_queries)
+    middle = np.array([(n_queries - 1) // 2, n_queries // 2])  # so many queries stand before these two
+    too_few = np.where(mean_counts[:, None] < middle, 1.0, 0.0)
+    for level in np.flatnonzero((np.abs(mean_counts[:, None] - middle) < reach + 1).any(axis=1)):
+        at_most = np.bincount(owners[: ends[level]], weights=ordered_weights[: ends[level]], minlength=n_queries)
+        cumulated = np.cumsum(_count_many(np.clip(at_most, 0, 1)))
+        too_few[level] = cumulated[middle]
+    return float((levels[0] + np.diff(levels) @ too_few[:-1]).mean())
+
+
+def _count_many(probabilities: FloatArray) -> FloatArray:
+    """As :func:`cxc_eccv.metrics.chances.count_chances` of (M,) events, by products of polynomials in pairs."""
+    size = 1 << max(0, int(probabilities.size - 1).bit_length())
+    certain = np.zeros(size)
+    certain[: probabilities.size] = probabilities
+    chances = np.stack([1 - certain, certain], axis=1)
+    while len(chances) > 1:
+        width = 2 * chances.shape[1]
+        parts = np.fft.rfft(chances, width, axis=1)
+        chances = np.fft.irfft(parts[::2] * parts[1::2], width, axis=1)[:, : width - 1]
+    return np.clip(chances[0, : probabilities.size + 1], 0, 1)
+
+
+def expect_sums(term: Term, retrieved: Retrieved, chances: FloatArray) -> FloatArray:
+    """(Q,) expected values of a metric that is a sum over positives of ``Spec.term``."""
+    return np.concatenate(
+        [_expect_some_sums(term, retrieved, chances, start) for start in range(0, len(chances), QUERIES_AT_ONCE)]
+    )
+
+
+def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
+    """The same of the queries from ``start`` on, not too many.
+
+    What a positive adds depends on how many items are labelled above it, below it in its own tie, and below that.
+    """
+    rows = slice(start, start + QUERIES_AT_ONCE)
+    own, ends, ranks, total = chances[rows], retrieved.ends[rows], retrieved.ranks, retrieved.ranks.n_positives[rows]
+    n_queries, depth = own.shape
+    above, tied, below = _chances_around(own, ends)
+
+    # Known positives, which stand below all that ties with them.
+    counts = np.diff(ranks.indptr)[rows]
+    owners = np.repeat(np.arange(n_queries), counts)
+    known = ranks.ranks[ranks.indptr[start] :][: owners.size]
+    order = np.arange(known.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    places = np.minimum(known - 1, depth)
+    none_tied = np.ones((owners.size, 1))
+    around = above[places, owners], none_tied, below[places, owners]
+    sums = _sum_terms(term, order, known, total[owners], around)
+    values = np.bincount(owners, weights=sums, minlength=n_queries)
+
+    # Those that labels add, each with its own chance.
+    owners, places = np.nonzero(own > 0)
+    order, lowest = retrieved.above[rows][owners, places] + 1, retrieved.lowest[rows][owners, places]
+    around = above[places, owners], tied[places, owners], below[ends[owners, places] + 1, owners]
+    sums = _sum_terms(term, order, lowest, total[owners] + 1, around)
+    return np.asarray(values + np.bincount(owners, weights=sums * own[owners, places], minlength=n_queries))
+
+
+def _chances_around(chances: FloatArray, ends: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Chances of so many labels: (D + 1, Q, N) above a place, (D, Q, A) below it in its tie, (D + 1, Q, N) from it."""
+    n_queries, depth = chances.shape
+    none = np.eye(1, depth + 1).repeat(n_queries, axis=0)
+    above, tied, below = [none], [none], [none]
+    for place in range(depth):
+        above.append(add_event(above[-1], chances[:, place]))
+    for place in reversed(range(depth)):
+        below.insert(0, add_event(below[0], chances[:, place]))
+        if place:
+            alone = ends[:, place - 1, None] == place - 1
+            tied.insert(0, np.where(alone, none, add_event(tied[0], chances[:, place])))
+    widest = 1 + int((ends - np.arange(depth)).max())
+    return np.stack(above), np.stack(tied)[..., :widest], np.stack(below)
+
+
+def _sum_terms(
+    term: Term, order: IntArray, ranks: IntArray, n_positives: IntArray, chances: tuple[FloatArray, ...]
+) -> FloatArray:
+    """(P,) expected terms of P positives, from the (P, N), (P, A) and (P, M) chances of so many labels.
+
+    A label above makes a positive one more in order, one below it in its tie lifts it by a rank, and each adds to R.
+    """
+    shape = tuple(part.shape[1] for part in chances)
+    above, tied, below = np.ogrid[tuple(map(slice, shape))]
+    sums, step = np.empty(order.size), max(1, NUMBERS_AT_ONCE // int(np.prod(shape)))
+    for start in range(0, order.size, step):
+        some = slice(start, start + step)
+        places, standing, total = (own[some, None, None, None] for own in (order, ranks, n_positives))
+        terms = term(places + above, np.maximum(standing - tied, 1), total + (above + tied + below))
+        terms = (terms @ chances[2][some, None, :, None])[..., 0]
+        sums[some] = np.einsum("pna,pn,pa->p", terms, chances[0][some], chances[1][some])
+    return sums

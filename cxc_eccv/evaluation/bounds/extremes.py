@@ -1,0 +1,175 @@
+"""The lowest and the highest value of a metric over all labellings, one function for each kind of metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expected_median
+from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
+from cxc_eccv.judgments.plausible import PlausibleHits
+from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
+from cxc_eccv.ranking.lists import FAR
+from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, TopK, look_up_gains, positions_of
+from cxc_eccv.types.altered import AlteredRanks
+
+__all__ = ["bounds_of_matches", "bounds_of_ranks", "bounds_of_sums", "bounds_of_top", "bounds_of_tops"]
+
+TINY = np.finfo(np.float64).tiny
+"""The least degree of being positive: it counts, and adds nothing."""
+
+
+def bounds_of_ranks(
+    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
+) -> Bounds:
+    """Bounds of a metric of ranks.
+
+    Args:
+        spec: the metric.
+        parameters: of the call.
+        retrieved: the top, at least as deep as the metric looks.
+        probabilities: (Q, D) of unjudged items, where they are known; other entries are not looked at.
+    """
+    score, unjudged = partial(spec.function, **parameters), retrieved.within(parameters.get("k"))
+    if spec.best_rank:  # more positives never have a worse best one
+        labellings = iter((np.zeros_like(unjudged), unjudged))
+        values = (score(retrieved.with_best(retrieved.best(labels))) for labels in labellings)
+    else:
+        values = (score(retrieved.relabel(labels)) for labels in _first_and_last(unjudged))
+    low, high = _extremes(values)
+    expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
+    return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
+
+
+def _expect(
+    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, unjudged: Flags, probabilities: FloatArray
+) -> float | None:
+    """The expected number of a metric of ranks; None of one that does not say what it is made of."""
+    chances = np.where(unjudged, probabilities, 0.0)
+    if spec.term is not None:
+        return float(expect_sums(partial(spec.term, **parameters), retrieved, chances).mean())
+    if not spec.best_rank:
+        return None
+    values, weights = expect_best(partial(spec.function, **parameters), retrieved, chances)
+    return expected_median(values, weights) if spec.aggregate == "median" else float((values * weights).sum(1).mean())
+
+
+def bounds_of_top(
+    spec: Spec,
+    parameters: Mapping[str, Any],
+    top: TopK,
+    judgments: Judgments,
+    probabilities: FloatArray | None = None,
+    *,
+    depth: int = 0,
+) -> Bounds:
+    """Bounds of a metric of the top K with gains; the arguments are those of :func:`bounds_of_ranks`.
+
+    A metric of the top R has so many retrieved items as ``depth`` says, and a top that is deeper by the largest R.
+    """
+    k = parameters.get("k", depth)
+    unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
+    columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
+    # A rating below the highest cannot make nDCG lower: where it stays as high, for ratings from one to another, so it
+    # does for those between (a linear gain over a convex ideal). A small degree adds to R and to little else.
+    degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
+    low, high = _extremes(
+        spec.function(top, _add_gains(judgments, columns, labels, gain), **parameters)
+        for labels in _first_and_last(unjudged)
+        for gain in degrees
+    )
+    if spec.highest is not None:
+        high = np.maximum(high, spec.highest(top, judgments, **parameters))
+    expected = None
+    if probabilities is not None and spec.expected is not None:
+        chances = np.where(unjudged, probabilities[:, : unjudged.shape[1]], 0.0)
+        expected = float(spec.expected(top, judgments, **parameters, probabilities=chances).mean())
+    return _make_bounds(spec, low, high, unjudged, k, expected)
+
+
+def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
+    """Bounds of a metric of plausible matches: categories decide every pair, so that the value itself is both.
+
+    Example:
+        >>> from cxc_eccv.metrics.pmrp_at_50 import SPEC
+        >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
+        >>> bounds_of_matches(SPEC, hits)
+        Bounds(low=0.4, high=0.4, unjudged=0, retrieved=50, expected=0.4)
+    """
+    value = spec.average(spec.function(hits))
+    depths = [
+        np.minimum(hits.n_matches[:, hits.looks.index(look)], FAR if look[1] is None else look[1])
+        for look in spec.looks
+    ]
+    return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
+
+
+def bounds_of_tops(spec: Spec, altered: AlteredRanks) -> Bounds:
+    """Bounds of a metric of the first item alone, of which no label says whether it is altered: the value is both."""
+    value = spec.average(spec.function(altered))
+    return Bounds(value, value, 0, altered.top_altered.size, value)
+
+
+def bounds_of_sums(
+    function: Callable[[FloatArray], FloatArray], directions: Sequence[Sequence[Bounds | None]]
+) -> Bounds | None:
+    """Bounds of a sum of other metrics' values, and the pairs of that which looks deepest in each direction.
+
+    None where one of the others has none.
+
+    Example:
+        >>> half = Bounds(0.25, 0.75, unjudged=1, retrieved=2)
+        >>> bounds_of_sums(lambda values: 100 * values.sum(), [[half, half], [half]])
+        Bounds(low=75.0, high=225.0, unjudged=2, retrieved=4, expected=None)
+    """
+    if any(own is None for given in directions for own in given):
+        return None
+    inputs = [own for given in directions for own in given if own is not None]
+    low, high = (float(function(np.array([getattr(own, name) for own in inputs]))) for name in ("low", "high"))
+    expected = [own.expected for own in inputs if own.expected is not None]
+    deepest = [max(filter(None, given), key=lambda own: own.retrieved) for given in directions]
+    return Bounds(
+        low,
+        high,
+        sum(own.unjudged for own in deepest),
+        sum(own.retrieved for own in deepest),
+        float(function(np.array(expected))) if len(expected) == len(inputs) else None,
+    )
+
+
+def _make_bounds(
+    spec: Spec, low: FloatArray, high: FloatArray, unjudged: Flags, k: int, expected: float | None
+) -> Bounds:
+    retrieved = len(unjudged) * min(unjudged.shape[1], k)
+    return Bounds(spec.average(low), spec.average(high), int(unjudged.sum()), retrieved, expected)
+
+
+def _extremes(values: Iterator[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """(Q,) least and largest values."""
+    low = high = next(values)
+    for own in values:
+        low, high = np.minimum(low, own), np.maximum(high, own)
+    return low, high
+
+
+def _first_and_last(unjudged: Flags) -> Iterator[Flags]:
+    """Labels of the first n unjudged items of every query, and of the last n, for each n from 0."""
+    order = np.cumsum(unjudged, axis=1)
+    totals = order[:, -1:]
+    for count in range(int(totals.max()) + 1):
+        yield unjudged & (order <= count)
+        yield unjudged & (order > totals - count)
+
+
+def _add_gains(judgments: Judgments, columns: IntArray, labels: Flags, gain: float) -> Judgments:
+    """The judgments, and in them the labelled items of the top with their gain."""
+    size, added = judgments.gallery_ids.size, np.nonzero(labels)[0] * judgments.gallery_ids.size + columns[labels]
+    pairs = np.append(judgments.rows * size + judgments.indices, added)
+    gains = np.append(np.asarray(judgments.gains), np.full(added.size, gain))
+    order = np.argsort(pairs)
+    counts = np.bincount(pairs // size, minlength=judgments.query_ids.size)
+    return replace(judgments, indptr=np.append(0, np.cumsum(counts)), indices=(pairs % size)[order], gains=gains[order])

@@ -1,0 +1,185 @@
+"""The top of every query, and what is known of it: which pairs nobody judged, and how ties order the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.ranking.counts import gallery_sizes
+from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
+from cxc_eccv.types.altered import is_altered
+
+__all__ = ["Flags", "Retrieved", "TopOfKnown"]
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Retrieved:
+    """The top D of every query, and what is known of it.
+
+    Attributes:
+        ranks: of the known positives.
+        ids: (Q, D) items, best first.
+        unjudged: (Q, D) bool.
+        above: (Q, D) known positives that score higher, of unjudged items.
+        ends: (Q, D) place of the last retrieved item that scores the same.
+        lowest: (Q, D) rank of the last item that scores the same and is no known positive, retrieved or not.
+        depth: how many items count as retrieved for a metric without K; D may be more, for another metric at K.
+    """
+
+    ranks: PositiveRanks
+    ids: IntArray
+    unjudged: Flags
+    above: IntArray
+    ends: IntArray
+    lowest: IntArray
+    depth: int
+
+    def within(self, k: int | None) -> Flags:
+        """(Q, D) the unjudged items that a metric at K looks at, or any other one."""
+        return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
+
+    def matters(self, spec: Spec, parameters: Mapping[str, Any]) -> Flags:
+        """(Q, D) the unjudged items whose labels can change a metric: if the best rank decides, those above it."""
+        above = np.arange(self.ids.shape[1]) + 1 < self.ranks.best[:, None]
+        return self.within(parameters.get("k")) & (above | (not spec.best_rank))
+
+    def places(self, labels: Flags) -> IntArray:
+        """(Q, D) rank of each item that the labels call positive; other entries mean nothing."""
+        found = np.cumsum(labels, axis=1)
+        return np.asarray(self.lowest - np.take_along_axis(found, self.ends, axis=1) + found)
+
+    def best(self, labels: Flags) -> IntArray:
+        """(Q,) rank of the best positive, as :attr:`PositiveRanks.best`."""
+        far = self.ranks.n_gallery + 1
+        first = np.where(labels, self.places(labels), far[:, None]).min(axis=1)
+        return np.asarray(np.minimum(first, self.ranks.best))
+
+    def with_best(self, best: IntArray) -> PositiveRanks:
+        """Ranks with no other positive than the best one, of which :meth:`best` tells the rank."""
+        found = best <= self.ranks.n_gallery
+        return replace(self.ranks, indptr=np.append(0, np.cumsum(found)), ranks=best[found])
+
+    def relabel(self, labels: Flags) -> PositiveRanks:
+        """Ranks of all positives, known ones and those that the labels add."""
+        known, added = np.repeat(np.arange(len(labels)), np.diff(self.ranks.indptr)), np.nonzero(labels)[0]
+        rows, ranks = np.append(known, added), np.append(self.ranks.ranks, self.places(labels)[labels])
+        counts = np.bincount(rows, minlength=len(labels))
+        return replace(
+            self.ranks,
+            indptr=np.append(0, np.cumsum(counts)),
+            ranks=ranks[np.lexsort((ranks, rows))],
+            n_positives=self.ranks.n_positives + labels.sum(axis=1),
+        )
+
+
+class TopOfKnown:
+    """Reads the top of every query, fold by fold where there are folds, beside all that is known of its pairs.
+
+    Args:
+        judged: the positives of every query.
+        known: query ids and item ids of judged pairs, positive or not, those of other queries and items among them.
+        depth: how many items; a smaller gallery has fewer.
+    """
+
+    def __init__(self, judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> None:
+        self._n_queries = judged.query_ids.size
+        folds = np.zeros(self._n_queries, int) if judged.query_folds is None else judged.query_folds
+        item_folds = np.zeros(judged.gallery_ids.size, int) if judged.gallery_folds is None else judged.gallery_folds
+        labelled = _add_known(judged, *known)
+        self._rows = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
+        self._labelled = [_cut_fold(labelled, folds == fold, item_folds == fold) for fold in np.unique(folds)]
+        self.readers = [TopRows(own, depth) for own in self._labelled]
+        self.depth = min(reader.depth for reader in self.readers)
+        self.largest = int(min(gallery_sizes(judged)))
+
+    def retrieved(self, ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
+        """What was read, beside the ranks of the positives; of it so many items, or all, for a metric without K."""
+        ids, above, ends, lowest = np.zeros((4, self._n_queries, self.depth), dtype=np.int64)
+        unjudged = np.zeros_like(ids, dtype=bool)
+        for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
+            top = _shorten(reader.result, self.depth)
+            gains, known = look_up_gains(top, labelled, self.depth, "bounds")
+            ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
+            unjudged[rows] = ~known & ~is_altered(top.ids)
+            ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
+        return Retrieved(ranks, ids, unjudged, above, ends, lowest, depth or self.depth)
+
+
+def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:
+    """The positives with gain 1, and with gain 0 what else was judged."""
+    size = judged.gallery_ids.size
+    rows, asked = positions_of(queries, judged.query_ids)
+    columns, ranked = positions_of(items, judged.gallery_ids)
+    own = asked & ranked
+    positive = judged.rows * size + judged.indices
+    pairs = np.union1d(positive, rows[own] * size + columns[own])
+    counts = np.bincount(pairs // size, minlength=judged.query_ids.size)
+    return replace(
+        judged,
+        indptr=np.append(0, np.cumsum(counts)),
+        indices=pairs % size,
+        gains=np.isin(pairs, positive).astype(np.float64),
+    )
+
+
+def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
+    """The judgments of one fold alone; positives outside it cannot be reached."""
+    inside = ranked[labelled.indices]
+    kept = inside & asked[labelled.rows]
+    lost = np.bincount(labelled.rows[~inside], minlength=asked.size)
+    return Judgments(
+        labelled.query_ids[asked],
+        labelled.gallery_ids[ranked],
+        np.append(0, np.cumsum(np.bincount(labelled.rows[kept], minlength=asked.size)[asked])),
+        (np.cumsum(ranked) - 1)[labelled.indices[kept]],
+        (labelled.unreachable + lost)[asked],
+        labelled.without_self,
+        gains=np.asarray(labelled.gains)[kept],
+    )
+
+
+def _shorten(top: TopK, depth: int) -> TopK:
+    """The same where it is no deeper; in another fold fewer items may be ranked."""
+    if top.depth == depth or top.scores is None or top.cut is None:
+        return top
+    tied = (top.scores[:, depth:] == top.scores[:, depth - 1 : depth]).sum(axis=1)
+    beyond = np.where(top.scores[:, -1] == top.scores[:, depth - 1], top.cut, 0)
+    return TopK(top.query_ids, top.ids[:, :depth], top.scores[:, :depth], tied + beyond)
+
+
+def _ranks_of_rows(ranks: PositiveRanks, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Position among ``rows`` and rank of every known positive of these queries."""
+    place = np.full(ranks.query_ids.size, -1)
+    place[rows] = np.arange(rows.size)
+    owners = place[np.repeat(np.arange(place.size), np.diff(ranks.indptr))]
+    return owners[owners >= 0], ranks.ranks[owners >= 0]
+
+
+def _find_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
+    """``ends`` and ``lowest`` of :class:`Retrieved`."""
+    if top.scores is None or top.cut is None:
+        raise DataError("bounds: the top items come without scores, so that ties are not known")
+    n_queries, depth = top.ids.shape
+    changes, every = top.scores[:, 1:] != top.scores[:, :-1], np.arange(depth)
+    starts = np.maximum.accumulate(np.where(np.insert(changes, 0, True, axis=1), every, 0), axis=1)
+    lasts = np.where(np.insert(changes, depth - 1, True, axis=1), every, depth)
+    ends = np.minimum.accumulate(lasts[:, ::-1], axis=1)[:, ::-1]
+    in_sight = np.cumsum(positive, axis=1)
+    counts: IntArray = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(
+        in_sight - positive, starts, axis=1
+    )
+    # Positives stand last of what they tie with: those of a tie that goes on below the top may all be below it.
+    owners, own_ranks = ranks
+    below = (own_ranks > depth) & (own_ranks <= depth + top.cut[owners])
+    others_below = top.cut - np.bincount(owners[below], minlength=n_queries)
+    lowest = ends + 1 - counts + np.where(ends == depth - 1, others_below[:, None], 0)
+    return ends, lowest
