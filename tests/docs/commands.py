@@ -148,19 +148,8 @@ def _settings(words, environment):
 class LocalHub:
     """Runs commands that talk to the Hub, in a process that knows the local one alone."""
 
-    def __init__(self, server, token, folder):
-        self.server, self.folder = server, folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGG"))}
-        self.environment = kept | {
-            "HF_ENDPOINT": server.url,
-            "HF_TOKEN": token,
-            "HF_HOME": str(folder / "hf"),
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
-            "PYTHONPATH": str(ROOT),
-        }
+    def __init__(self, server, client):
+        self.server, self.client = server, client
 
     def command(self, words):
         """``cxc-eccv push`` or ``submit``; for that the model is there, and the official data whatever was pushed."""
@@ -169,11 +158,8 @@ class LocalHub:
         if words[0] == "submit":
             add_benchmark(self.server, "org/cxc_eccv")
             add_model(self.server, "org/name")
-        code = "from cxc_eccv.cli import main; main()"
-        command = [sys.executable, "-c", code, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment)
-        assert done.returncode == 0, f"cxc-eccv {' '.join(words)}: {done.stderr}"
-        return done.stdout
+        settings = {name: value for name, value in os.environ.items() if name.startswith("CXC_ECCV")}
+        return self.client.command(*words, folder=Path.cwd(), settings=settings).out
 
 
 def _put_official_reports(words):

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "hub" / "local_hub"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from commands import KEPT, LocalHub
+from hub_client import Client
 from hub_endpoints import WRITER
 from hub_server import Hub
 from workplace import make_workplace
@@ -46,7 +47,14 @@ def hub_process():
         yield hub
 
 
+@pytest.fixture(scope="session")
+def hub_client(hub_process, tmp_path_factory):
+    client = Client(hub_process.url, tmp_path_factory.mktemp("client"), WRITER)
+    yield client
+    client.close()
+
+
 @pytest.fixture
-def local_hub(hub_process, tmp_path):
+def local_hub(hub_process, hub_client):
     hub_process.reset()
-    return LocalHub(hub_process, WRITER, tmp_path)
+    return LocalHub(hub_process, hub_client)

@@ -27,9 +27,13 @@ class Client:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, str(WORKER)], env=settings, cwd=folder, **pipes)
 
-    def command(self, *arguments, status=0, token="same"):
-        """``cxc-eccv ...``; fails unless the exit status is the expected one."""
-        answer = self._asked({"command": [str(one) for one in arguments]}, token)
+    def command(self, *arguments, status=0, token="same", folder=None, settings=()):
+        """``cxc-eccv ...``; fails unless the exit status is the expected one.
+
+        It runs where the command before did, unless a ``folder`` is named, with further environment ``settings``.
+        """
+        asked = {"command": [str(one) for one in arguments], "folder": folder and str(folder)}
+        answer = self._asked(asked | {"environment": dict(settings)}, token)
         assert answer.status == status, answer.err or answer.out
         assert "Traceback" not in answer.err, answer.err
         return answer
@@ -45,7 +49,7 @@ class Client:
 
     def _asked(self, request, token):
         token = self.token if token == "same" else token
-        request["environment"] = {"HF_TOKEN": token}
+        request["environment"] = {"HF_TOKEN": token} | request.get("environment", {})
         timer = threading.Timer(PATIENCE, self.process.kill)
         timer.start()
         self.process.stdin.write(json.dumps(request) + "\n")

@@ -23,6 +23,8 @@ def command(arguments):
 def done(request, pauses):
     time.sleep = pauses.append
     variables = {"given": request.get("given"), "told": None}
+    if request.get("folder"):
+        os.chdir(request["folder"])
     for name, value in request["environment"].items():
         os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
     try:

@@ -1,4 +1,9 @@
-"""One of two gloo processes, which checks all that processes share in one start: what it finds goes to a file."""
+"""Two gloo processes, which check all that processes share in one start: what each finds goes to a file.
+
+    python two_processes.py FOLDER
+
+Both are forks of one that has imported everything, which takes longer than all they do.
+"""
 
 import sys
 from pathlib import Path
@@ -8,7 +13,7 @@ import enhanced_worker
 import gathering_worker
 import pytest
 import torch
-from torch import distributed
+from torch import distributed, multiprocessing
 
 from cxc_eccv.baselines.training import gather
 from cxc_eccv.encoding import encode, sides
@@ -35,8 +40,8 @@ def encoding(folder, output):
         return encode(str(folder / "model"), images=folder, captions=CAPTIONS, **options)
 
 
-if __name__ == "__main__":
-    rank, folder = int(sys.argv[1]), Path(sys.argv[2])
+def run_process(rank, folder):
+    """One of the two."""
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2)
     found = {
@@ -54,3 +59,7 @@ if __name__ == "__main__":
     torch.save(found, folder / f"{rank}.pt")
     distributed.barrier()
     distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    multiprocessing.start_processes(run_process, (Path(sys.argv[1]),), nprocs=2, start_method="fork")
