@@ -135,11 +135,12 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
 
 def _labels_line(file: str, told: Mapping[str, Any], sha256: str) -> str:
     """Of a label file: whose labels, where in the dataset they are, from where on the Hub."""
+    terms = f"; licence {code_span(told['licence'])}" if "licence" in told else ""
     place = f"; from {code_span(told['repository'])} at `{told['revision']}`" if "repository" in told else ""
     return (
         f"`{file}`: labels in `pairs` and `retrieval` as source `{told['name']}`, version "
         f"{markdown_text(told['version'])}: {told['pairs']:,} pairs, {told['positive']:,} of them positive by the rule "
-        f"{code_span(told['rule'])}, of {told['people']:,} people{place}; sha256 `{sha256}`"
+        f"{code_span(told['rule'])}, of {told['people']:,} people{terms}{place}; sha256 `{sha256}`"
     )
 
 

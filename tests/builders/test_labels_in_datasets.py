@@ -7,10 +7,12 @@ from datasets import load_dataset
 from label_files import random_pairs, write_label_file
 
 import cxc_eccv as ce
+from cxc_eccv.builders import cards
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import read_labels
 
 
 @pytest.fixture
@@ -83,6 +85,14 @@ def test_manifest_and_card_name_the_file(tmp_path, file):
     assert other.keys() == manifest.keys() - {"labels"}
     assert "labels_mine" not in (tmp_path / "plain" / "README.md").read_text()
     assert plain.conflicts != summary.conflicts  # the file contradicts some
+
+
+def test_the_card_names_the_terms_of_the_labels(file):
+    told = {"name": "mine", **read_labels(file).told}
+    assert "licence" not in cards._labels_line("labels_mine_test", told, "0")
+    assert "of 3 people; licence `cc-by-nc-4.0`; sha256" in (
+        cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")
+    )
 
 
 def test_the_built_folder_loads(tmp_path, file):

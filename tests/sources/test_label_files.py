@@ -80,6 +80,7 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, c
         ({"people": 0}, "from 1 on"),
         ({"people": True}, "of kind int"),
         ({"people": "three"}, "of kind int"),
+        ({"licence": ["mit"]}, "metadata, licence: found"),
         ({"data": {}}, "fingerprint"),
         ({"models": "a model"}, "of kind list"),
     ],
@@ -251,5 +252,7 @@ def test_what_reports_say_of_labels(file):
     found = read_labels(file)
     said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
     assert found.told == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
+    licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
+    assert licensed.told == found.told | {"licence": "cc-by-4.0"}
     origin = {"repository": "org/mine", "revision": "0" * 40}
     assert replace(found, origin=origin).told == found.told | origin

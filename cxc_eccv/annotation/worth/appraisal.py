@@ -25,7 +25,7 @@ from cxc_eccv.annotation.worth.labels import Multiplicity, count_positives, meas
 from cxc_eccv.annotation.worth.preferences import Strength
 from cxc_eccv.annotation.worth.sets import Positives, Verified, check_sets, find_positives, find_verified
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import choose_similarity, provenance_of
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
 from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
@@ -289,6 +289,11 @@ def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _find_similarity(run: Run, similarity: str | None) -> str | None:
+    """By which the vectors of a run are compared; None where it has none."""
+    return choose_similarity(run, similarity=similarity)["similarity"]
+
+
 def _join_rounds(project: Project) -> pa.Table:
     """All that models proposed, asked about or known."""
     return pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
@@ -427,7 +432,7 @@ class _Bench:
             for name in runs:
                 if name not in able:
                     reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
-            labels = self._find_labels(able, project, proposals, direction, reasons)
+            labels = self._find_labels(able, project, proposals, direction, similarity, reasons)
             links = coco_links(self.library, self.split, direction)
             near, deep = {}, {}
             for name, run in able.items():
@@ -450,6 +455,7 @@ class _Bench:
         project: Project | None,
         proposals: pa.Table | None,
         direction: str,
+        similarity: str | None,
         reasons: dict[str, str],
     ) -> ProposedLabels | None:
         """The labels of a project with their proposers; None where bias cannot be measured, and the reason."""
@@ -480,6 +486,12 @@ class _Bench:
                     reasons[key] = (
                         f"the {name} that proposed the pairs of round {own.number} is another than the file of this "
                         "name: name the file that proposed them"
+                    )
+                    return None
+                if name in labels.annotators and told["similarity"] != _find_similarity(runs[name], similarity):
+                    reasons[key] = (
+                        f"{name} proposed the pairs of round {own.number} by the similarity {told['similarity']}: name "
+                        "that one, or none"
                     )
                     return None
         return labels

@@ -61,6 +61,8 @@ def merge(
         say(f"nothing has changed: {folder / LABELS} is what these answers say")
     else:
         say_written(files)
+    if licence is None:
+        say("the card states no licence: name one (--license) before others use the labels")
     _say_compared(labels, compare_labels(labels, library))
     judging = [name for name in official_sources() if gather(library, labels.split, "i2t", name, Thresholds())]
     command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]

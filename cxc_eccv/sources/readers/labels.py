@@ -56,6 +56,11 @@ FACTS: Mapping[str, type] = {
 CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
 """Facts that are the same in every file; the writer adds them."""
 
+TERMS = ("licence", "citation")
+"""Facts that a file need not have."""
+
+TOLD = ("version", "scheme", "rule", "people", "licence")
+
 SPLITS = ("train", "restval", "validation", "test")
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -67,7 +72,8 @@ class LabelFile:
 
     ``facts`` has the ``name`` and ``version`` of the labels, ``collection`` and ``split``; ``scheme``, what people were
     asked, ``rule``, how their answers became labels, ``people``, how many answered, ``models``, which proposed pairs;
-    and ``data``, whose ``content`` is the fingerprint of the split that the pairs are of. ``path`` is where the file
+    ``data``, whose ``content`` is the fingerprint of the split that the pairs are of; and where they are stated
+    ``licence`` and ``citation``. ``path`` is where the file
     lies, and ``origin`` the dataset on the Hub that it is from: ``repository`` and ``revision``.
     """
 
@@ -88,8 +94,8 @@ class LabelFile:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What reports and manifests say of the labels: whose, by which rule, how many, from where on the Hub."""
-        facts = {name: self.facts[name] for name in ("version", "scheme", "rule", "people")}
+        """What reports and manifests say of the labels: whose, by which rule, on which terms, from where on the Hub."""
+        facts = {name: self.facts[name] for name in TOLD if name in self.facts}
         counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
         return {**facts, **counts, **self.origin}
 
@@ -142,7 +148,8 @@ def _check(path: Path, table: pa.Table, facts: Any) -> LabelFile:  # noqa: ANN40
 
 
 def _check_facts(path: Path, facts: Any) -> None:  # noqa: ANN401 - what a file says
-    for name, kind in FACTS.items():
+    stated = [name for name in TERMS if isinstance(facts, dict) and name in facts]
+    for name, kind in [*FACTS.items(), *((name, str) for name in stated)]:
         found = facts.get(name) if isinstance(facts, dict) else facts
         if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
             raise MalformedSource(path, f"metadata, {name}", shown(found), f"a value of kind {kind.__name__}")

@@ -333,6 +333,15 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
     assert "another than the file" in found.not_computed["bias/t2i"]
 
 
+def test_bias_is_of_the_similarity_by_which_models_proposed(library, runs, project):
+    """By another one their first items would be others than those that people verified."""
+    options = {"sets": [["coco"]], "runs": runs, "project": project}
+    assert appraise(library, **options, similarity="cosine").bias
+    found = appraise(library, **options, similarity="dot")
+    assert not found.bias
+    assert "by the similarity cosine: name that one, or none" in found.not_computed["bias/i2t"]
+
+
 def test_a_project_without_labels_is_refused(runs, tmp_path):
     project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, queries=QUERIES)
     answer(project, tmp_path, name="others")
