@@ -27,13 +27,8 @@ def folder(tmp_path_factory):
     two_processes.encoding(folder, "one.npz")
     torch.set_num_threads(threads)
     places = os.pathsep.join(sys.path)
-    environment = {
-        **os.environ,
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": places,
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    alone = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": places, "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, **alone}
     command = [sys.executable, two_processes.__file__, str(folder)]
     done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-6000:]
