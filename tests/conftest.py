@@ -19,6 +19,8 @@ sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "
 MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
 
+os.environ.pop("NLTK_DATA", None)  # a test that needs WordNet asks for it: the fixture below
+
 # No time decides whether a test passes, and CI draws the same examples every time.
 settings.register_profile(
     "tests", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
@@ -50,22 +52,20 @@ def real_library():
 
 
 @pytest.fixture(scope="session")
-def wordnet():
-    """WordNet 3.0, which lies beside the real files, where nltk then finds it."""
+def wordnet_folder():
+    """What NLTK_DATA names to whoever needs WordNet 3.0; it lies beside the real files."""
     if MIRROR == "sample":
         pytest.skip("CXC_ECCV_DATA does not point at the real files, which WordNet lies beside")
+    return str(Path(MIRROR) / "nltk_data")
+
+
+@pytest.fixture
+def wordnet(wordnet_folder, monkeypatch):
+    """WordNet 3.0 where nltk finds it: by this test, and by no other that happens to run later."""
     from cxc_eccv.explain.wordnet import load_wordnet
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NLTK_DATA", str(Path(MIRROR) / "nltk_data"))
-        yield load_wordnet()
-
-
-@pytest.fixture(autouse=True)
-def no_wordnet_unasked(request, monkeypatch):
-    """Whoever needs WordNet asks for it: the folder of a test that ran before is not found by luck."""
-    if "wordnet" not in request.fixturenames:
-        monkeypatch.delenv("NLTK_DATA", raising=False)
+    monkeypatch.setenv("NLTK_DATA", wordnet_folder)
+    return load_wordnet()
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,13 @@ from cxc_eccv.runs import save_embeddings
 
 
 @pytest.fixture(scope="module")
-def explained(sample_library, wordnet, tmp_path_factory):
+def explained(sample_library, wordnet_folder, tmp_path_factory):
     """The folder of a run on the sample."""
     folder = tmp_path_factory.mktemp("explained")
     save_embeddings(folder / "near.npz", near_run(sample_library, noise=2.0))
     command = ["explain", folder / "near.npz", "--data-dir", "sample", "--output", folder / "out"]
-    with pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setenv("NLTK_DATA", wordnet_folder)
         main([*map(str, command), "--images", str(sample_images())])
     assert not ended.value.code
     return folder / "out"
