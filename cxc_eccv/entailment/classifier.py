@@ -6,7 +6,6 @@ the captions with the sentence, a visual branch the image with the sentence, and
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +16,23 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 from torch.nn import functional
-from transformers import AutoConfig, AutoModel, BlipVisionModel, PreTrainedConfig, PreTrainedModel
-from transformers.models.blip.modeling_blip_text import BlipTextModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
+from cxc_eccv.entailment.encoders import (
+    as_config,
+    ask_for_cross_attention,
+    build_encoder,
+    check_reader,
+    check_sees_all,
+    copy_config,
+    copy_weights,
+    cross_widths,
+    first_states,
+    spread_positions,
+)
 from cxc_eccv.entailment.masking import blank_attended, check_attends
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 
 __all__ = ["KINDS", "EntailmentClassifier", "EntailmentConfig", "EntailmentOutput", "soft_cross_entropy"]
 
@@ -33,13 +43,7 @@ TEXT, VISUAL, MULTIMODAL = range(3)
 
 HEADS = ("softmax", "sigmoid")
 
-FUSION = ("vilt", "bridgetower")
-"""Types of models that read pixels and text together."""
-
 TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-
-OWN_CLASSES = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
-"""Parts of BLIP, which AutoModel does not know by themselves."""
 
 CODE = "cxc_eccv_entailment"
 """The file beside the weights by which transformers finds these classes where nobody imported them."""
@@ -101,9 +105,9 @@ class EntailmentConfig(PreTrainedConfig):
         # A config without arguments is what transformers compares with when it writes one.
         if text_config is None and visual_text_config is None:
             text_config = {"model_type": "bert"}
-        self.text_config = _as_config(text_config)
-        self.image_config = _as_config(image_config)
-        self.visual_text_config = _as_config(visual_text_config)
+        self.text_config = as_config(text_config)
+        self.image_config = as_config(image_config)
+        self.visual_text_config = as_config(visual_text_config)
         self.shared_text, self.head, self.head_dropout = shared_text, head, head_dropout
         self.head_widths = None if head_widths is None else list(head_widths)
         self.mask_images, self.mask_ratio = mask_images, mask_ratio
@@ -164,13 +168,6 @@ class EntailmentConfig(PreTrainedConfig):
                 f"masking needs the attention of an image encoder's first token, and {_kind(self.visual_text_config)} "
                 "has no image encoder apart from the text; give mask_images=0"
             )
-
-
-def _as_config(config: PreTrainedConfig | dict[str, Any] | None) -> PreTrainedConfig | None:
-    if config is None or isinstance(config, PreTrainedConfig):
-        return config
-    options = dict(config)
-    return AutoConfig.for_model(options.pop("model_type", None), **options)
 
 
 def _kind(config: PreTrainedConfig | None) -> str:
@@ -286,10 +283,10 @@ class EntailmentClassifier(PreTrainedModel):
 
     def __init__(self, config: EntailmentConfig) -> None:
         super().__init__(config)
-        self.text_model = _build(config.text_config)
-        self.image_model = _build(config.image_config)
-        self.visual_text_model = _build(config.visual_text_config)
-        self.image_projection = _project(*_cross_widths(config))
+        self.text_model = build_encoder(config.text_config)
+        self.image_model = build_encoder(config.image_config)
+        self.visual_text_model = build_encoder(config.visual_text_config)
+        self.image_projection = _project(*cross_widths(config.image_config, config.visual_text_config))
         text, visual = (config.widths[0] if config.has_text else 0), config.widths[-1]
         self.text_head = _head(text, config) if config.has_text else None
         self.visual_head = _head(visual, config) if config.has_visual else None
@@ -333,17 +330,17 @@ class EntailmentClassifier(PreTrainedModel):
             "visual_text_model": visual_text_model if visual_text_model is None else visual_text_model.base_model,
         }
         configs: dict[str, Any] = {
-            f"{name.removesuffix('_model')}_config": _config_of(part) for name, part in parts.items()
+            f"{name.removesuffix('_model')}_config": copy_config(part) for name, part in parts.items()
         }
         if visual_text_model is not None:
-            _check_reader(visual_text_model, fuses=image_model is None)
+            check_reader(visual_text_model, fuses=image_model is None)
             if image_model is not None:
-                _ask_for_cross_attention(configs["visual_text_config"])
+                ask_for_cross_attention(configs["visual_text_config"])
         model = cls(EntailmentConfig(**configs, **options))
         model.train(False)
         for name, part in parts.items():
             if part is not None:
-                _copy_weights(part, getattr(model, name))
+                copy_weights(part, getattr(model, name))
         model._check_parts()
         return model
 
@@ -473,16 +470,16 @@ class EntailmentClassifier(PreTrainedModel):
     def _read_text(self, batch: _Batch) -> torch.Tensor:
         """(N, D) states of the first token of premise and hypothesis (equation 1)."""
         reader: Any = self.visual_text_model if self.config.shared_text else self.text_model
-        return _first_states(reader, {name: batch.texts[name] for name in TEXT_INPUTS if name in batch.texts})
+        return first_states(reader, {name: batch.texts[name] for name in TEXT_INPUTS if name in batch.texts})
 
     def _look(self, batch: _Batch) -> torch.Tensor:
         """(N, D) states of the first token of the hypothesis that attends to the image (equation 3)."""
         text = {name: batch.texts[f"visual_{name}"] for name in TEXT_INPUTS if f"visual_{name}" in batch.texts}
         if self.image_model is None:
-            return _first_states(self.visual_text_model, text | batch.spread(batch.images))
-        seen = _positions(self.image_model(pixel_values=batch.images["pixel_values"]).last_hidden_state)
+            return first_states(self.visual_text_model, text | batch.spread(batch.images))
+        seen = spread_positions(self.image_model(pixel_values=batch.images["pixel_values"]).last_hidden_state)
         attended = batch.spread({"encoder_hidden_states": self.image_projection(seen)})
-        return _first_states(self.visual_text_model, text | attended)
+        return first_states(self.visual_text_model, text | attended)
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
@@ -494,10 +491,11 @@ class EntailmentClassifier(PreTrainedModel):
         tokens = {"input_ids": torch.tensor([[5, 6, 7], [5, 6, 8]])}
         with torch.no_grad():
             if self.config.has_text:
-                _check_sees_all(self._read_text(_Batch.of(tokens, {}, None, None)), "text")
+                check_sees_all(self._read_text(_Batch.of(tokens, {}, None, None)), "text")
             if self.image_model is not None:
-                image = {"encoder_hidden_states": torch.ones(2, 1, _cross_widths(self.config)[1])}
-                _check_sees_all(_first_states(self.visual_text_model, tokens | image), "visual")
+                width = cross_widths(self.config.image_config, self.config.visual_text_config)[1]
+                image = {"encoder_hidden_states": torch.ones(2, 1, width)}
+                check_sees_all(first_states(self.visual_text_model, tokens | image), "visual")
             if self.image_model is not None and self.config.mask_images:
                 check_attends(self.image_model)
 
@@ -524,69 +522,6 @@ def write_code(folder: Path) -> None:
     )
 
 
-def _build(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model, or None
-    """A model of new weights, without those of a pooler, which nothing here uses."""
-    if config is None:
-        return None
-    own = OWN_CLASSES.get(config.model_type)
-    model = AutoModel.from_config(config, trust_remote_code=False) if own is None else own(config)
-    pooler = getattr(model, "pooler", None)
-    if pooler is not None and any(True for _ in pooler.parameters()):
-        model.pooler = None
-    return model
-
-
-def _config_of(part: PreTrainedModel | None) -> PreTrainedConfig | None:
-    """A copy of its config, for weights of float32: what is set in it stays here."""
-    return None if part is None else type(part.config).from_dict(part.config.to_dict() | {"dtype": "float32"})
-
-
-def _check_reader(model: PreTrainedModel, fuses: bool) -> None:
-    """Raise where what is to read the hypothesis beside an image cannot."""
-    takes = inspect.signature(model.base_model.forward).parameters
-    if "input_ids" not in takes:
-        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
-    if fuses and model.config.model_type not in FUSION:
-        raise InvalidOption(
-            f"visual_text_model: {type(model).__name__} is no fusion model ({', '.join(FUSION)}, or BLIP's for "
-            "image-text retrieval); give image_model, too"
-        )
-    if not fuses and "encoder_hidden_states" not in takes:
-        raise InvalidOption(
-            f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
-        )
-
-
-def _ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes
-    """BERT and its kin attend to an image as decoders only; that they read both ways all the same see _first_states."""
-    config.is_decoder = config.add_cross_attention = True
-
-
-def _copy_weights(source: PreTrainedModel, target: nn.Module) -> None:
-    """The source's weights; a cross-attention that it lacks stays new."""
-    missing = target.load_state_dict(source.state_dict(), strict=False).missing_keys
-    missing = [name for name in missing if "crossattention" not in name]
-    if missing:
-        raise CheckpointMismatch(
-            f"{type(source).__name__} lacks {len(missing)} weights of {type(target).__name__}, the first: {missing[0]}"
-        )
-
-
-def _cross_widths(config: EntailmentConfig) -> tuple[int, int]:
-    """Features of an image's positions, and those that the text encoder's cross-attention takes."""
-    if config.image_config is None:
-        return 0, 0
-    reader: Any = config.visual_text_config
-    return _image_width(config.image_config), int(getattr(reader, "encoder_hidden_size", reader.hidden_size))
-
-
-def _image_width(config: Any) -> int:  # noqa: ANN401 - under the name that each config has for it
-    if config.model_type == "efficientnet":
-        return int(config.hidden_dim)
-    sizes = getattr(config, "hidden_sizes", None)
-    return int(sizes[-1]) if sizes else int(config.hidden_size)
-
-
 def _project(width: int, wanted: int) -> nn.Module:
     return nn.Identity() if width == wanted else nn.Linear(width, wanted)
 
@@ -599,36 +534,6 @@ def _head(width: int, config: EntailmentConfig) -> nn.Sequential:
         layers += [nn.Dropout(config.head_dropout), nn.Linear(inside, outside), nn.ReLU()]
     outputs = 2 if config.head == "softmax" else 1
     return nn.Sequential(*layers, nn.Dropout(config.head_dropout), nn.Linear(second, outputs))
-
-
-def _positions(states: torch.Tensor) -> torch.Tensor:
-    """(N, positions, D) of what a transformer, or as (N, D, H, W) a convolutional network, gives."""
-    return states if states.dim() == 3 else states.flatten(2).transpose(1, 2)
-
-
-def _first_states(model: Any, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:  # noqa: ANN401 - any encoder
-    """(N, D) states of the first token, for an encoder that was built as a decoder, too, with all tokens in sight."""
-    takes = inspect.signature(model.forward).parameters
-    inputs = {name: tensor for name, tensor in inputs.items() if name in takes}
-    options: dict[str, Any] = {}
-    if getattr(model.config, "is_decoder", False) and not isinstance(model, BlipTextModel):
-        # As a decoder its first token would see itself alone. A mask of four dimensions is taken as it is.
-        ids, dtype = inputs["input_ids"], next(model.parameters()).dtype
-        seen = inputs.get("attention_mask", torch.ones_like(ids))[:, None, None, :].to(dtype)
-        inputs = {**inputs, "attention_mask": ((1 - seen) * torch.finfo(dtype).min).expand(-1, 1, ids.shape[1], -1)}
-        options = {"use_cache": False}
-    found = model(**inputs, **options)
-    states: torch.Tensor = found.last_hidden_state if "last_hidden_state" in found else found.text_features
-    return states[:, 0]
-
-
-def _check_sees_all(states: torch.Tensor, branch: str) -> None:
-    """Raise where two texts that differ in their last token have the same first state."""
-    if torch.equal(states[0], states[1]):
-        raise InvalidOption(
-            f"the first token of the {branch} branch's text encoder does not see the tokens after it: it reads from "
-            "left to right; give an encoder that reads both ways, such as BERT"
-        )
 
 
 def _drop_none(inputs: Mapping[str, torch.Tensor | None]) -> Tensors:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
-from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.text_input import context_length, text_config
+from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.entailment.classifier import (
     CODE,
     MULTIMODAL,

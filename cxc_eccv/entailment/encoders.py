@@ -1,0 +1,134 @@
+"""Encoders of any kind as the classifier's branches have them: built, checked, filled with weights, read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModel, BlipVisionModel, PreTrainedConfig, PreTrainedModel
+from transformers.models.blip.modeling_blip_text import BlipTextModel
+
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption
+
+__all__ = [
+    "as_config",
+    "ask_for_cross_attention",
+    "build_encoder",
+    "check_reader",
+    "check_sees_all",
+    "copy_config",
+    "copy_weights",
+    "cross_widths",
+    "first_states",
+    "spread_positions",
+]
+
+FUSION = ("vilt", "bridgetower")
+"""Types of models that read pixels and text together."""
+
+OWN_CLASSES = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
+"""Parts of BLIP, which AutoModel does not know by themselves."""
+
+
+def as_config(config: PreTrainedConfig | dict[str, Any] | None) -> PreTrainedConfig | None:
+    """A config of its dictionary."""
+    if config is None or isinstance(config, PreTrainedConfig):
+        return config
+    options = dict(config)
+    return AutoConfig.for_model(options.pop("model_type", None), **options)
+
+
+def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model, or None
+    """A model of new weights, without those of a pooler, which nothing here uses."""
+    if config is None:
+        return None
+    own = OWN_CLASSES.get(config.model_type)
+    model = AutoModel.from_config(config, trust_remote_code=False) if own is None else own(config)
+    pooler = getattr(model, "pooler", None)
+    if pooler is not None and any(True for _ in pooler.parameters()):
+        model.pooler = None
+    return model
+
+
+def copy_config(part: PreTrainedModel | None) -> PreTrainedConfig | None:
+    """A copy of its config, for weights of float32: what is set in it stays here."""
+    return None if part is None else type(part.config).from_dict(part.config.to_dict() | {"dtype": "float32"})
+
+
+def check_reader(model: PreTrainedModel, fuses: bool) -> None:
+    """Raise where what is to read the hypothesis beside an image cannot."""
+    takes = inspect.signature(model.base_model.forward).parameters
+    if "input_ids" not in takes:
+        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
+    if fuses and model.config.model_type not in FUSION:
+        raise InvalidOption(
+            f"visual_text_model: {type(model).__name__} is no fusion model ({', '.join(FUSION)}, or BLIP's for "
+            "image-text retrieval); give image_model, too"
+        )
+    if not fuses and "encoder_hidden_states" not in takes:
+        raise InvalidOption(
+            f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
+        )
+
+
+def ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes
+    """BERT and its kin attend to an image as decoders only; that they read both ways all the same see first_states."""
+    config.is_decoder = config.add_cross_attention = True
+
+
+def copy_weights(source: PreTrainedModel, target: nn.Module) -> None:
+    """The source's weights; a cross-attention that it lacks stays new."""
+    missing = target.load_state_dict(source.state_dict(), strict=False).missing_keys
+    missing = [name for name in missing if "crossattention" not in name]
+    if missing:
+        raise CheckpointMismatch(
+            f"{type(source).__name__} lacks {len(missing)} weights of {type(target).__name__}, the first: {missing[0]}"
+        )
+
+
+def cross_widths(image_config: PreTrainedConfig | None, reader_config: Any) -> tuple[int, int]:  # noqa: ANN401 - configs share no attributes
+    """Features of an image's positions, and those that the text encoder's cross-attention takes; 0 without images."""
+    if image_config is None:
+        return 0, 0
+    width = getattr(reader_config, "encoder_hidden_size", reader_config.hidden_size)
+    return _image_width(image_config), int(width)
+
+
+def _image_width(config: Any) -> int:  # noqa: ANN401 - under the name that each config has for it
+    if config.model_type == "efficientnet":
+        return int(config.hidden_dim)
+    sizes = getattr(config, "hidden_sizes", None)
+    return int(sizes[-1]) if sizes else int(config.hidden_size)
+
+
+def spread_positions(states: torch.Tensor) -> torch.Tensor:
+    """(N, positions, D) of what a transformer, or as (N, D, H, W) a convolutional network, gives."""
+    return states if states.dim() == 3 else states.flatten(2).transpose(1, 2)
+
+
+def first_states(model: Any, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:  # noqa: ANN401 - any encoder
+    """(N, D) states of the first token, for an encoder that was built as a decoder, too, with all tokens in sight."""
+    takes = inspect.signature(model.forward).parameters
+    inputs = {name: tensor for name, tensor in inputs.items() if name in takes}
+    options: dict[str, Any] = {}
+    if getattr(model.config, "is_decoder", False) and not isinstance(model, BlipTextModel):
+        # As a decoder its first token would see itself alone. A mask of four dimensions is taken as it is.
+        ids, dtype = inputs["input_ids"], next(model.parameters()).dtype
+        seen = inputs.get("attention_mask", torch.ones_like(ids))[:, None, None, :].to(dtype)
+        inputs = {**inputs, "attention_mask": ((1 - seen) * torch.finfo(dtype).min).expand(-1, 1, ids.shape[1], -1)}
+        options = {"use_cache": False}
+    found = model(**inputs, **options)
+    states: torch.Tensor = found.last_hidden_state if "last_hidden_state" in found else found.text_features
+    return states[:, 0]
+
+
+def check_sees_all(states: torch.Tensor, branch: str) -> None:
+    """Raise where two texts that differ in their last token have the same first state."""
+    if torch.equal(states[0], states[1]):
+        raise InvalidOption(
+            f"the first token of the {branch} branch's text encoder does not see the tokens after it: it reads from "
+            "left to right; give an encoder that reads both ways, such as BERT"
+        )
