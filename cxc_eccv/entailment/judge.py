@@ -7,6 +7,7 @@ every run, split and edition in which the same pair turns up, and a pair is scor
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -66,8 +67,8 @@ class ClassifierJudge(Judge):
         >>> class Length:
         ...     name, fingerprint = "length", "1"
         ...     model = SimpleNamespace(config=SimpleNamespace(threshold=0.5, has_visual=False))
-        ...     def score(self, premises, images, hypotheses, **options):
-        ...         return np.array([len(text.split()) > 4 for text in hypotheses], float)
+        ...     def score_and_count(self, premises, images, hypotheses, **options):
+        ...         return np.array([len(text.split()) > 4 for text in hypotheses], float), 0
         >>> judge = ClassifierJudge(Length(), progress=False)
         >>> on_test = judge.on(library := Library("sample"), "test")
         >>> captions = library.captions("test")[:2]
@@ -157,11 +158,18 @@ class ClassifierJudge(Judge):
         with self._lock:
             found = self._answers.read(distinct)
             asked = np.flatnonzero(np.isnan(found))
-            asked = asked[np.argsort(first[asked])]  # as they came, so that pairs of an image stay together
+            asked, cut = asked[np.argsort(first[asked])], 0  # as they came, so that pairs of an image stay together
             for rows in self._groups(asked):
                 pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
-                found[rows] = self._ask(pairs)
+                found[rows], shortened = self._ask(pairs)
                 self._answers.write(distinct[rows], found[rows])
+                cut += shortened
+        if cut:
+            warnings.warn(
+                f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}; the ends of "
+                "their premises were cut",
+                stacklevel=2,
+            )
         return np.asarray(found[back])
 
     def _groups(self, asked: IntArray) -> Iterator[IntArray]:
@@ -173,15 +181,17 @@ class ClassifierJudge(Judge):
                 yield rows
                 bar.update(rows.size)
 
-    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> FloatArray:
+    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[FloatArray, int]:
+        """Probabilities, and how many pairs were cut at the end of the context."""
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
         seen = None if self.images is None else images
-        found = np.asarray(self.classifier.score(premises, seen, hypotheses, progress=False, **self._options))
+        scores, cut = self.classifier.score_and_count(premises, seen, hypotheses, progress=False, **self._options)
+        found = np.asarray(scores)
         if found.shape != (len(pairs),) or not ((found >= 0) & (found <= 1)).all():
             raise DataError(
                 f"{self.classifier.name} gave no {len(pairs)} probabilities between 0 and 1 for as many pairs"
             )
-        return found
+        return found, cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)

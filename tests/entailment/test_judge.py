@@ -23,15 +23,18 @@ from cxc_eccv.tasks.task import COCO
 class StandIn:
     """Entailed with probability 0.75 where the hypothesis has an even number of letters, else 0.25."""
 
+    context = 10_000
+
     def __init__(self, fingerprint, *, visual=False, training_data=None, threshold=0.5):
         config = SimpleNamespace(threshold=threshold, has_visual=visual, training_data=training_data)
         self.name, self.fingerprint, self.model = "org/stand-in", fingerprint, SimpleNamespace(config=config)
         self.asked, self.images = [], []
 
-    def score(self, premises, images, hypotheses, **_options):
+    def score_and_count(self, premises, images, hypotheses, **_options):
         self.asked += zip(premises, hypotheses, strict=True)
         self.images += images or []
-        return np.where([len(text) % 2 == 0 for text in hypotheses], 0.75, 0.25)
+        cut = sum(len(premise) > self.context for premise in premises)
+        return np.where([len(text) % 2 == 0 for text in hypotheses], 0.75, 0.25), cut
 
 
 @pytest.fixture(autouse=True)
@@ -152,10 +155,10 @@ def test_kept_answers_that_are_no_probabilities_are_asked_for_again(tmp_path, mo
 
 def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch):
     class Killed(StandIn):
-        def score(self, *arguments, **options):
+        def score_and_count(self, *arguments, **options):
             if len(self.asked) >= 200:
                 raise KeyboardInterrupt
-            return super().score(*arguments, **options)
+            return super().score_and_count(*arguments, **options)
 
     monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 100)
     run, killed, next_one, whole = make_run(sample_library), Killed("1"), StandIn("1"), StandIn("3")
@@ -165,6 +168,19 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
     evaluate(run, sample_library, whole)
     assert len(killed.asked) == 200
     assert sorted(killed.asked + next_one.asked) == sorted(whole.asked)
+
+
+def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monkeypatch):
+    monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 100)
+    classifier = StandIn("1")
+    classifier.context = 200
+    with pytest.warns(UserWarning, match="pairs are longer than the context of org/stand-in") as told:
+        evaluate(make_run(sample_library), sample_library, classifier)
+    cut = sum(len(premise) > 200 for premise, _ in classifier.asked)
+    assert [str(warning.message).partition(" pairs")[0] for warning in told] == [
+        f"{cut:,} of {len(classifier.asked):,}"
+    ]
+    assert cut > 0
 
 
 def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
@@ -233,8 +249,8 @@ def test_probabilities_of_a_table_of_pairs(sample_library):
 
 def test_a_classifier_without_probabilities_gives_no_number(sample_library, make_run):
     class Wrong(StandIn):
-        def score(self, premises, images, hypotheses, **_options):
-            return np.full(len(premises), np.nan)
+        def score_and_count(self, premises, images, hypotheses, **_options):
+            return np.full(len(premises), np.nan), 0
 
     with pytest.raises(DataError, match=r"org/stand-in gave no .* probabilities between 0 and 1"):
         evaluate(make_run(sample_library), sample_library, Wrong("1"))

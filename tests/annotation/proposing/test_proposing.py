@@ -529,9 +529,9 @@ class TestUncertainty:
             name, fingerprint = "lengths", "1"
             model = SimpleNamespace(config=SimpleNamespace(threshold=0.25, has_visual=False))
 
-            def score(self, premises, images, hypotheses, **options):
+            def score_and_count(self, premises, images, hypotheses, **options):
                 asked.extend(zip(premises, hypotheses, strict=True))
-                return np.array([len(text) % 50 / 50 for text in hypotheses])
+                return np.array([len(text) % 50 / 50 for text in hypotheses]), 0
 
         judge = ClassifierJudge(Lengths(), progress=False)
         queries = some_queries(content)
