@@ -17,9 +17,10 @@ def explained(sample_library, wordnet_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explained")
     save_embeddings(folder / "near.npz", near_run(sample_library, noise=2.0))
     command = ["explain", folder / "near.npz", "--data-dir", "sample", "--output", folder / "out"]
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NLTK_DATA", wordnet_folder)
-        main([*map(str, command), "--images", str(sample_images())])
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, command), "--images", str(sample_images())])
     assert not ended.value.code
     return folder / "out"
 
