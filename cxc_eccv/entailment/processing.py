@@ -32,6 +32,9 @@ __all__ = ["EntailmentProcessor", "Prepared"]
 LONGEST = 512
 """Tokens of a pair where neither tokenizer nor model names a limit."""
 
+SPECIAL = 8
+"""More special tokens than any tokenizer adds to a pair."""
+
 COUNTED = 1024
 """Pairs whose tokens are counted at once."""
 
@@ -154,8 +157,16 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     def count_cut(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> int:
         """How many of N pairs :meth:`prepare` would cut, whose arguments these are; no image is looked at."""
         kinds = self.kinds(premises, images, hypotheses)
-        parts = (slice(start, start + COUNTED) for start in range(0, len(kinds), COUNTED))
-        return sum(self._tokenize(premises[part], hypotheses[part], kinds[part])[1] for part in parts)
+        tokenizers = (self.tokenizer, self.visual_tokenizer)
+        shortest = min(tokenizer.model_max_length for tokenizer in tokenizers if tokenizer is not None) - SPECIAL
+        # A token is of one byte at least: most pairs need not be looked at.
+        sizes = (len(f"{premise}{text}".encode()) for premise, text in zip(premises, hypotheses, strict=True))
+        longer = [row for row, size in enumerate(sizes) if size > shortest]
+        found = 0
+        for start in range(0, len(longer), COUNTED):
+            rows = longer[start : start + COUNTED]
+            found += self._tokenize(*([side[row] for row in rows] for side in (premises, hypotheses, kinds)))[1]
+        return found
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
         """The kind of each of N pairs, its place in :data:`~cxc_eccv.entailment.classifier.KINDS`.
