@@ -11,8 +11,8 @@
     FOLDER/checks.json                  what somebody decided about doubtful sheets
     FOLDER/labels.parquet, README.md    what follows from the answers of all rounds
 
-A step ends in one rename, so that a process that dies at any point leaves the project as it was; only a card may be older
-than its labels, until the next merge. Equal steps give equal bytes, and a file that was changed since is refused.
+A step ends in one rename, so that a process that dies at any point leaves the project as it was; only a card may be
+older than its labels, until the next merge. Equal steps give equal bytes, and a file that was changed since is refused.
 """
 
 from __future__ import annotations
