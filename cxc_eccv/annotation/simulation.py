@@ -15,7 +15,6 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -223,12 +222,11 @@ def simulate(
         return found
 
     chosen: dict[str, Any] = {"budget": budget, "error_rates": error_rates, "answers": answers, "rule": rule}
-    go = partial(_go_through_rounds, library, split, truth, known, fit, sources=sources, **chosen)
-    rows = [
-        (strategy, seed, number, *sums, to_find)
-        for seed, strategy in product(range(seeds), strategies)
-        for number, sums in enumerate(go(strategy, range(seed * rounds + 1, (seed + 1) * rounds + 1)), start=1)
-    ]
+    rows = []
+    for seed, strategy in product(range(seeds), strategies):
+        draws = range(seed * rounds + 1, (seed + 1) * rounds + 1)
+        sums = _go_through_rounds(library, split, truth, known, fit, strategy, draws, sources=sources, **chosen)
+        rows += [(strategy, seed, number, *own, to_find) for number, own in enumerate(sums, start=1)]
     facts = {
         "experiment": "rounds",
         "split": split,

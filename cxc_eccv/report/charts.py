@@ -248,7 +248,9 @@ def step_chart(
     labels = _spread_labels([_y(marks[-1][0] / top) for _, marks in series.values()])
     lines = []
     for (kind, (name, marks)), label in zip(series.items(), labels, strict=True):
-        whiskers = [(x, *(_y(end / top) for end in own)) for x, own in zip(xs, marks, strict=True)]
+        whiskers = [
+            (x, _y(value / top), _y(low / top), _y(high / top)) for x, (value, low, high) in zip(xs, marks, strict=True)
+        ]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in whiskers)
         lines.append(Line(kind, name, points, label, tuple(whiskers)))
     told = [

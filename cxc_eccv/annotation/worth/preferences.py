@@ -186,9 +186,9 @@ def _fit_limits(samples: FloatArray) -> FloatArray:
     of_samples = [_find_unbeaten(sample) for sample in samples]
     found = np.zeros(samples.shape[:2])
     for unbeaten in {own for own in of_samples if own is not None}:
-        rows = np.flatnonzero([own == unbeaten for own in of_samples])
-        some = len(unbeaten) > 1  # who is alone has all
-        found[np.ix_(rows, unbeaten)] = _iterate(samples[np.ix_(rows, unbeaten, unbeaten)]) if some else 1.0
+        rows, group = np.flatnonzero([own == unbeaten for own in of_samples]), np.array(unbeaten)
+        some = group.size > 1  # who is alone has all
+        found[np.ix_(rows, group)] = _iterate(samples[np.ix_(rows, group, group)]) if some else 1.0
     return found[[own is not None for own in of_samples]]
 
 
@@ -203,7 +203,7 @@ def _find_unbeaten(counts: FloatArray) -> tuple[int, ...] | None:
 def _check_connected(counts: FloatArray, names: Sequence[str]) -> None:
     parts, labels = connected_components(counts > 0, connection="strong")
     if parts > 1:
-        groups = [", ".join(names[row] for row in np.flatnonzero(labels == part)) for part in range(parts)]
+        groups = [", ".join(names[row] for row in np.flatnonzero(labels == part).tolist()) for part in range(parts)]
         raise DataError(
             f"preferences fall into {parts} groups ({'; '.join(groups)}) of which one never lost to another: no finite "
             "strengths fit; collect more choices between them, or leave a group out"

@@ -148,16 +148,16 @@ def _tell_seeds(facts: Mapping[str, Any]) -> str:
 
 
 def _cell(measured: Measured | None, factor: float) -> Cell | str:
-    return MISSING if measured is None else _show(*measured, lambda own: f"{factor * own:,.1f}")
+    return MISSING if measured is None else _show(lambda own: f"{factor * own:,.1f}", *measured)
 
 
 def _ahead(row: Row) -> Cell | str:
     if row["ahead"] is None or row["strategy"] == BASELINE:
         return MISSING
-    return _show(*row["ahead"], lambda own: f"{own:+.0f}")
+    return _show(lambda own: f"{own:+.0f}", *row["ahead"])
 
 
-def _show(value: float, low: float | None, high: float | None, form: Callable[[float], str]) -> Cell:
+def _show(form: Callable[[float], str], value: float, low: float | None, high: float | None) -> Cell:
     return Cell(form(value), interval="" if low is None or high is None else f"[{form(low)}, {form(high)}]")
 
 
