@@ -36,7 +36,7 @@ def checks(pytest_arguments: list[str]) -> dict[str, list[list[str]]]:
     return {
         "ruff": [["-m", "ruff", "check", "."]],
         "format": [["-m", "ruff", "format", "--check", "."]],
-        "types": [["-m", "mypy", "--num-workers", "2"]],
+        "types": [["-m", "mypy"]],
         "layers": [["-c", LINT_IMPORTS]],
         "generators": [[str(path.relative_to(ROOT)), "--check"] for path in generators],
         "tests": [["-m", "pytest", *IN_PARALLEL, *pytest_arguments]],
