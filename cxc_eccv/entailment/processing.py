@@ -165,7 +165,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         found = 0
         for start in range(0, len(longer), COUNTED):
             rows = longer[start : start + COUNTED]
-            found += self._tokenize(*([side[row] for row in rows] for side in (premises, hypotheses, kinds)))[1]
+            texts = [[side[row] for row in rows] for side in (premises, hypotheses)]
+            found += self._tokenize(texts[0], texts[1], [kinds[row] for row in rows])[1]
         return found
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
