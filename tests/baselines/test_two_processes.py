@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,6 @@ import gathering_worker  # noqa: E402
 import tiny_models  # noqa: E402
 import two_processes  # noqa: E402
 
-TESTS = Path(__file__).parents[1]
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -29,11 +26,13 @@ def folder(tmp_path_factory):
     tiny_models.picture_files(folder, 14)
     two_processes.encoding(folder, "one.npz")
     torch.set_num_threads(threads)
-    places = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    places = os.pathsep.join(sys.path)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": places}
-    command = [sys.executable, str(TESTS / "two_processes.py"), str(folder)]
+    command = [sys.executable, two_processes.__file__]
     environment |= {"CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=280, check=False)
+    done = subprocess.run(
+        [*command, str(folder)], env=environment, stderr=subprocess.PIPE, text=True, timeout=280, check=False
+    )
     assert done.returncode == 0, done.stderr[-6000:]
     return folder
 
