@@ -87,7 +87,7 @@ def test_the_cache_key_covers_tagger_and_seed(options, tagger, wordnet):
     assert len(keys) == 3
 
 
-def test_without_its_tagger_the_others_are_built(tmp_path):
+def test_without_its_tagger_the_others_are_built(tmp_path, wordnet):
     options = BuildOptions(tagger="absent")
     chosen = ["adversarial", "sts"]
     with pytest.raises(SourceMissing, match="absent"):
