@@ -265,7 +265,10 @@ def _go_through_rounds(
         proposal = propose(runs, library, split, budget=budget, sources=sources, asked=asked, seed=draw, **options)
         if not proposal.candidates.num_rows:
             raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
-        sheets = build_sheets(proposal.candidates, truth.content, positive=known, is_near=proposal.is_near, seed=draw)
+        # As a project's: what people were asked about before is no pair that is known not to match.
+        images, captions = (np.concatenate(ids) for ids in zip(known, _to_pairs(asked), strict=True))
+        matches, is_near = (images, captions), proposal.is_near
+        sheets = build_sheets(proposal.candidates, truth.content, positive=matches, is_near=is_near, seed=draw)
         given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
         told, asked = pa.concat_tables([told, accepted]), pa.concat_tables([asked, proposal.candidates])
         questions += given.num_rows
