@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 def propose(
     folder: Annotated[Path, typer.Argument(help="Folder of the project; made where there is none.")],
     models: Annotated[
-        list[Path], typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model; random needs none."),
+    ] = None,
     strategy: Annotated[
         str,
         typer.Option(help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; or random."),
@@ -83,6 +84,7 @@ def propose(
     from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.sources.library import Library
 
+    runs = load_runs(models or (), direction, model_name, "--model-name")
     library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
     given = {"name": name, "scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
@@ -97,7 +99,6 @@ def propose(
         "threshold": threshold,
         "metric": metric,
     }
-    runs = load_runs(models, direction, model_name, "--model-name")
     kept = {key: value for key, value in options.items() if value is not None}
     after = project.propose(runs, size=size, leave_open=leave_open, **kept)
     last = after.rounds[-1]
