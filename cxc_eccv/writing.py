@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -257,8 +258,17 @@ a folder in it, for example report
             _neighbour(place, "building").lstat()
         nearest = next(path for path in place.parents if path.exists())
         for path in (nearest, place) if place.exists() else (nearest,):
-            if not os.access(path, os.W_OK):
+            if not _may_write(path):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def _may_write(path: Path) -> bool:
+    """Asked again where the answer is no: while another process swaps a folder it is away for a moment."""
+    for pause in (0.0, 0.01, 0.1):
+        time.sleep(pause)
+        if os.access(path, os.W_OK):
+            return True
+    return False
 
 
 @contextmanager

@@ -189,6 +189,14 @@ def test_kills_at_any_moment_and_two_writers_never_mix(tmp_path):
     assert neighbours(tmp_path / "file") == ["file", "folder"]
 
 
+def test_a_folder_that_another_process_swaps_at_this_moment_is_not_denied(tmp_path, monkeypatch):
+    replace(tmp_path / "folder", a="old")
+    away, may = iter([False, False]), os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: may(path, mode) and next(away, True))
+    replace(tmp_path / "folder", a="new")
+    assert texts(tmp_path / "folder") == {"a": "new"}
+
+
 def replace_file(target, text):
     with replaced_file(target) as part:
         part.write_text(text)
