@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -248,11 +249,13 @@ a folder in it, for example report
     """
     place = target.resolve()
     with explained(target, place):
-        if target.is_dir() if file else target.exists() and not target.is_dir():
-            raise InvalidOption(f"{target} is a {'folder. Name a file.' if file else 'file. Name a folder.'}")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = target.stat().st_mode  # asked once: another process may swap the folder meanwhile
+            if stat.S_ISDIR(mode) == file:
+                raise InvalidOption(f"{target} is a {'folder. Name a file.' if file else 'file. Name a folder.'}")
         if not file and place in (Path.cwd(), *Path.cwd().parents):
             raise InvalidOption(_cannot_swap(target, "it is, or holds, the folder you work in"))
-        if not file and place.is_mount():
+        if not file and os.path.ismount(place):
             raise InvalidOption(_cannot_swap(target, "a disk is mounted there"))
         with suppress(FileNotFoundError):
             _neighbour(place, "building").lstat()
