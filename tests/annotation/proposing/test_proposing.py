@@ -108,7 +108,7 @@ def open_pairs(found, known):
     return [pair for pair in found if pair not in known[1]]
 
 
-def refuse(error, message, runs, library, **options):
+def assert_refused(error, message, runs, library, **options):
     with pytest.raises(error, match=message):
         propose(runs, library, **options)
 
@@ -205,7 +205,7 @@ class TestEccv:
             )
             assert found.facts["options"]["queries"] == {"images": 60, "captions": 0}
         mixed = {"scores": runs["first"], "lists": lists["second"]}
-        refuse(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
+        assert_refused(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
 
     def test_lists_in_a_file_propose_what_their_scores_do(self, runs, sample_library, content):
         lists = {
@@ -404,9 +404,9 @@ class TestCxc:
         assert table["model"].to_pylist()[:4] == ["a", "b", "a", "b"]
 
     def test_what_cannot_be_compared_is_refused(self, runs, sample_library, content):
-        refuse(InvalidOption, "first has scores.*give embeddings", runs, sample_library, strategy="cxc")
+        assert_refused(InvalidOption, "first has scores.*give embeddings", runs, sample_library, strategy="cxc")
         texts = {"texts": vectors(content, images=False)}
-        refuse(InvalidOption, "no model has vectors of images", texts, sample_library, strategy="cxc")
+        assert_refused(InvalidOption, "no model has vectors of images", texts, sample_library, strategy="cxc")
         few = {"few": EmbeddingsRun(None, Embeddings(content.caption_ids[1:], np.ones((299, 2))))}
         with pytest.raises(MissingIds, match=f"few lacks 1 of 300 captions.*{content.caption_ids[0]}"):
             choose_image_pairs(few, content)
@@ -447,7 +447,7 @@ class TestEntailment:
         assert drawn < top
 
     def test_one_model_and_images_alone(self, runs, sample_library):
-        refuse(
+        assert_refused(
             InvalidOption,
             "models given: 3; strategy entailment takes at most 1",
             runs,
@@ -455,7 +455,7 @@ class TestEntailment:
             strategy="entailment",
         )
         one = {"first": runs["first"]}
-        refuse(InvalidOption, "--queries 500,0", one, sample_library, strategy="entailment", queries=(5, 5))
+        assert_refused(InvalidOption, "--queries 500,0", one, sample_library, strategy="entailment", queries=(5, 5))
 
 
 def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, content, known):
@@ -474,7 +474,7 @@ def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, co
             spread += (sum((value - mean) ** 2 for value in said) / 3) ** 0.5
         assert row["priority"] == pytest.approx(spread, abs=1e-12)
     one = {"first": runs["first"]}
-    refuse(
+    assert_refused(
         InvalidOption,
         "models given: 1; strategy disagreement takes at least 2",
         one,
@@ -552,19 +552,19 @@ class TestUncertainty:
             (np.append(np.zeros(39), np.nan), "row 39: nan"),
         ):
             table = self.table(content, values)
-            refuse(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=table)
+            assert_refused(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=table)
         table = self.table(content, np.zeros(40))
         twice = pa.concat_tables([table, table.slice(0, 1)])
-        refuse(DataError, "given twice", {}, sample_library, strategy="uncertainty", probabilities=twice)
+        assert_refused(DataError, "given twice", {}, sample_library, strategy="uncertainty", probabilities=twice)
         foreign = table.slice(0, 1).set_column(0, "image_id", [[1]])
-        refuse(
+        assert_refused(
             DataError, "image 1 is not of this split", {}, sample_library, strategy="uncertainty", probabilities=foreign
         )
-        refuse(InvalidOption, "give one of the two", {}, sample_library, strategy="uncertainty")
+        assert_refused(InvalidOption, "give one of the two", {}, sample_library, strategy="uncertainty")
         judge = SimpleNamespace(threshold=0.5)
         options = {"strategy": "uncertainty", "classifier": judge}
-        refuse(InvalidOption, "at least one model", {}, sample_library, **options)
-        refuse(InvalidOption, "give one of the two", {}, sample_library, probabilities=table, **options)
+        assert_refused(InvalidOption, "at least one model", {}, sample_library, **options)
+        assert_refused(InvalidOption, "give one of the two", {}, sample_library, probabilities=table, **options)
 
 
 METRICS = {
@@ -642,10 +642,10 @@ class TestBounds:
 
     @pytest.mark.parametrize("metric", ["mrr", "mean_rank", "median_rank", "ndcg_at_5", "pmrp", "rsum"])
     def test_metrics_that_look_at_whole_lists_or_other_things_are_refused(self, metric, runs, sample_library):
-        refuse(InvalidOption, "recall_at_1, mrr_at_10", runs, sample_library, strategy="bounds", metric=metric)
+        assert_refused(InvalidOption, "recall_at_1, mrr_at_10", runs, sample_library, strategy="bounds", metric=metric)
 
     def test_an_unknown_metric_is_refused(self, runs, sample_library):
-        refuse(UnknownName, "recall", runs, sample_library, strategy="bounds", metric="recal_at_1")
+        assert_refused(UnknownName, "recall", runs, sample_library, strategy="bounds", metric="recal_at_1")
 
 
 class TestRandom:
@@ -681,7 +681,7 @@ class TestRandom:
         assert found.known.num_rows == 0
 
     def test_a_budget_is_needed(self, sample_library):
-        refuse(InvalidOption, "say how many with a budget", {}, sample_library, strategy="random")
+        assert_refused(InvalidOption, "say how many with a budget", {}, sample_library, strategy="random")
 
 
 class TestRefused:
@@ -709,33 +709,33 @@ class TestRefused:
         ],
     )
     def test_options(self, options, error, message, runs, sample_library):
-        refuse(error, message, runs, sample_library, **options)
+        assert_refused(error, message, runs, sample_library, **options)
 
     def test_no_model(self, sample_library):
-        refuse(InvalidOption, "models given: 0; strategy eccv takes at least 1", {}, sample_library)
+        assert_refused(InvalidOption, "models given: 0; strategy eccv takes at least 1", {}, sample_library)
 
     def test_a_model_of_one_modality(self, sample_library, content):
         texts = {"texts": vectors(content, images=False)}
-        refuse(InvalidOption, "texts does not rank i2t: the run has no images", texts, sample_library)
+        assert_refused(InvalidOption, "texts does not rank i2t: the run has no images", texts, sample_library)
 
     def test_a_model_given_twice(self, runs, sample_library):
         twice = {"first": runs["first"], "again": runs["first"]}
-        refuse(InvalidOption, "first and again have the same lists", twice, sample_library)
+        assert_refused(InvalidOption, "first and again have the same lists", twice, sample_library)
 
     def test_a_model_that_lacks_an_image(self, runs, sample_library):
         first = runs["first"]
         few = {"few": ScoresRun(first.image_ids[1:], first.caption_ids, first.scores[1:])}
-        refuse(MissingIds, str(first.image_ids[0]), few, sample_library)
+        assert_refused(MissingIds, str(first.image_ids[0]), few, sample_library)
 
     def test_lists_that_end_too_early(self, runs, sample_library, content):
         for depth, message in ((24, "its top 25"), (29, "its top 30")):
             lists = {image: ranked(runs["first"], "i2t", image)[:depth] for image in content.image_ids.tolist()}
             own = {"short": RankingsRun.from_dicts(lists)}
-            refuse(RunTooShallow, message, own, sample_library, depth=depth + 1, queries=(5, 0))
+            assert_refused(RunTooShallow, message, own, sample_library, depth=depth + 1, queries=(5, 0))
 
     def test_lists_that_lack_an_image(self, runs, sample_library, content):
         lists = {image: ranked(runs["first"], "i2t", image) for image in content.image_ids[1:].tolist()}
-        refuse(
+        assert_refused(
             MissingIds,
             str(content.image_ids[0]),
             {"few": RankingsRun.from_dicts(lists)},
