@@ -18,7 +18,7 @@ from cxc_eccv.evaluation.select import Selection, select
 from cxc_eccv.evaluation.settings import check_split
 from cxc_eccv.explain.concepts import ImageConcepts
 from cxc_eccv.explain.failures import NOBODY, TASKS, Failures, directions_of, find_failures
-from cxc_eccv.explain.measures import keep_mentioned, measure_failures, subtract_best
+from cxc_eccv.explain.measures import OF_INSTANCES, OF_TRUTH, keep_mentioned, measure_failures, subtract_best
 from cxc_eccv.explain.mentions import find_mentions
 from cxc_eccv.explain.wordnet import VERSION as WORDNET
 from cxc_eccv.explain.wordnet import similarity_matrix
@@ -32,7 +32,6 @@ __all__ = [
     "COUNTS",
     "MEASURES",
     "NUMBERS",
-    "OF_INSTANCES",
     "Explained",
     "Explanation",
     "check_run",
@@ -40,11 +39,11 @@ __all__ = [
     "explain_run",
 ]
 
-OF_INSTANCES = ("concept_enumeration", "size_disagreement")
-"""Measures that need every instance with its area."""
-
-MEASURES = ("concept_agreement", "non_common_similarity", *OF_INSTANCES)
+MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
 """The four numbers of a failure, in the order of the paper."""
+
+MEASURED = (*MEASURES, OF_TRUTH)
+"""All of which there are variants."""
 
 VARIANTS = ("", "_informed", "_over_rival")
 """Of all concepts; of those that the query mentions; and minus the best of the other candidates."""
@@ -52,7 +51,7 @@ VARIANTS = ("", "_informed", "_over_rival")
 REAL = "size_disagreement_real"
 """SD without a threshold: the sum over common concepts of the mean area difference."""
 
-NUMBERS = (*MEASURES, REAL, *(f"{name}{variant}" for variant in VARIANTS[1:] for name in MEASURES))
+NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in VARIANTS[1:] for name in MEASURED))
 """Columns of a failure's numbers."""
 
 COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")
@@ -243,7 +242,7 @@ def explain_failures(
     over = subtract_best(plain, _measure_rivals(failures, rows, shown, measure))
     columns |= {f"{name}_over_rival": _spread(values, rows, len(failures)) for name, values in over.items()}
     counts = {name: _spread(values, rows, len(failures)) for name, values in _count(pairs, concepts.counted).items()}
-    reasons = {} if texts is not None else {f"{name}_informed": NO_WORDS for name in MEASURES}
+    reasons = {} if texts is not None else {f"{name}_informed": NO_WORDS for name in MEASURED}
     if not concepts.counted:
         names = [*(f"{name}{variant}" for name in OF_INSTANCES for variant in VARIANTS), REAL, COUNTS[-1]]
         reasons = dict.fromkeys(names, f"{concepts.source} {NOT_COUNTED}") | reasons

@@ -13,39 +13,45 @@ from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
 from cxc_eccv.metrics.size_disagreement import size_disagreement
-from cxc_eccv.registry import metric
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Similarity
 
-__all__ = ["keep_mentioned", "measure_failures", "subtract_best"]
+__all__ = ["OF_INSTANCES", "OF_TRUTH", "keep_mentioned", "measure_failures", "subtract_best"]
+
+OF_TRUTH = "size_disagreement_truth"
+"""SD with differences as shares of the right image's instance, in the place of the smaller one of the two."""
+
+OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
+"""Numbers that need every instance with its area; lower is better."""
 
 Measured = Mapping[str, FloatArray]
 """Name of a metric to its values, NaN where it is not defined."""
 
 
 def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True) -> dict[str, FloatArray]:
-    """All metrics that explain failures.
+    """All metrics that explain failures; size disagreement twice, as the paper does not say relative to what.
 
     Args:
         pairs: what both images of F failures show.
         similarity: of concepts, such as :func:`cxc_eccv.explain.wordnet.similarity_matrix`.
-        counted: whether instances are known with their areas; without them, two of the four can be told.
+        counted: whether instances are known with their areas; without them, only concept agreement and similarity can
+            be computed.
 
     Returns:
-        Name of each metric to (F,) values; NaN where it is not defined: a mean is one over the others, with their
-        number beside it.
+        Name of each metric to (F,) values, NaN where it is not defined. ``size_disagreement`` is relative to the
+        smaller instance of a match, ``size_disagreement_truth`` to the right image's.
 
     Raises:
         DataError: ``counted``, and a concept comes without instances or areas.
 
     Example:
-        >>> truth, retrieved = {"dog": np.array([0.2]), "ball": np.array([0.1])}, {"dog": np.array([0.5])}
+        >>> truth, retrieved = {"dog": np.array([0.5]), "ball": np.array([0.1])}, {"dog": np.array([0.2])}
         >>> pairs = ConceptPairs(np.array([1]), [truth], [retrieved])
         >>> values = measure_failures(pairs, lambda names: np.eye(len(names)))
         >>> {name: own.tolist() for name, own in values.items() if name.startswith("c")}
         {'concept_agreement': [0.5], 'concept_enumeration': [0.0]}
         >>> {name: own.tolist() for name, own in values.items() if not name.startswith("c")}
-        {'non_common_similarity': [nan], 'size_disagreement': [1.0]}
+        {'non_common_similarity': [nan], 'size_disagreement': [1.0], 'size_disagreement_truth': [0.0]}
     """
     values = {
         "concept_agreement": concept_agreement(pairs),
@@ -55,44 +61,50 @@ def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bo
         values |= {
             "concept_enumeration": concept_enumeration(pairs),
             "size_disagreement": size_disagreement(pairs),
+            OF_TRUTH: size_disagreement(pairs, "truth"),
         }
     return values
 
 
 def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) -> tuple[ConceptPairs, NDArray[np.bool_]]:
-    """What both images show of the concepts that the query mentions.
+    """Pairs cut down to what the query mentions, in which every metric is its query-informed variant.
 
-    Any metric of the result is its query-informed variant. A failure whose query mentions no concept of the ground
-    truth has none; count it.
+    The right image keeps the concepts that the query mentions. The retrieved one keeps these too, and all that it alone
+    shows: NCS compares what is mentioned and missing with whatever stands in its place, which the query does not
+    mention. CA, CE and SD are about common concepts and see the mentioned ones alone.
 
     Args:
         pairs: what both images of F failures show.
         mentions: F sets of concepts, such as :func:`cxc_eccv.explain.mentions.find_mentions` gives for the queries.
 
     Returns:
-        The M failures whose query mentions a concept of the ground truth; and (F,) which these are.
+        The M failures whose query mentions a concept of the ground truth, as the others have no such variant; and (F,)
+        which these are.
 
     Raises:
         DataError: there is not one set per failure.
 
     Example:
         >>> area = np.array([0.1])
-        >>> dog, park = {"dog": area, "tree": area}, {"park": area}
-        >>> cut, kept = keep_mentioned(ConceptPairs(np.array([7, 8]), [dog, park], [park, dog]), [{"dog"}, {"dog"}])
-        >>> cut.query_ids.tolist(), [list(truth) for truth in cut.truths], kept.tolist()
-        ([7], [['dog']], [True, False])
+        >>> dog, cat = {"dog": area, "tree": area}, {"cat": area, "tree": area}
+        >>> cut, kept = keep_mentioned(ConceptPairs(np.array([7, 8]), [dog, cat], [cat, dog]), [{"dog"}, {"dog"}])
+        >>> kept.tolist(), [list(shown) for shown in (*cut.truths, *cut.retrieved)]
+        ([True, False], [['dog'], ['cat']])
     """
     if len(mentions) != len(pairs):
         raise DataError(f"{len(mentions)} queries say what they mention, of {len(pairs)} failures; give one for each")
-    truths = [_keep(shown, named) for shown, named in zip(pairs.truths, mentions, strict=True)]
-    kept = np.array([bool(truth) for truth in truths], dtype=np.bool_)
-    rows = np.flatnonzero(kept).tolist()
-    retrieved = [_keep(pairs.retrieved[row], mentions[row]) for row in rows]
-    return ConceptPairs(pairs.query_ids[kept], [truths[row] for row in rows], retrieved), kept
+    wanted = [truth.keys() & named for truth, named in zip(pairs.truths, mentions, strict=True)]
+    kept = np.array([bool(names) for names in wanted], dtype=np.bool_)
+    truths, retrieved = [], []
+    for row in np.flatnonzero(kept).tolist():
+        truth, seen = pairs.truths[row], pairs.retrieved[row]
+        truths.append(_keep(truth, wanted[row]))
+        retrieved.append(_keep(seen, wanted[row] | (seen.keys() - truth.keys())))
+    return ConceptPairs(pairs.query_ids[kept], truths, retrieved), kept
 
 
-def _keep(shown: Mapping[str, FloatArray], named: AbstractSet[str]) -> dict[str, FloatArray]:
-    return {concept: areas for concept, areas in shown.items() if concept in named}
+def _keep(shown: Mapping[str, FloatArray], names: AbstractSet[str]) -> dict[str, FloatArray]:
+    return {concept: areas for concept, areas in shown.items() if concept in names}
 
 
 def subtract_best(retrieved: Measured, others: Measured) -> dict[str, FloatArray]:
@@ -120,10 +132,10 @@ def subtract_best(retrieved: Measured, others: Measured) -> dict[str, FloatArray
     """
     differences = {}
     for name, values in retrieved.items():
-        spec, candidates = metric(name), others[name]
-        if name in ("concept_enumeration", "size_disagreement"):
+        candidates, lower_is_better = others[name], name in OF_INSTANCES
+        if lower_is_better:
             values = np.where(retrieved["concept_agreement"] > 0, values, np.nan)
             candidates = np.where(others["concept_agreement"] > 0, candidates, np.nan)
-        best = (np.fmax if spec.higher_is_better else np.fmin).reduce(candidates, axis=1, initial=np.nan)
+        best = (np.fmin if lower_is_better else np.fmax).reduce(candidates, axis=1, initial=np.nan)
         differences[name] = values - best
     return differences

@@ -9,9 +9,10 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.explain.concepts import load_concepts
-from cxc_eccv.explain.explanation import COUNTS, MEASURES, NUMBERS, OF_INSTANCES, explain_failures, explain_run
+from cxc_eccv.explain.explanation import COUNTS, MEASURES, NUMBERS, explain_failures, explain_run
 from cxc_eccv.explain.failures import TASKS, Failures, find_failures
 from cxc_eccv.explain.global_table import summarize
+from cxc_eccv.explain.measures import OF_INSTANCES
 from cxc_eccv.runs import EmbeddingsRun
 
 
@@ -22,6 +23,8 @@ def test_worked_by_hand():
     assert [row["concept_agreement"] for row in rows] == [pytest.approx(1 / 3), None, 1.0, 0.0]
     assert [row["concept_enumeration"] for row in rows] == [1.0, None, 1.0, 0.0]
     assert [row["size_disagreement"] for row in rows] == [0.0, None, pytest.approx(2 / 3), None]
+    # Of its own size each right instance differs by 100% or more in one match of three, that of the large dog
+    assert [row["size_disagreement_truth"] for row in rows] == [0.0, None, pytest.approx(1 / 3), None]
     # 0.1 beside 0.1; then 0.2 beside 0.4, 0.05 beside 0.01 and trees of one size
     assert [row["size_disagreement_real"] for row in rows] == [0.0, None, pytest.approx(1 + 4), None]
     assert [row["concept_agreement_over_rival"] for row in rows] == [

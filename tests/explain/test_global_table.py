@@ -200,7 +200,7 @@ def test_tables(pair):
     )
     assert "| failures | 5 |" in alone
     assert "i2t: no rankings." in alone
-    assert "CA, NCS, CE, SD (mentioned concepts): the queries are images" in alone
+    assert "CA, NCS, CE, SD, SD relative to truth (mentioned concepts): the queries are images" in alone
     assert "|  | one | other | other minus one |" in both
     assert "| of the queries | 62.50% | 75.00% | +12.50% [" in both
     assert "| failed by it alone | \u2014 | \u2014 | 25.00% [" in both

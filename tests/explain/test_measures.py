@@ -21,12 +21,13 @@ def identity(names):
     return np.eye(len(names))
 
 
-def test_all_four_and_without_counts_two():
+def test_all_numbers_and_without_counts_two():
     values = measure_failures(PAIRS, identity)
     assert {name: own.round(3).tolist() for name, own in values.items() if not np.isnan(own).any()} == {
         "concept_agreement": [0.5, 1.0, 0.5],
         "concept_enumeration": [0.0, 0.0, 1.0],
         "size_disagreement": [0.0, 0.0, 0.0],
+        "size_disagreement_truth": [0.0, 0.0, 0.0],
     }
     assert np.isnan(values["non_common_similarity"]).tolist() == [False, True, True]
     uncounted = ConceptPairs(np.array([1]), [{"dog": np.empty(0)}], [{"dog": np.empty(0)}])
@@ -47,6 +48,28 @@ def test_the_informed_variant_sees_what_the_query_mentions():
         keep_mentioned(PAIRS, [{"dog"}, {"dog"}])
 
 
+def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_place():
+    """The query says nothing of the cat and the park that are there in the place of its dog."""
+    alike = {("cat", "dog"): 0.9, ("dog", "park"): 0.2}
+
+    def similarity(names):
+        return np.array([[alike.get(tuple(sorted((one, other))), 0.0) for other in names] for one in names])
+
+    truth = {"dog": AREA, "ball": AREA, "sky": AREA, "tree": AREA}
+    pairs = ConceptPairs(np.array([1]), [truth], [{"cat": AREA, "park": AREA, "sky": AREA, "ball": AREA}])
+    cut, _ = keep_mentioned(pairs, [{"dog", "ball"}])
+    values = measure_failures(cut, similarity)
+    assert values["non_common_similarity"].tolist() == [0.9]
+    assert values["concept_agreement"].tolist() == [0.5]
+
+
+def test_size_disagreement_says_relative_to_what():
+    """A dog of half the size reaches 100% of its own area, and 50% of the right one's."""
+    halved = ConceptPairs(np.array([1]), [{"dog": np.array([0.4])}], [{"dog": np.array([0.2])}])
+    values = measure_failures(halved, identity)
+    assert (values["size_disagreement"].tolist(), values["size_disagreement_truth"].tolist()) == ([1.0], [0.0])
+
+
 def test_a_query_that_mentions_all_changes_nothing_and_one_that_mentions_nothing_has_no_number():
     everything = {"dog", "ball", "sky", "cat"}
     cut, kept = keep_mentioned(PAIRS, [everything] * 3)
@@ -55,7 +78,7 @@ def test_a_query_that_mentions_all_changes_nothing_and_one_that_mentions_nothing
         np.testing.assert_array_equal(values, measure_failures(PAIRS, identity)[name])
     cut, kept = keep_mentioned(PAIRS, [set()] * 3)
     assert (len(cut), kept.any()) == (0, False)
-    assert [values.size for values in measure_failures(cut, identity).values()] == [0] * 4
+    assert [values.size for values in measure_failures(cut, identity).values()] == [0] * 5
 
 
 def plain_difference(values, others, higher):
@@ -115,6 +138,7 @@ def test_on_the_sample_all_four_equal_brute_force(sample_library):
         ],
         "concept_enumeration": [oracles.concept_enumeration(*one) for one in both],
         "size_disagreement": [oracles.size_disagreement(*one) for one in both],
+        "size_disagreement_truth": [oracles.size_disagreement(*one, "truth") for one in both],
     }
     for name, expected in slow.items():
         known = [np.nan if value is None else value for value in expected]
