@@ -59,7 +59,9 @@ def explain(
         Path | None,
         typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the bootstrap behind intervals, and of the failures the page draws.")
+    ] = 0,
     images: Thumbnails = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
@@ -68,7 +70,8 @@ def explain(
 
     A query fails where the item at its top is of another image than its own. CA is the share of the right image's
     concepts that the retrieved one shows, NCS how close the others are in WordNet, CE by how many instances the common
-    ones differ, SD how many of these differ in size by 100% or more. CE and SD need boxes.
+    ones differ, SD how many of these differ in size by 100% or more, relative to the smaller one and to that of the
+    right image. CE and SD need boxes.
 
     With several files the models stand side by side, with intervals of their differences over the queries that both
     fail.
@@ -115,7 +118,7 @@ def explain(
             runs[0], altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
         )
     try:
-        written = [] if output is None else _write(output, explained, paired, reranked, library, images)
+        written = [] if output is None else _write(output, explained, paired, reranked, library, images, seed)
     finally:
         print_shown(tables_to_console(make_tables(explained, paired, reranked)))
     say_written(written)
@@ -128,6 +131,7 @@ def _write(
     reranked: Reranking | None,
     library: Library,
     images: Path | None,
+    seed: int,
 ) -> list[Path]:
     """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
     from cxc_eccv.explain.global_table import explanations_to_json, join_tables, make_tables
@@ -139,7 +143,7 @@ def _write(
         texts = {
             "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
             "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
-            "explain.html": render_explained(explained, library, images=images),
+            "explain.html": render_explained(explained, library, paired, reranked, images=images, seed=seed),
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")

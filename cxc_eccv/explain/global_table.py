@@ -18,7 +18,7 @@ from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["Summary", "explanations_to_json", "join_tables", "make_tables", "summarize"]
+__all__ = ["TITLES", "Summary", "explanations_to_json", "join_tables", "make_tables", "summarize"]
 
 SCHEMA = 1
 DECIMALS = 12
@@ -183,6 +183,10 @@ FOUR = (
 )
 MEASURED = (*FOUR, ("SD relative to truth", OF_TRUTH, PERCENT))
 """SD twice: relative to the smaller instance of a match, and to the right image's."""
+
+TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
+"""Of these numbers."""
+
 
 SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "": (

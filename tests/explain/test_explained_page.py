@@ -1,8 +1,11 @@
 """The page of failures: verdicts that follow from the numbers, and nothing out of data that acts."""
 
+import base64
 import dataclasses
+import hashlib
 import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +16,8 @@ from report_samples import Page
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.explain.concepts import Box
 from cxc_eccv.explain.explanation import MEASURES, Explained, explain_failures
-from cxc_eccv.report.wings.explained import SHOWN, judge_failures, render_explained, show_failures
+from cxc_eccv.report.wings.explained import PER_CONCEPT, SHOWN, judge_failures, render_explained, show_failures
+from cxc_eccv.tables import Cell, Table
 
 NASTY = "<script>alert('1')</script> \"quoted\" & {{ 7*7 }}"
 
@@ -216,6 +220,23 @@ def test_one_sentence_says_whether_it_was_a_near_miss(
     assert verdict is None or found[1] == verdict
 
 
+def test_a_near_miss_of_another_colour_says_so(explanation, sample_library, monkeypatch):
+    """The numbers know concepts alone; the captions of the retrieved image know more."""
+    one = first_of(explanation.directions["t2i"].failures, 1)
+    image = int(one.retrieved_ids[0])
+    rows = sample_library.captions("test")
+    texts = ["a red square" if owner == image else "nothing" for owner in rows["image_id"].to_pylist()]
+    told = rows.set_column(rows.column_names.index("text"), "text", pa.array(texts))
+    monkeypatch.setattr(type(sample_library), "captions", lambda library, split: told)
+    square = {"square.n.01": 1}
+    found = verdict_of(explanation, sample_library, monkeypatch, "a black square", square, square)
+    assert found[0] == "near"
+    assert "the query says “black square”, captions of the retrieved image say “red square”" in found[1]
+    found = verdict_of(explanation, sample_library, monkeypatch, "a large square", square, square)
+    assert "the query says “large square”, which no caption of the retrieved image says" in found[1]
+    assert "says" not in verdict_of(explanation, sample_library, monkeypatch, "red square", square, square)[1]
+
+
 def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
     spaced = pa.array(["  one circle. \n"])
     monkeypatch.setattr(
@@ -267,8 +288,8 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
     with pytest.warns(UserWarning, match="images shown are not below"):
         text = render_explained([spoilt], sample_library, images=sample_images())
     shown = Page(text)
-    assert not shown.all("script", "iframe")
-    assert "<script" not in text
+    assert not shown.all("iframe")
+    assert text.count("<script") == 1  # our own
     assert "alert('1')" not in text
     assert shown.all("h1")[0]["text"] == f"Failures of {NASTY}"
     assert "49" not in shown.all("h1")[0]["text"]
@@ -277,10 +298,12 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
 
 def test_nothing_is_loaded_from_elsewhere(page):
     shown = Page(page)
-    assert not shown.all("script", "link", "iframe", "object", "embed")
+    assert not shown.all("link", "iframe", "object", "embed")
     assert not re.search(r"https?://|url\(|@import", page)
     policy = next(one["attrs"]["content"] for one in shown.all("meta") if "http-equiv" in one["attrs"])
-    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     assert all(one["attrs"]["src"].startswith("data:image/jpeg;base64,") for one in shown.all("img"))
 
 
@@ -330,14 +353,55 @@ def test_how_many_are_shown_of_how_many(explanation, sample_library):
     told = re.findall(r"([\d,]+) of ([\d,]+) failures: [^<]*? The (\d+) most wrong of them follow", text)
     assert told
     assert all(shown == "2" and whole in ("300", "60") for _, whole, shown in told)
-    assert len(Page(text).all("article")) <= 2 * 3 * 3
+    assert re.search(r"2 of \d+ failures with a verdict, seed 0\.", text)
+    assert len(Page(text).all("article")) <= 2 * 4 * 3
+
+
+def test_the_random_sample_follows_the_seed(explanation, sample_library):
+    one = dataclasses.replace(explanation, directions={"t2i": explanation.directions["t2i"]})
+    drawn = []
+    for seed in (0, 0, 1):
+        (page,) = show_failures([one], sample_library, seed=seed)
+        drawn.append([card.query_id for card in page.drawn.cards])
+        assert page.drawn.total == page.failures - page.unexplained
+        assert len(set(drawn[-1])) == SHOWN
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len({card.kind for card in page.drawn.cards}) > 1
+
+
+def test_the_search_finds_failures_of_every_concept_that_is_missing(explanation, sample_library):
+    images = explanation.concepts.images
+    for page in show_failures([explanation], sample_library, shown=1):
+        failures = explanation.directions[page.direction].failures
+        pairs = zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True)
+        missing = Counter(name.partition(".")[0] for one, other in pairs for name in images[one].keys() - images[other])
+        listed = Counter(name for one in page.listed for name in one.named.truth)
+        assert {name: min(number, PER_CONCEPT) for name, number in missing.items()} == {
+            name: min(number, PER_CONCEPT) for name, number in listed.items()
+        }
+        assert page.concept_names >= set(missing)
+
+
+def test_the_page_has_the_tables_of_the_report(explanation, sample_library, monkeypatch):
+    """Global table, other models and altered queries, as the Markdown has them."""
+    given = []
+
+    def make(*arguments):
+        given.append(arguments)
+        return [Table([("",), ("t2i",)], [["section"], ["size", Cell("41.7", interval="[40, 43]", strong=True)]], "All")]
+
+    monkeypatch.setattr("cxc_eccv.report.wings.explained.make_tables", make)
+    paired, reranked = [object()], object()
+    text = render_explained([explanation], sample_library, paired, reranked, shown=1)
+    assert given == [([explanation], paired, reranked)]
+    assert '<th scope="row">size</th><td><span class="value"><b>41.7</b></span> <span class="note">[40, 43]' in text
 
 
 def test_several_models_have_sections_of_their_own(explanation, sample_library):
     other = dataclasses.replace(explanation, model="other")
     text = render_explained([explanation, other], sample_library, shown=1)
     headings = [one["text"] for one in Page(text).all("h2")]
-    assert headings[1:-1] == [
+    assert headings[2:-1] == [
         f"{model}, {way}" for model in ("ridge", "other") for way in ("text to image", "image to text", "text to text")
     ]
 

@@ -1,11 +1,14 @@
-"""The page of failures: what each query asked for and got instead, side by side, and whether it was a near miss.
+"""The page of failures: their tables, and what each query asked for and got instead, side by side.
 
 Verdicts and their order follow from the numbers of a failure alone, and are those of concepts that somebody annotated.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,16 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from markupsafe import Markup
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.comparison.labels import list_names
+from cxc_eccv.explain.attributes import Difference, Place, find_differences
 from cxc_eccv.explain.concepts import Box, ImageConcepts
-from cxc_eccv.explain.explanation import MEASURES, Explained, Explanation
+from cxc_eccv.explain.explanation import MEASURED, MEASURES, Explained, Explanation
+from cxc_eccv.explain.global_table import TITLES, make_tables
+from cxc_eccv.explain.measures import OF_TRUTH
 from cxc_eccv.explain.mentions import locate_mentions
+from cxc_eccv.explain.paired_failures import Paired
+from cxc_eccv.explain.reranking import Reranking
 from cxc_eccv.explain.wordnet import similarity_matrix
-from cxc_eccv.registry import metrics
 from cxc_eccv.report.cards import thumbnails
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import template
@@ -35,7 +44,10 @@ from cxc_eccv.types.seen import Concepts
 __all__ = ["SHOWN", "FailureCard", "FailureGroup", "judge_failures", "render_explained", "show_failures"]
 
 SHOWN = 12
-"""Failures of each kind and direction on the page."""
+"""Failures of each kind and direction on the page, and of those drawn at random."""
+
+PER_CONCEPT, LISTED = 5, 500
+"""Failures that the list for the search has of each missing concept, and in all, of one direction."""
 
 SIDE = 384
 """Pixels of an image's longer side."""
@@ -58,8 +70,8 @@ HALF = 0.5
 
 INFORMED = "_informed"
 
-SHOWN_AS = dict(zip(MEASURES, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}"), strict=True))
-"""As in the table of all failures."""
+SHOWN_AS = dict(zip(MEASURED, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}", "{:.1%}"), strict=True))
+"""As in the table of all failures, with fewer digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +127,15 @@ class ShownImage:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedConcepts:
+    """What the search looks through: names of the concepts in both images of a failure, and in one alone."""
+
+    both: tuple[str, ...]
+    truth: tuple[str, ...]
+    retrieved: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FailureCard:
     """One failure.
 
@@ -128,6 +149,7 @@ class FailureCard:
         truth_rank: where the right item stands, or None where no ranking holds it.
         truth, retrieved: the images.
         rows: concepts of both.
+        named: their names.
         numbers: title of each measure, its value, and that of what the query mentions.
     """
 
@@ -140,12 +162,25 @@ class FailureCard:
     truth: ShownImage
     retrieved: ShownImage
     rows: tuple[Row, ...]
+    named: NamedConcepts
     numbers: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class ListedFailure:
+    """A line of the list that the search looks through: a failure without images and numbers."""
+
+    query_id: int
+    kind: str
+    query: str
+    chosen: str
+    truth_rank: int | None
+    named: NamedConcepts
+
+
+@dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """The failures of one kind: how many there are, and the first of them, the most wrong one first."""
+    """The failures of one kind: how many there are, and some of them."""
 
     kind: str
     title: str
@@ -156,7 +191,17 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class DirectionPage:
-    """One direction of one model: all its failures by kind, and how many of them have no number."""
+    """One direction of one model.
+
+    Attributes:
+        anchor: of the section.
+        model, direction: whose failures, and in which direction.
+        queries, failures: how many there are.
+        unexplained: failures without a number.
+        drawn: failures of all kinds, drawn at random.
+        groups: failures by kind, the most wrong ones first.
+        listed: further ones for the search.
+    """
 
     anchor: str
     model: str
@@ -164,7 +209,16 @@ class DirectionPage:
     queries: int
     failures: int
     unexplained: int
+    drawn: FailureGroup
     groups: tuple[FailureGroup, ...]
+    listed: tuple[ListedFailure, ...]
+
+    @property
+    def concept_names(self) -> set[str]:
+        """Names of the concepts of all failures here."""
+        cards = [card for group in (self.drawn, *self.groups) for card in group.cards]
+        named = [one.named for one in (*cards, *self.listed)]
+        return {name for one in named for name in (*one.both, *one.truth, *one.retrieved)}
 
     @property
     def bar(self) -> list[Segment]:
@@ -208,23 +262,26 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     return shares, order[~np.isnan(shares[order])]
 
 
-def show_failures(explanations: Sequence[Explanation], library: Library, shown: int = SHOWN) -> list[DirectionPage]:
-    """The failures of every model and direction as cards, by kind, the most wrong ones first.
+def show_failures(
+    explanations: Sequence[Explanation], library: Library, shown: int = SHOWN, seed: int = 0
+) -> list[DirectionPage]:
+    """The failures of every model and direction as cards: some at random, and the most wrong ones of each kind.
 
     Args:
         explanations: one of each model.
         library: has captions and file names.
-        shown: cards of each kind and direction.
+        shown: cards of each kind and direction, and of those at random.
+        seed: of the draws.
     """
     return [
-        _show_direction(f"m{number}-{direction}", explanation, explained, library, shown)
+        _show_direction(f"m{number}-{direction}", explanation, explained, library, shown, seed)
         for number, explanation in enumerate(explanations, start=1)
         for direction, explained in explanation.directions.items()
     ]
 
 
 def _show_direction(
-    anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int
+    anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int, seed: int
 ) -> DirectionPage:
     failures = explained.failures
     shares, order = judge_failures(explained)
@@ -232,18 +289,62 @@ def _show_direction(
     near = (shares == 1) & (agreement >= HALF)
     kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
     of_kind = {kind: order[kinds[order] == kind] for kind in KINDS}
-    rows = np.concatenate([own[:shown] for own in of_kind.values()])
+    draws = np.random.default_rng(seed).permutation(np.sort(order))
+    rows = np.unique(np.concatenate([draws[:shown], *(own[:shown] for own in of_kind.values())]))
     cards = dict(zip(rows.tolist(), _make_cards(explanation, explained, library, rows, kinds[rows]), strict=True))
-    groups = (
-        FailureGroup(
-            kind, title, meaning, of_kind[kind].size, tuple(cards[row] for row in of_kind[kind][:shown].tolist())
-        )
-        for kind, (title, meaning) in KINDS.items()
-    )
-    without = len(failures) - order.size
-    return DirectionPage(
-        anchor, explanation.model, failures.direction, failures.n_queries, len(failures), without, tuple(groups)
-    )
+
+    def group(kind: str, title: str, meaning: str, own: IntArray) -> FailureGroup:
+        return FailureGroup(kind, title, meaning, own.size, tuple(cards[row] for row in own[:shown].tolist()))
+
+    drawn = group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws)
+    groups = tuple(group(kind, *words, of_kind[kind]) for kind, words in KINDS.items())
+    listed = _list_failures(explanation, explained, library, _cover_concepts(explanation, explained, draws), kinds)
+    counts = failures.n_queries, len(failures), len(failures) - order.size
+    return DirectionPage(anchor, explanation.model, failures.direction, *counts, drawn, groups, listed)
+
+
+def _cover_concepts(explanation: Explanation, explained: Explained, rows: IntArray) -> IntArray:
+    """The first of the rows that have each concept which retrieved images lack ``PER_CONCEPT`` times, if they do."""
+    chosen, counts, images = [], Counter[str](), explanation.concepts.images
+    truths, retrieved = explained.failures.truth_ids, explained.failures.retrieved_ids
+    for row in rows.tolist():
+        missing = images[int(truths[row])].keys() - images[int(retrieved[row])].keys()
+        if any(counts[name] < PER_CONCEPT for name in missing):
+            counts.update(missing)
+            chosen.append(row)
+    return np.array(chosen[:LISTED], dtype=np.int64)
+
+
+def _list_failures(
+    explanation: Explanation, explained: Explained, library: Library, rows: IntArray, kinds: NDArray[np.str_]
+) -> tuple[ListedFailure, ...]:
+    """One line for each of these failures."""
+    failures, images = explained.failures, explanation.concepts.images
+    texts, chosen = _texts_of(explanation, explained, library, rows)
+    listed = []
+    for row, text, caption in zip(rows.tolist(), texts, chosen, strict=True):
+        both = (images[int(ids[row])].keys() for ids in (failures.truth_ids, failures.retrieved_ids))
+        rank = failures.truth_ranks[row].as_py()
+        listed.append(ListedFailure(int(failures.query_ids[row]), str(kinds[row]), text, caption, rank, _name(*both)))
+    return tuple(listed)
+
+
+def _name(truth: AbstractSet[str], retrieved: AbstractSet[str]) -> NamedConcepts:
+    parts = truth & retrieved, truth - retrieved, retrieved - truth
+    return NamedConcepts(*(tuple(sorted({_word(name) for name in part})) for part in parts))
+
+
+def _texts_of(
+    explanation: Explanation, explained: Explained, library: Library, rows: IntArray
+) -> tuple[list[str], list[str]]:
+    """The words of queries, and of the captions at their top; empty where these are images."""
+    failures, split = explained.failures, explanation.split
+    texts, chosen = [""] * rows.size, [""] * rows.size
+    if failures.direction != "i2t":
+        texts = [text.strip() for text in caption_texts(library, split, failures.query_ids[rows]).to_pylist()]
+    if failures.direction != "t2i":
+        chosen = [text.strip() for text in caption_texts(library, split, failures.item_ids[rows]).to_pylist()]
+    return texts, chosen
 
 
 def _make_cards(
@@ -251,16 +352,49 @@ def _make_cards(
 ) -> list[FailureCard]:
     """One card for each of these failures."""
     failures, split = explained.failures, explanation.split
-    ids = {name: getattr(failures, name)[rows] for name in ("query_ids", "item_ids", "truth_ids", "retrieved_ids")}
-    texts, chosen = [""] * rows.size, [""] * rows.size
-    if failures.direction != "i2t":
-        texts = [text.strip() for text in caption_texts(library, split, ids["query_ids"]).to_pylist()]
-    if failures.direction != "t2i":
-        chosen = [text.strip() for text in caption_texts(library, split, ids["item_ids"]).to_pylist()]
-    files = (file_names(library, split, ids[name]).to_pylist() for name in ("truth_ids", "retrieved_ids"))
-    places = locate_mentions(texts, _vocabulary_of(explanation, explained))
-    columns = zip(explained.table.take(rows).to_pylist(), kinds, texts, places, chosen, *files, strict=True)
+    texts, chosen = _texts_of(explanation, explained, library, rows)
+    files = (
+        file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids)
+    )
+    vocabulary = _vocabulary_of(explanation, explained)
+    places = locate_mentions(texts, vocabulary)
+    if failures.direction == "i2t":
+        said = _compare_attributes(explanation, library, vocabulary, chosen, failures.truth_ids[rows])
+        why = [_differences_in_words("retrieved caption", "right image", own) for own in said]
+    else:
+        said = _compare_attributes(explanation, library, vocabulary, texts, failures.retrieved_ids[rows])
+        why = [_differences_in_words("query", "retrieved image", own) for own in said]
+    columns = zip(explained.table.take(rows).to_pylist(), kinds, texts, places, chosen, why, *files, strict=True)
     return [_make_card(explanation.concepts, *column) for column in columns]
+
+
+def _compare_attributes(
+    explanation: Explanation, library: Library, vocabulary: Sequence[str], texts: Sequence[str], images: IntArray
+) -> list[list[Difference]]:
+    """Colours and sizes of each text that no caption of its image has, of concepts that the image shows."""
+    captions = library.captions(explanation.split)
+    captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
+    sentences = captions["text"].to_pylist()
+    told: dict[int, list[tuple[str, Sequence[Place]]]] = {}
+    for image, text, places in zip(
+        captions["image_id"].to_pylist(), sentences, locate_mentions(sentences, vocabulary), strict=True
+    ):
+        told.setdefault(image, []).append((text, places))
+    found = []
+    for text, places, image in zip(texts, locate_mentions(texts, vocabulary), images.tolist(), strict=True):
+        shown = explanation.concepts.images[image].keys()
+        found.append(find_differences(text, [place for place in places if place[2] & shown], told[image]))
+    return found
+
+
+def _differences_in_words(asking: str, asked: str, differences: Sequence[Difference]) -> list[str]:
+    """Why an image is not what a text says, although it shows the concepts."""
+    return [
+        f"the {asking} says “{one.asked}”, "
+        + (f"captions of the {asked} say {list_names(f'“{words}”' for words in one.told)}" if one.told else "")
+        + ("" if one.told else f"which no caption of the {asked} says")
+        for one in differences
+    ]
 
 
 def _vocabulary_of(explanation: Explanation, explained: Explained) -> list[str]:
@@ -276,8 +410,9 @@ def _make_card(
     values: Mapping[str, Any],
     kind: str,
     text: str,
-    places: Sequence[tuple[int, int, AbstractSet[str]]],
+    places: Sequence[Place],
     chosen: str,
+    why: Sequence[str],
     truth_file: str,
     retrieved_file: str,
 ) -> FailureCard:
@@ -293,7 +428,7 @@ def _make_card(
     return FailureCard(
         query_id=values["query_id"],
         kind=kind,
-        verdict=_judge_in_words(kind, rows, values),
+        verdict=_judge_in_words(kind, rows, values, why),
         query=_mark(text, places),
         chosen=chosen,
         truth_rank=values["truth_rank"],
@@ -305,7 +440,8 @@ def _make_card(
             [(row.kind, row.retrieved) for row in rows if row.retrieved],
         ),
         rows=rows,
-        numbers=tuple(_number(name, values) for name in MEASURES),
+        named=_name(truth.keys(), retrieved.keys()),
+        numbers=tuple(_number(name, values) for name in MEASURED),
     )
 
 
@@ -374,7 +510,7 @@ def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept
     return tuple(drawn)
 
 
-def _mark(text: str, places: Sequence[tuple[int, int, AbstractSet[str]]]) -> tuple[tuple[str, bool], ...]:
+def _mark(text: str, places: Sequence[Place]) -> tuple[tuple[str, bool], ...]:
     """The text in parts, and whether each mentions a concept."""
     parts, done = [], 0
     for start, end, _ in places:
@@ -389,10 +525,10 @@ def _number(name: str, values: Mapping[str, Any]) -> tuple[str, str, str]:
     def show(value: float | None) -> str:
         return "" if value is None else SHOWN_AS[name].format(value)
 
-    return metrics()[name].title, show(values[name]), show(values[f"{name}{INFORMED}"])
+    return TITLES[name], show(values[name]), show(values[f"{name}{INFORMED}"])
 
 
-def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -> str:
+def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], why: Sequence[str]) -> str:
     """One sentence that says whether it was a near miss, and why."""
     own = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
     found, missed = ([one.name for one, both in own if one.mentioned and both is there] for there in (True, False))
@@ -417,15 +553,25 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any]) -
         for row in rows
         if row.kind == "joined" and row.truth and row.retrieved
     ][:1]
+    told += why
     if values["concept_enumeration"]:
         told.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
     if values["size_disagreement"]:
-        told.append(f"sizes differ in {values['size_disagreement']:.1%} of the matches")
+        sizes, of_truth = values["size_disagreement"], values[OF_TRUTH]
+        other = "" if sizes == of_truth else f" ({of_truth:.1%} relative to the right image)"
+        told.append(f"sizes differ in {sizes:.1%} of the matches{other}")
     return f"{KINDS[kind][0]}: {'; '.join(told)}."
 
 
 def render_explained(
-    explanations: Sequence[Explanation], library: Library, *, images: str | Path | None = None, shown: int = SHOWN
+    explanations: Sequence[Explanation],
+    library: Library,
+    paired: Sequence[Paired] = (),
+    reranked: Reranking | None = None,
+    *,
+    images: str | Path | None = None,
+    shown: int = SHOWN,
+    seed: int = 0,
 ) -> str:
     """The page of failures: one self-contained HTML file, in which everything out of data is escaped.
 
@@ -433,15 +579,18 @@ def render_explained(
         explanations: of :func:`cxc_eccv.explain.explanation.explain_run`, one of each model, all of one split and of
             concepts from one source.
         library: has captions and file names.
+        paired: how the further models differ from the first one.
+        reranked: what altered queries do to its ranks.
         images: folder with the image files, at any depth; None for concepts alone.
-        shown: failures of each kind and direction, at most.
+        shown: failures of each kind and direction, at most, and of those drawn at random.
+        seed: of the draws.
 
     Raises:
         InvalidOption: no such folder of images.
         MalformedSource: an image is damaged.
     """
-    pages = show_failures(explanations, library, shown)
-    cards = [card for page in pages for group in page.groups for card in group.cards]
+    pages = show_failures(explanations, library, shown, seed)
+    cards = [card for page in pages for group in (page.drawn, *page.groups) for card in group.cards]
     files = sorted({image.file for card in cards for image in (card.truth, card.retrieved)})
     uris = None if images is None else thumbnails(images, files, SIDE)
     absent = [] if uris is None else [file for file in files if file not in uris]
@@ -451,10 +600,7 @@ def render_explained(
             "empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
             stacklevel=2,
         )
-    css = "".join(
-        resources.files("cxc_eccv.report").joinpath(f"templates/{name}.css").read_text(encoding="utf-8")
-        for name in ("report", "explained")
-    )
+    css, script = _read_own("report.css") + _read_own("explained.css"), _read_own("explained.js")
     return template("explained.html.jinja", keep_trailing_newline=True).render(
         first=explanations[0],
         models=[explanation.model for explanation in explanations],
@@ -463,14 +609,25 @@ def render_explained(
             for explanation in explanations
             for direction, why in explanation.skipped.items()
         },
+        tables=make_tables(explanations, paired, reranked),
         pages=pages,
         kinds=KINDS,
+        names=sorted(set().union(*(page.concept_names for page in pages))),
+        per_concept=PER_CONCEPT,
+        seed=seed,
         css=Markup(css),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704 - our own file
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         images=uris,
         absent=absent,
         colours=COLOURS,
         origins=[(explanation.model, _list_facts(explanation.provenance)) for explanation in explanations],
     )
+
+
+def _read_own(name: str) -> str:
+    """A file beside the templates."""
+    return resources.files("cxc_eccv.report").joinpath(f"templates/{name}").read_text(encoding="utf-8")
 
 
 def _list_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
