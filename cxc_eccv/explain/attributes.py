@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 __all__ = ["Difference", "Place", "find_differences"]
 
-COLOURS = {
-    name: ("colour", "gray" if name == "grey" else name)
-    for name in "beige black blue brown gold gray green grey orange pink purple red silver tan white yellow".split()
-}
-SIZES = {word: ("size", "large") for word in "big enormous giant huge large".split()}
-SIZES |= {word: ("size", "small") for word in "little miniature small tiny".split()}
-VALUES = COLOURS | SIZES
+COLOURS = ("beige", "black", "blue", "brown", "gold", "gray", "green", "orange", "pink", "purple", "red", "silver")
+COLOURS += ("tan", "white", "yellow")
+LARGE, SMALL = ("big", "enormous", "giant", "huge", "large"), ("little", "miniature", "small", "tiny")
+VALUES = {name: ("colour", name) for name in COLOURS} | {"grey": ("colour", "gray")}
+VALUES |= dict.fromkeys(LARGE, ("size", "large")) | dict.fromkeys(SMALL, ("size", "small"))
 """Word to its attribute and the value that it gives; words of one value agree."""
 
 ANY = "|".join(VALUES)
@@ -34,8 +32,8 @@ class Difference:
 
     Attributes:
         asked: the words of the text, such as ``black square``.
-        told: the words of the captions that give the concept another one, in alphabetical order; empty where the
-            captions give it none.
+        told: the words of the captions that give the concept another one, the shortest of each value, in alphabetical
+            order; empty where the captions give it none.
     """
 
     asked: str
@@ -81,7 +79,8 @@ def find_differences(
             and (given.concepts <= asked.concepts or asked.concepts <= given.concepts)
         ]
         if all(given.value != asked.value for given in same):
-            found[asked.words] = Difference(asked.words, tuple(sorted({given.words for given in same})))
+            by_value = {given.value: given.words for given in sorted(same, key=lambda given: -len(given.words))}
+            found[asked.words] = Difference(asked.words, tuple(sorted(by_value.values())))
     return list(found.values())
 
 

@@ -8,7 +8,7 @@ from cxc_eccv.explain.attributes import find_differences
 
 
 def locate(text):
-    return [(*found.span(), {found[0]}) for found in re.finditer("cat|dog|square", text)]
+    return [(*found.span(), {found[0].rstrip("s")}) for found in re.finditer("cat|dogs?|square", text)]
 
 
 def differences(text, *captions):
@@ -30,6 +30,8 @@ def differences(text, *captions):
         ("a black dog", ["a black cat and a dog"], {"black dog": ()}),
         ("a dog in black and cat", ["a white cat"], {}),
         ("a bored dog", ["a white dog"], {}),
+        ("a man in a red shirt", ["a man in a blue shirt"], {}),
+        ("a red dog", ["a brown dog", "a white dog, brown dogs"], {"red dog": ("brown dog", "white dog")}),
     ],
 )
 def test_what_a_caption_says_of_its_concepts(text, captions, expected):

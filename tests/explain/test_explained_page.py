@@ -388,7 +388,9 @@ def test_the_page_has_the_tables_of_the_report(explanation, sample_library, monk
 
     def make(*arguments):
         given.append(arguments)
-        return [Table([("",), ("t2i",)], [["section"], ["size", Cell("41.7", interval="[40, 43]", strong=True)]], "All")]
+        return [
+            Table([("",), ("t2i",)], [["section"], ["size", Cell("41.7", interval="[40, 43]", strong=True)]], "All")
+        ]
 
     monkeypatch.setattr("cxc_eccv.report.wings.explained.make_tables", make)
     paired, reranked = [object()], object()
@@ -401,7 +403,7 @@ def test_several_models_have_sections_of_their_own(explanation, sample_library):
     other = dataclasses.replace(explanation, model="other")
     text = render_explained([explanation, other], sample_library, shown=1)
     headings = [one["text"] for one in Page(text).all("h2")]
-    assert headings[2:-1] == [
+    assert headings[3:-1] == [
         f"{model}, {way}" for model in ("ridge", "other") for way in ("text to image", "image to text", "text to text")
     ]
 

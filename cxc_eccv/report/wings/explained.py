@@ -353,9 +353,7 @@ def _make_cards(
     """One card for each of these failures."""
     failures, split = explained.failures, explanation.split
     texts, chosen = _texts_of(explanation, explained, library, rows)
-    files = (
-        file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids)
-    )
+    files = (file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
     vocabulary = _vocabulary_of(explanation, explained)
     places = locate_mentions(texts, vocabulary)
     if failures.direction == "i2t":
