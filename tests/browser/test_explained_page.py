@@ -22,7 +22,7 @@ def test_nothing_overflows_and_the_images_stand_side_by_side(measure, html):
     function = """(window, page) => {
       for (const one of page.querySelectorAll('details')) one.open = true;
       const width = page.documentElement.clientWidth;
-      const clipped = (one) => one.closest('nav, .hidden, .long, .skip');
+      const clipped = (one) => one.closest('.scroll, nav, .hidden, .long, .skip');
       const pairs = [...page.querySelectorAll('.sides')].map((one) =>
         [...one.querySelectorAll('.frame')].map((frame) => frame.getBoundingClientRect()));
       return {
@@ -64,11 +64,46 @@ def test_the_filter_shows_one_kind_alone(measure, html):
       const shown = () => [...new Set([...page.querySelectorAll('.failure')]
         .filter((one) => one.getBoundingClientRect().height).map((one) => one.className.split(' ')[1]))].sort();
       const found = [];
-      for (const one of page.querySelectorAll('.filter input')) { one.click(); found.push(shown()); }
+      for (const one of page.querySelectorAll('.filter [type=radio]')) { one.click(); found.push(shown()); }
       return found;
     }"""
     found, _, _ = measure(html, function, (1280,))
     assert found["1280"] == [["far", "near", "partly"], ["far"], ["partly"], ["near"]]
+
+
+def test_the_search_shows_failures_with_a_concept_and_counts_them(measure, html):
+    """By its whole name, by a part of one, in one of the images alone, together with the kind; and all again."""
+    function = """(window, page) => {
+      const shown = () => [...page.querySelectorAll('[data-both]')].filter((one) => one.getClientRects().length);
+      const type = (id, value) => {
+        page.getElementById(id).value = value;
+        page.getElementById(id).dispatchEvent(new window.Event('input', {bubbles: true}));
+      };
+      const all = page.querySelectorAll('[data-both]').length, before = shown().length;
+      const told = () => page.getElementById('found').value === `${shown().length} of ${all} failures on this page`;
+      const every = (parts, name) => shown().length > 0
+        && shown().every((one) => parts.some((part) => one.dataset[part].split(';').includes(name)));
+      const found = {};
+      type('concept', 'Heart');
+      found.word = every(['both', 'truth', 'retrieved'], 'heart') && told();
+      type('part', 'truth');
+      found.part = every(['truth'], 'heart') && told();
+      page.getElementById('only-partly').click();
+      found.kind = shown().every((one) => one.classList.contains('partly')) && told();
+      page.getElementById('only-all').click();
+      type('part', '');
+      type('concept', 'hear');
+      found.start = every(['both', 'truth', 'retrieved'], 'heart');
+      type('concept', 'no such thing');
+      found.nothing = shown().length === 0 && told();
+      type('concept', '');
+      found.all = shown().length === before && page.getElementById('found').value === '';
+      found.label = page.querySelector('label[for=concept]').getClientRects().length === 1;
+      return found;
+    }"""
+    found, _, console = measure(html, function, (1280,))
+    assert set(found["1280"].values()) == {True}, found
+    assert console == []
 
 
 def test_it_asks_for_nothing_and_complains_of_nothing(measure, html):
@@ -78,7 +113,7 @@ def test_it_asks_for_nothing_and_complains_of_nothing(measure, html):
       scripts: page.scripts.length,
     })"""
     found, requests, console = measure(html, function, (1280,))
-    assert found["1280"] == {"images": True, "broken": 0, "scripts": 0}
+    assert found["1280"] == {"images": True, "broken": 0, "scripts": 1}
     assert set(requests) <= {"/harness.html", "/report.html", "/favicon.ico"}
     assert console == []
 

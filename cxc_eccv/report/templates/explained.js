@@ -18,4 +18,4 @@ function find() {
 
 search.hidden = false;
 search.addEventListener("input", find);
-for (const one of document.querySelectorAll(".filter input")) one.addEventListener("change", find);
+for (const one of document.querySelectorAll(".filter [type=radio]")) one.addEventListener("change", find);
