@@ -87,6 +87,7 @@ def test_models_side_by_side(explain, files, tmp_path):
     assert status == 0
     assert "Failures of 2 models, t2i" in shown
     assert "B minus A" in shown
+    assert "B minus A" in (tmp_path / "o" / "explain.html").read_text(encoding="utf-8")
     content = content_of(tmp_path / "o")
     assert content["model"] == "A"
     assert [other["model"] for other in content["others"]] == ["B"]

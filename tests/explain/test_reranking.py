@@ -269,7 +269,8 @@ def test_the_command_writes_keys_of_its_own(explain, sample_library, make_run, t
     (row,) = content["adversarial"]["rows"]
     assert row["whole"]["recall_at_1"]["before"] == pytest.approx(1 - scores["t2i/failure_rate"])
     assert "Ranks of altered queries, t2i" in out.out
-    assert "Ranks of altered queries, t2i" in (tmp_path / "out" / "explain.md").read_text()
+    for name in ("explain.md", "explain.html"):
+        assert "Ranks of altered queries, t2i" in (tmp_path / "out" / name).read_text(encoding="utf-8")
 
 
 def test_the_command_takes_one_model(explain, sample_library, make_run, tmp_path):

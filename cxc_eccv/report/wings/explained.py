@@ -612,6 +612,7 @@ def render_explained(
         kinds=KINDS,
         names=sorted(set().union(*(page.concept_names for page in pages))),
         per_concept=PER_CONCEPT,
+        most=LISTED,
         seed=seed,
         css=Markup(css),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704 - our own file
