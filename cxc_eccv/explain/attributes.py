@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 __all__ = ["Difference", "Place", "find_differences"]
 
-COLOURS = ("beige", "black", "blue", "brown", "gold", "gray", "green", "orange", "pink", "purple", "red", "silver")
-COLOURS += ("tan", "white", "yellow")
+COLOURS = frozenset({"beige", "black", "blue", "brown", "gold", "gray", "green", "orange", "pink", "purple", "red"})
+COLOURS |= {"silver", "tan", "white", "yellow"}
 LARGE, SMALL = ("big", "enormous", "giant", "huge", "large"), ("little", "miniature", "small", "tiny")
-VALUES = {name: ("colour", name) for name in COLOURS} | {"grey": ("colour", "gray")}
+VALUES = {name: ("colour", name) for name in sorted(COLOURS)} | {"grey": ("colour", "gray")}
 VALUES |= dict.fromkeys(LARGE, ("size", "large")) | dict.fromkeys(SMALL, ("size", "small"))
 """Word to its attribute and the value that it gives; words of one value agree."""
 
