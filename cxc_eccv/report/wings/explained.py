@@ -216,8 +216,8 @@ class DirectionPage:
     @property
     def concept_names(self) -> set[str]:
         """Names of the concepts of all failures here."""
-        cards = [card for group in (self.drawn, *self.groups) for card in group.cards]
-        named = [one.named for one in (*cards, *self.listed)]
+        named = [card.named for group in (self.drawn, *self.groups) for card in group.cards]
+        named += [one.named for one in self.listed]
         return {name for one in named for name in (*one.both, *one.truth, *one.retrieved)}
 
     @property
