@@ -170,14 +170,15 @@ def evaluate(
     """
     from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.evaluation import evaluate as evaluate_run
+    from cxc_eccv.report.folder import FILES
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
     _check_source(context, files, model)
-    check_output(output)
+    check_output(output, FILES)
     judge = policy(unjudged, images, device)
     looks = model is not None or getattr(judge, "images", None) is not None
-    check_output(output, None if looks else images)
+    check_output(output, images=None if looks else images)
     library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",

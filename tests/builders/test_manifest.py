@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cxc_eccv.builders.writing.manifest import require_replaceable, write_manifest
+from cxc_eccv.builders.writing.manifest import replaceable_files, write_manifest
 from cxc_eccv.errors import InvalidOption
 
 
@@ -29,10 +29,10 @@ def test_every_file_is_listed_with_its_hash(built):
 
 
 def test_a_build_may_be_replaced_and_so_may_nothing(built, tmp_path):
-    require_replaceable(built)
-    require_replaceable(tmp_path / "absent")
+    replaceable_files(built)
+    replaceable_files(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
-    require_replaceable(tmp_path / "empty")
+    replaceable_files(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "sts/mine.parquet"])
@@ -40,17 +40,17 @@ def test_a_foreign_file_in_a_build_is_named(built, name):
     (built / name).parent.mkdir(exist_ok=True)
     (built / name).write_text("mine")
     with pytest.raises(InvalidOption, match=f"it holds {name}"):
-        require_replaceable(built)
+        replaceable_files(built)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])
 def test_another_manifest_does_not_make_a_folder_ours(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InvalidOption, match=r"it holds manifest\.json"):
-        require_replaceable(tmp_path)
+        replaceable_files(tmp_path)
 
 
 def test_a_file_is_refused(tmp_path):
     (tmp_path / "data").touch()
     with pytest.raises(InvalidOption, match="is a file"):
-        require_replaceable(tmp_path / "data")
+        replaceable_files(tmp_path / "data")

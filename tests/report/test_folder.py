@@ -239,8 +239,10 @@ def test_rankings_of_depth_one_make_a_whole_folder(sample_library, tmp_path, int
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
 
 
-def test_pages_and_tables_of_a_killed_swap_come_back_before_they_are_read(folder):
-    folder.rename(folder.with_name(".out.previous"))
+def test_what_a_killed_process_did_not_move_is_there_before_it_is_read(folder):
+    (folder / UNFINISHED / "new").mkdir(parents=True)
+    for name in FILES[1:]:
+        (folder / name).rename(folder / UNFINISHED / "new" / name)
     rebuild_pages(folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 

@@ -1,4 +1,4 @@
-"""Builds the Hub-ready folder: Parquet by config and split, card, Croissant and manifest, swapped in at the end.
+"""Builds the Hub-ready folder: Parquet by config and split, card, Croissant and manifest, moved in at the end.
 
 A split with all its configs is the unit of work, in this process or in others.
 """
@@ -24,7 +24,7 @@ from cxc_eccv.builders.croissant import CROISSANT, croissant_text
 from cxc_eccv.builders.images import ImageFolder, embed_images
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
-from cxc_eccv.builders.writing.manifest import open_library, provenance_of, require_replaceable, write_manifest
+from cxc_eccv.builders.writing.manifest import open_library, provenance_of, replaceable_files, write_manifest
 from cxc_eccv.builders.writing.shards import conform, portable_schema, row_groups, write_shards
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
@@ -60,8 +60,8 @@ def build_folder(
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
     every config, the terms of their sources in ``LICENSE.md``, ``croissant.json`` with the fields for responsible AI,
-    and a manifest with the sha256 of every file and raw source. It replaces an earlier build in one step at the end;
-    the same input gives the same bytes.
+    and a manifest with the sha256 of every file and raw source. It replaces the files of an earlier build at the end; the
+    same input gives the same bytes.
 
     Args:
         output: folder to create or replace.
@@ -72,7 +72,7 @@ def build_folder(
         num_proc: processes; each works on whole splits. A script needs ``if __name__ == "__main__":`` for several.
         options: conflict policy and rating thresholds.
         progress: show bars.
-        overwrite: replace ``output`` even where it holds files that no build made.
+        overwrite: build even where ``output`` holds files that no build made; they are removed.
 
     Returns:
         What was written and what was left out.
@@ -94,14 +94,13 @@ def build_folder(
     target = Path(output)
     if num_proc < 1:
         raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
-    if not overwrite:
-        require_replaceable(target)
+    earlier = replaceable_files(target, overwrite=overwrite)
     chosen = select_configs(configs)
     files = _image_folder(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
     wanted = _choose_splits(splits, library)
-    with replaced_folder(target, wait=0) as folder:
+    with replaced_folder(target, earlier, wait=0) as folder:
         build = partial(_build_split, chosen, options, folder, files, progress)
         total = sum(split in config.splits for config in chosen for split in wanted)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
