@@ -80,7 +80,8 @@ UNFINISHED = ".cxc_eccv-unfinished"
 """Within a folder of ours: a new set of files that a killed process has not moved to their places yet."""
 
 NEW, OLD = "new", "old"
-"""Within it: the files of the new set, and an empty file for each one that is still to be removed before."""
+"""Within it: the files of the new set, and an empty file for each one that is still to be removed before. As long as
+the former is not there, the old set is whole."""
 
 
 @contextmanager
@@ -114,28 +115,29 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
     """
     refuse_unwritable(target, names)
     place = target.resolve()
-    building = _neighbour(place, "building")
-    new = building / NEW
-    with locked(target, wait), explained(target, new):
+    building, new = _neighbour(place, "building"), place / UNFINISHED / NEW
+    with locked(target, wait), explained(target, building):
         _move_in(place)
         if building.exists():
             shutil.rmtree(building)
-        new.mkdir(parents=True)
+        building.mkdir()
         try:
-            yield new
-            files = list(_files_below(new))
+            yield building
+            files = list(_files_below(building))
             _refuse_obstacles(target, files)
             if not place.exists():
-                new.rename(place)
+                building.rename(place)
                 return
             for name in {*names, *files}:
-                mark = building / OLD / name
+                mark = new.with_name(OLD) / name
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.touch()
-            building.rename(place / UNFINISHED)
+            building.rename(new)
             _move_in(place)
         finally:
             shutil.rmtree(building, ignore_errors=True)
+            if not new.exists():
+                shutil.rmtree(new.parent, ignore_errors=True)
 
 
 def finish_interrupted(target: Path) -> None:
@@ -149,13 +151,15 @@ def _move_in(target: Path) -> None:
     """Remove the old files, then move the new ones in. Wherever this is interrupted, calling it again goes on."""
     unfinished = target / UNFINISHED
     old, new = unfinished / OLD, unfinished / NEW
-    for name in list(_files_below(old)):
+    replaced, files = list(_files_below(old)) if new.is_dir() else [], list(_files_below(new))
+    _refuse_obstacles(target, [*replaced, *files])
+    for name in replaced:
         (target / name).unlink(missing_ok=True)
         for folder in Path(name).parents[:-1]:
             with suppress(OSError):  # something else is in it
                 (target / folder).rmdir()
         (old / name).unlink()
-    for name in list(_files_below(new)):
+    for name in files:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (new / name).replace(target / name)
     if unfinished.is_dir():
