@@ -6,7 +6,7 @@ A split with all its configs is the unit of work, in this process or in others.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
@@ -100,6 +100,7 @@ def build_folder(
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
     wanted = _choose_splits(splits, library)
+    _require_brought(library, wanted)
     with replaced_folder(target, earlier, wait=0) as folder:
         build = partial(_build_split, chosen, options, folder, files, progress)
         total = sum(split in config.splits for config in chosen for split in wanted)
@@ -112,6 +113,7 @@ def build_folder(
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
         _require_rows(outcomes, [] if configs is None else chosen)
         _require_images(outcomes, files)
+        _require_brought(library, wanted, sources)
         summary = BuildSummary(target, options, provenance_of(library, sources), *_sort(outcomes, chosen))
         folder_card(summary, library.catalog).save(folder / "README.md")
         metadata = croissant_text(summary, library.catalog)
@@ -250,6 +252,27 @@ def _require_rows(outcomes: Sequence[Outcome], named: Sequence[DatasetConfig]) -
         raise InvalidOption(f"config {name!r} has no row in the chosen splits; it can have {', '.join(config.splits)}")
     if not built:
         raise InvalidOption("nothing to build: no config has a row in the chosen splits")
+
+
+def _require_brought(library: Library, splits: Sequence[str], sources: Collection[str] | None = None) -> None:
+    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split.
+
+    Of several files of labels of one name some may be of splits that are not asked for.
+    """
+    mined = [(key, key, path, split) for key, (path, split) in library.mined_files.items()]
+    labels = [(key, found.name, found.path, found.split) for key, found in library.label_files.items()]
+    brought = [*mined, *labels]
+    taken = {key for key, _, _, split in brought if (split in splits if sources is None else key in sources)}
+    names = {name for key, name, _, _ in brought if key in taken}
+    for key, name, path, split in brought:
+        not_asked_for = name in names and split in library.splits and split not in splits
+        if key not in taken and not not_asked_for:
+            folded = split == "restval" and library.restval_in_train
+            why = "which is folded into train" if folded else f"and no row that is built ({', '.join(splits)}) takes it"
+            raise InvalidOption(
+                f"{path} is of the split {split}, {why}. Weak positives and labels go into the configs pairs and "
+                "retrieval: build these for its split, or leave the file out"
+            )
 
 
 def _require_images(outcomes: Sequence[Outcome], images: ImageFolder | None) -> None:
