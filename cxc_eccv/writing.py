@@ -14,7 +14,7 @@ import re
 import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
 __all__ = [
     "ROW_FORMATS",
+    "cache_held",
     "explained",
     "finish_interrupted",
+    "is_plain",
     "locked",
     "refuse_unwritable",
     "remedy_of",
@@ -118,7 +120,9 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
     building, new = _neighbour(place, "building"), place / UNFINISHED / NEW
     with locked(target, wait), explained(target, building):
         _move_in(place)
-        if building.exists():
+        if building.is_symlink():
+            building.unlink()
+        elif building.exists():
             shutil.rmtree(building)
         building.mkdir()
         try:
@@ -292,7 +296,8 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
     lock = FileLock(path)
     with explained(target, path):
         place.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()  # the lock would wait for a place where no file can be made
+        # The lock would wait for a place where no file can be made.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666))
         try:
             lock.acquire(timeout=wait)
         except Timeout:
@@ -305,6 +310,43 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()
         lock.release()
+
+
+@contextmanager
+def cache_held(*places: Path) -> Iterator[bool]:
+    """Hold the first of these places of a cache; False where nothing can be kept in them, which no work needs.
+
+    Nothing can where they are not writable, where another process is writing there, and where links or pipes stand.
+
+    Example:
+        >>> with cache_held(Path("/proc/nothing/answers.npz")) as keeps:
+        ...     keeps
+        False
+    """
+    with ExitStack() as stack:
+        keeps = all(map(is_plain, places))
+        if keeps:
+            try:
+                stack.enter_context(locked(places[0]))
+            except WriteFailed:
+                keeps = False
+        yield keeps
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a path is free, or a file or folder: no link, which others may put into a cache, and no pipe.
+
+    Example:
+        >>> is_plain(Path("/dev/null")), is_plain(Path("/tmp/not there"))
+        (False, True)
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool = False) -> None:

@@ -27,9 +27,8 @@ from cxc_eccv.cli.choices import (
     split_name,
 )
 from cxc_eccv.cli.extras import needs_train_extra, register_models
-from cxc_eccv.cli.output import check_output, deliver
+from cxc_eccv.cli.output import check_output, deliver, say_kept
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun, Run
@@ -236,6 +235,5 @@ def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> Embed
     loaded = load_model(model, **{name: given[name] for name in LOADING})
     options = {name: given[name] for name in ENCODING}
     run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
-    did = "took the embeddings that are there" if was_there else "kept the embeddings for the next time"
-    say(f"{did}: {run.path}", err=True)
+    say_kept(run, was_there)
     return run

@@ -16,11 +16,11 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
-    from cxc_eccv.runs import Run
+    from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_written", "show_command", "write_report"]
+__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_kept", "say_written", "show_command", "write_report"]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 """The command line that is being run, as reports record it."""
@@ -56,6 +56,15 @@ def say_written(paths: Iterable[Path]) -> None:
     """Print which files were written."""
     for path in paths:
         say(f"wrote {path}")
+
+
+def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
+    """Print where the embeddings of a model are kept, on standard error."""
+    if run.path is None:
+        say("the embeddings are not kept: the cache cannot be written, or another process is writing them", err=True)
+    else:
+        did = "reusing the embeddings that are kept" if was_there else "kept the embeddings for the next time"
+        say(f"{did}: {run.path}", err=True)
 
 
 def write_report(

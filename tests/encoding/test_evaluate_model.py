@@ -85,7 +85,7 @@ def test_the_second_call_encodes_nothing(command, model, encoded, cache):
     assert len(encoded) == 300
     status, out = command(*words, "--name", "another name")
     assert (status, len(encoded)) == (0, 300)
-    assert f"took the embeddings that are there: {next(cache.glob('*.npz'))}" in out.err
+    assert f"reusing the embeddings that are kept: {next(cache.glob('*.npz'))}" in out.err
 
 
 def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypatch):
