@@ -61,7 +61,7 @@ def say_written(paths: Iterable[Path]) -> None:
 def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
     """Print where the embeddings of a model are kept, on standard error."""
     if run.path is None:
-        say("the embeddings are not kept: the cache cannot be written, or another process is writing them", err=True)
+        say("the embeddings are not kept: their place in the cache is taken, or cannot be written", err=True)
     else:
         did = "reusing the embeddings that are kept" if was_there else "kept the embeddings for the next time"
         say(f"{did}: {run.path}", err=True)
