@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -267,6 +268,27 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
         "manifest.json",
         "sis",
     ]
+
+
+STREAMS = """
+import sys
+import datasets
+for folder in sys.argv[1:]:
+    for name in datasets.get_dataset_config_names(folder):
+        split = datasets.get_dataset_split_names(folder, name)[0]
+        next(iter(datasets.load_dataset(folder, name, split=split, streaming=True)))
+"""
+
+
+def test_a_process_that_streams_one_row_of_every_config_ends_well(built, tmp_path, request):
+    """Where a file has several row groups, Arrow reads on while the process ends, and most often aborts it."""
+    folders = [str(built[0])]
+    if os.environ.get("CXC_ECCV_DATA", "sample") != "sample":  # the sample's files are too small to tell
+        data_dir = request.getfixturevalue("real_library").data_dir
+        folders.append(str(tmp_path / "real"))
+        build(folders[-1], configs=["sits"], splits=["test"], data_dir=data_dir)
+    done = subprocess.run([sys.executable, "-c", STREAMS, *folders], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 SLOW_BUILD = """
