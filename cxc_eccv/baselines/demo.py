@@ -43,7 +43,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     say("1. Building the embedded sample's dataset")
     build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
     path = folder / EMBEDDINGS
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory(dir=folder) as cache:
         say("2. Training ridge regression from pixels to words on its train split")
         splits = _load_quietly(folder / DATASET, cache)
         train = datasets.concatenate_datasets([splits["train"], splits["restval"]])

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_kept", "say_written", "show_command", "write_report"]
+__all__ = [
+    "COMMAND",
+    "check_output",
+    "command_text",
+    "deliver",
+    "say_kept",
+    "say_written",
+    "show_command",
+    "write_report",
+]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 """The command line that is being run, as reports record it."""

@@ -138,9 +138,9 @@ def encode_once(
         return load_embeddings(path), True
     if file is not None and path.exists():
         raise InvalidOption(
-                f"{path} is there, and is no encoding of these images and captions by {model.name} with these options. "
-                "Name another file, or remove it; to score what it holds, evaluate the file itself."
-            )
+            f"{path} is there, and is no encoding of these images and captions by {model.name} with these options. "
+            "Name another file, or remove it; to score what it holds, evaluate the file itself."
+        )
     run = work.run(path, progress, cache=file is None)
     return load_embeddings(path) if work.is_in(path) else run, False
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+from contextlib import nullcontext
 
 import pytest
 
+from cxc_eccv.baselines.demo import earlier_files
 from cxc_eccv.builders.writing.manifest import replaceable_files, write_manifest
 from cxc_eccv.errors import InvalidOption
 
@@ -41,6 +43,22 @@ def test_a_foreign_file_in_a_build_is_named(built, name):
     (built / name).write_text("mine")
     with pytest.raises(InvalidOption, match=f"it holds {name}"):
         replaceable_files(built)
+
+
+def test_a_manifest_that_names_files_elsewhere_removes_none(built):
+    manifest = json.loads((built / "manifest.json").read_text())
+    (built / "manifest.json").write_text(json.dumps(manifest | {"files": {**manifest["files"], "../thesis.tex": {}}}))
+    assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
+
+
+def test_the_demo_takes_its_own_files_alone(tmp_path):
+    put = {"dataset/mine": "it holds mine", "cache/mine": None, "ridge.npz": None}
+    for number, (name, refused) in enumerate(put.items()):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+        with pytest.raises(InvalidOption, match=refused) if refused else nullcontext():
+            assert earlier_files(tmp_path / str(number)) == ["ridge.npz"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])

@@ -21,7 +21,7 @@ __all__ = ["SHARD_BYTES", "conform", "portable_schema", "row_groups", "write_sha
 SHARD_BYTES = 100_000_000
 """A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
 
-A file has one row group: who streams a few rows and leaves, while Arrow's threads read a second one, ends the process
+A file has one row group: a process that streams a few rows and ends, while Arrow's threads read further groups, aborts
 with "terminate called without an active exception" (apache/arrow#45214, huggingface/datasets#7467).
 """
 
