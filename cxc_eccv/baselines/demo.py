@@ -10,8 +10,7 @@ import datasets
 import numpy as np
 
 from cxc_eccv.baselines.ridge import RidgeModel
-from cxc_eccv.builders.writing import build_folder
-from cxc_eccv.builders.writing.manifest import replaceable_files
+from cxc_eccv.builders.writing import build_folder, replaceable_files
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import mirror_folder

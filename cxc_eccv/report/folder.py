@@ -143,8 +143,8 @@ def _make_thumbnails(page: Page, images: str | Path | None) -> dict[str, str] | 
     absent = [file for file in files if file not in uris]
     if absent:
         warnings.warn(
-            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they are shown "
-            "as empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
+            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they are "
+            "shown as empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
             stacklevel=3,
         )
     return uris

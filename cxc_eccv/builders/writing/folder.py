@@ -60,8 +60,8 @@ def build_folder(
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
     every config, the terms of their sources in ``LICENSE.md``, ``croissant.json`` with the fields for responsible AI,
-    and a manifest with the sha256 of every file and raw source. It replaces the files of an earlier build at the end; the
-    same input gives the same bytes.
+    and a manifest with the sha256 of every file and raw source. They replace the files of an earlier build at the end;
+    the same input gives the same bytes.
 
     Args:
         output: folder to create or replace.
