@@ -12,7 +12,7 @@ from cxc_eccv.terminal import say
 
 
 def build(
-    output: Annotated[Path, typer.Option(help="Folder to write; a previous build there is replaced as a whole.")],
+    output: Annotated[Path, typer.Option(help="Folder to write; the files of an earlier build there are replaced.")],
     images: Annotated[
         Path | None, typer.Option(help="Folder with the JPEG files, to embed them in `captions`.")
     ] = None,
