@@ -1,4 +1,7 @@
-"""Files and folders that appear whole or not at all: written beside their place, swapped in by rename."""
+"""Files, and sets of files, that are written beside their place and then moved in by rename.
+
+A reader never sees half a file, or files of two sets. What this package did not write is neither moved nor removed.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ import os
 import re
 import shutil
 import stat
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,10 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
 __all__ = [
     "ROW_FORMATS",
+    "cache_held",
     "explained",
+    "finish_interrupted",
+    "is_plain",
     "locked",
     "refuse_unwritable",
     "remedy_of",
@@ -46,6 +51,7 @@ PATIENCE = 60.0
 
 FULL = "Free some space there, or choose another place."
 NOT_ALLOWED = "Choose a place that you may write."
+MOVE_AWAY = "Move it away, or choose another output."
 REMEDIES = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
@@ -72,18 +78,26 @@ TORCH = ("PytorchStreamWriter", "unexpected pos", "iostream error")
 """By which torch is known to have failed at writing; it does not say why, and a full disk is why as a rule."""
 
 
-@contextmanager
-def replaced_folder(target: Path, names: Collection[str] | None = None, *, wait: float = PATIENCE) -> Iterator[Path]:
-    """Give an empty folder to write to; on leaving without an error it takes the place of ``target``.
+UNFINISHED = ".cxc_eccv-unfinished"
+"""Within a folder of ours: a new set of files that a killed process has not moved to their places yet."""
 
-    The folder is a hidden neighbour of ``target``, so the swap is two renames on one file system. A process that
-    dies at any point leaves ``target`` as it was; the next call removes what the dead one left, and puts back the
-    old folder where it died between the two renames.
+NEW, OLD = "new", "old"
+"""Within it: the files of the new set, and an empty file for each one that is still to be removed before. As long as
+the former is not there, the old set is whole."""
+
+
+@contextmanager
+def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = PATIENCE) -> Iterator[Path]:
+    """Give an empty folder to write to; on leaving without an error its files go to ``target``.
+
+    They are written to a hidden neighbour of ``target``. A folder that is not there yet appears by one rename. In one
+    that is there, the old files are removed and then the new ones moved in. A process that is killed before that leaves
+    the old set whole; one that is killed while it moves leaves a part of one set, and the next call moves the rest.
 
     Args:
-        target: the folder to create or replace.
-        names: the files of ``target`` that are replaced, or vanish where they are not written anew; every other one
-            is kept. None replaces all that it holds.
+        target: the folder to create, or to write to.
+        names: files of an earlier set, as paths below ``target``, that are removed where they are not written anew.
+            Whatever else is there stays where it is.
         wait: seconds to wait for another process that writes the same target.
 
     Yields:
@@ -101,17 +115,76 @@ def replaced_folder(target: Path, names: Collection[str] | None = None, *, wait:
         >>> (target / "a.txt").read_text()
         'new'
     """
-    refuse_unwritable(target)
+    refuse_unwritable(target, names)
     place = target.resolve()
-    building, previous = _neighbour(place, "building"), _neighbour(place, "previous")
+    building, new = _neighbour(place, "building"), place / UNFINISHED / NEW
     with locked(target, wait), explained(target, building):
-        _recover(place, building, previous, names)
+        _move_in(place)
+        if building.is_symlink():
+            building.unlink()
+        elif building.exists():
+            shutil.rmtree(building)
         building.mkdir()
         try:
             yield building
-            _swap(place, building, previous, names)
+            files = list(_files_below(building))
+            _refuse_obstacles(target, files)
+            if not place.exists():
+                building.rename(place)
+                return
+            for name in {*names, *files}:
+                mark = new.with_name(OLD) / name
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                mark.touch()
+            building.rename(new)
+            _move_in(place)
         finally:
             shutil.rmtree(building, ignore_errors=True)
+            if not new.exists():
+                shutil.rmtree(new.parent, ignore_errors=True)
+
+
+def finish_interrupted(target: Path) -> None:
+    """Move the rest of a set of files in that a killed process left; to be asked before looking at what is there."""
+    if (target / UNFINISHED).is_dir():
+        with locked(target, PATIENCE), explained(target):
+            _move_in(target.resolve())
+
+
+def _move_in(target: Path) -> None:
+    """Remove the old files, then move the new ones in. Wherever this is interrupted, calling it again goes on."""
+    unfinished = target / UNFINISHED
+    old, new = unfinished / OLD, unfinished / NEW
+    replaced, files = list(_files_below(old)) if new.is_dir() else [], list(_files_below(new))
+    _refuse_obstacles(target, [*replaced, *files])
+    for name in replaced:
+        (target / name).unlink(missing_ok=True)
+        for folder in Path(name).parents[:-1]:
+            with suppress(OSError):  # something else is in it
+                (target / folder).rmdir()
+        (old / name).unlink()
+    for name in files:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / name).replace(target / name)
+    if unfinished.is_dir():
+        shutil.rmtree(unfinished)
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    return (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+
+
+def _refuse_obstacles(target: Path, names: Collection[str]) -> None:
+    """Raise where a folder, or anything but a file, stands in the place of a file that is to be written."""
+    for name in names:
+        place = target / name
+        folders = [target / folder for folder in Path(name).parents[:-1]]
+        found = next((own for own in folders if os.path.lexists(own) and (own.is_symlink() or not own.is_dir())), None)
+        if found is not None:
+            raise InvalidOption(f"{found} is not a folder, and files are to be written below it. {MOVE_AWAY}")
+        if place.is_dir() or (place.exists() and not place.is_file()):
+            what = "a folder" if place.is_dir() else "not a plain file"
+            raise InvalidOption(f"{place} is {what}, and a file of this name is to be written. {MOVE_AWAY}")
 
 
 @contextmanager
@@ -223,7 +296,8 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
     lock = FileLock(path)
     with explained(target, path):
         place.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()  # the lock would wait for a place where no file can be made
+        # The lock would wait for a place where no file can be made.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666))
         try:
             lock.acquire(timeout=wait)
         except Timeout:
@@ -238,40 +312,66 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
         lock.release()
 
 
-def refuse_unwritable(target: Path, *, file: bool = False) -> None:
-    """Raise unless ``target`` can be written, as far as that is known before: to be asked ahead of long work.
+@contextmanager
+def cache_held(*places: Path) -> Iterator[bool]:
+    """Hold the first of these places of a cache; False where nothing can be kept in them, which no work needs.
+
+    Nothing can where they are not writable, where another process is writing there, and where links or pipes stand.
 
     Example:
-        >>> refuse_unwritable(Path("."))
+        >>> with cache_held(Path("/proc/nothing/answers.npz")) as keeps:
+        ...     keeps
+        False
+    """
+    with ExitStack() as stack:
+        keeps = all(map(is_plain, places))
+        if keeps:
+            try:
+                stack.enter_context(locked(places[0]))
+            except WriteFailed:
+                keeps = False
+        yield keeps
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a path is free, or a file or folder: no link, which others may put into a cache, and no pipe.
+
+    Example:
+        >>> is_plain(Path("/dev/null")), is_plain(Path("/tmp/not there"))
+        (False, True)
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool = False) -> None:
+    """Raise unless ``target``, and ``names`` below it, can be written, as far as that is known before long work.
+
+    Example:
+        >>> refuse_unwritable(Path("."), file=True)
         Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: . cannot be replaced as a whole: it is, or holds, the folder you work in. Name \
-a folder in it, for example report
+        cxc_eccv.errors.InvalidOption: . is a folder. Name a file.
     """
     place = target.resolve()
     with explained(target, place):
         with suppress(FileNotFoundError, NotADirectoryError):
-            mode = target.stat().st_mode  # asked once: another process may swap the folder meanwhile
-            if stat.S_ISDIR(mode) == file:
+            if stat.S_ISDIR(target.stat().st_mode) == file:
                 raise InvalidOption(f"{target} is a {'folder. Name a file.' if file else 'file. Name a folder.'}")
-        if not file and place in (Path.cwd(), *Path.cwd().parents):
-            raise InvalidOption(_cannot_swap(target, "it is, or holds, the folder you work in"))
         if not file and os.path.ismount(place):
-            raise InvalidOption(_cannot_swap(target, "a disk is mounted there"))
+            # The files are written beside it first, and a rename does not reach from one disk to another.
+            raise InvalidOption(f"{target} is a mounted disk. Name a folder in it, for example {target / 'report'}")
         with suppress(FileNotFoundError):
             _neighbour(place, "building").lstat()
         nearest = next(path for path in place.parents if path.exists())
         for path in (nearest, place) if place.exists() else (nearest,):
-            if not _may_write(path):
+            if not os.access(path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-
-
-def _may_write(path: Path) -> bool:
-    """Asked again where the answer is no: while another process swaps a folder it is away for a moment."""
-    for pause in (0.0, 0.01, 0.1):
-        time.sleep(pause)
-        if os.access(path, os.W_OK):
-            return True
-    return False
+    _refuse_obstacles(target, names)
 
 
 @contextmanager
@@ -317,10 +417,6 @@ def remedy_of(error: OSError) -> str:
     return REMEDIES.get(error.errno or 0, "")
 
 
-def _cannot_swap(target: Path, why: str) -> str:
-    return f"{target} cannot be replaced as a whole: {why}. Name a folder in it, for example {target / 'report'}"
-
-
 def _neighbour(target: Path, role: str) -> Path:
     return target.with_name(f".{target.name}.{role}")
 
@@ -336,38 +432,4 @@ def _is_about(error: OSError, own: Path, target: Path) -> bool:
 def _concerns(file_name: str | bytes, own: Path, target: Path) -> bool:
     named = Path(os.fsdecode(file_name)).absolute()
     beside = named.parent == own.parent and target.name in named.name
-    return beside or own in named.parents or named in own.parents
-
-
-def _recover(target: Path, building: Path, previous: Path, names: Collection[str] | None) -> None:
-    if building.exists():
-        shutil.rmtree(building)
-    if not previous.exists():
-        return
-    if target.exists():
-        _retire(previous, target, names)
-    else:
-        previous.rename(target)
-
-
-def _swap(target: Path, building: Path, previous: Path, names: Collection[str] | None) -> None:
-    if not target.exists():
-        building.rename(target)
-        return
-    shutil.copymode(target, building)
-    target.rename(previous)
-    try:
-        building.rename(target)
-    except BaseException:
-        previous.rename(target)
-        raise
-    _retire(previous, target, names)
-
-
-def _retire(previous: Path, target: Path, names: Collection[str] | None) -> None:
-    """Hand over what is not ours, and remove the rest."""
-    for path in [] if names is None else [path for path in previous.iterdir() if path.name not in names]:
-        if (target / path.name).exists():
-            raise WriteFailed(f"an earlier run was interrupted: {path} is to go back to {target}, which holds one too")
-        path.rename(target / path.name)
-    shutil.rmtree(previous)
+    return beside or named in own.parents or not {own, target.resolve()}.isdisjoint((named, *named.parents))

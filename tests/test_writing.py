@@ -1,4 +1,4 @@
-"""A folder, or a file, is replaced as a whole or not at all."""
+"""A set of files, or a file, is replaced whole or not at all, and what is not ours stays where it is."""
 
 import csv
 import errno
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,15 @@ from filelock import FileLock
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
 from cxc_eccv.sources.reading import read_rows
-from cxc_eccv.writing import refuse_unwritable, remedy_of, replaced_file, replaced_folder, write_rows
-
-DIES = """
-import os, signal, sys
-from pathlib import Path
-from cxc_eccv import writing
-if sys.argv[2] == "between renames":
-    def die(source, target):
-        os.kill(os.getpid(), signal.SIGKILL)
-    rename = Path.rename
-    Path.rename = lambda self, to: die(self, to) if self.name.endswith(".building") else rename(self, to)
-with writing.replaced_folder(Path(sys.argv[1])) as folder:
-    (folder / "half").write_text("new")
-    if sys.argv[2] == "half way":
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
+from cxc_eccv.writing import (
+    UNFINISHED,
+    finish_interrupted,
+    refuse_unwritable,
+    remedy_of,
+    replaced_file,
+    replaced_folder,
+    write_rows,
+)
 
 
 def texts(folder):
@@ -48,10 +42,10 @@ def replace(target, **files):
             (folder / name).write_text(text)
 
 
-def test_nothing_of_the_old_folder_remains(tmp_path):
+def test_of_the_old_files_that_are_named_none_remains(tmp_path):
     target = tmp_path / "deep" / "data"
     replace(target, a="1", b="2")
-    replace(target, b="3")
+    write_set(target, {"b": "3"}, names=["a", "b"])
     assert texts(target) == {"b": "3"}
     assert neighbours(target) == ["data"]
 
@@ -61,21 +55,6 @@ def test_an_error_leaves_the_old_folder_and_no_rest(tmp_path):
     replace(target, a="old")
     with pytest.raises(WriteFailed, match="data: No such file"):
         replace(target, **{"a": "new", "no such folder/b": "new"})
-    assert texts(target) == {"a": "old"}
-    assert neighbours(target) == ["data"]
-
-
-@pytest.mark.parametrize("moment", ["half way", "between renames"])
-def test_a_killed_process_loses_nothing_and_the_next_one_cleans_up(tmp_path, moment):
-    target = tmp_path / "data"
-    replace(target, a="old")
-    died = subprocess.run([sys.executable, "-c", DIES, str(target), moment], check=False)
-    assert died.returncode == -signal.SIGKILL
-    assert ".data.building" in neighbours(target)
-    survivor = target if moment == "half way" else tmp_path / ".data.previous"
-    assert texts(survivor) == {"a": "old"}
-    with pytest.raises(ZeroDivisionError), replaced_folder(target):
-        raise ZeroDivisionError
     assert texts(target) == {"a": "old"}
     assert neighbours(target) == ["data"]
 
@@ -101,7 +80,7 @@ def test_a_process_waits_for_one_that_is_nearly_done(tmp_path):
     code += "    (folder / 'a').write_text('first')\n    (folder / 'b').write_text('first')"
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "data")], stdout=subprocess.PIPE) as other:
         other.stdout.readline()
-        replace(tmp_path / "data", a="second")
+        write_set(tmp_path / "data", {"a": "second"})
     assert other.returncode == 0
     assert texts(tmp_path / "data") == {"a": "second"}
 
@@ -122,29 +101,9 @@ def test_what_is_not_ours_is_kept(tmp_path):
     assert neighbours(target) == ["data"]
 
 
-def test_what_is_not_ours_goes_back_after_a_kill_between_swap_and_its_move(tmp_path):
-    target, previous = tmp_path / "data", tmp_path / ".data.previous"
-    replace(target, a="new")
-    replace(previous, a="old", thesis="years of work")
-    with pytest.raises(ZeroDivisionError), replaced_folder(target, ["a"]):
-        raise ZeroDivisionError
-    assert texts(target) == {"a": "new", "thesis": "years of work"}
-    assert neighbours(target) == ["data"]
-
-
 def test_a_place_where_no_file_can_be_made_is_told_at_once():
     with pytest.raises(WriteFailed, match="cannot write /proc/data"):
         replace(Path("/proc/data"), a="1")
-
-
-def test_what_cannot_go_back_is_left_where_it_is_and_told(tmp_path):
-    target, previous = tmp_path / "data", tmp_path / ".data.previous"
-    replace(target, thesis="later work")
-    replace(previous, thesis="years of work")
-    with pytest.raises(WriteFailed, match="thesis is to go back to"), replaced_folder(target, ["a"]):
-        pass
-    assert texts(target) == {"thesis": "later work"}
-    assert texts(previous) == {"thesis": "years of work"}
 
 
 WRITES = """
@@ -163,11 +122,144 @@ for number in count():
 """
 
 
-def test_kills_at_any_moment_and_two_writers_never_mix(tmp_path):
-    replace(tmp_path / "folder", a="old", b="old", mine="kept")
+class Killed(BaseException):
+    """Stands for the end of the process: nothing after it is run, the cleaning up neither."""
+
+
+@pytest.fixture
+def die_at(monkeypatch):
+    """Let the process die before its n-th change of a file or folder from now on."""
+
+    def arm(moment):
+        changes, calls = 0, {name: getattr(os, name) for name in ("mkdir", "rename", "replace", "unlink", "rmdir")}
+
+        def counted(call):
+            def change(*arguments, **options):
+                nonlocal changes
+                changes += 1
+                if changes > moment:  # and none after it
+                    raise Killed
+                return call(*arguments, **options)
+
+            return change
+
+        for name, call in calls.items():
+            monkeypatch.setattr(os, name, counted(call))
+        return lambda: [monkeypatch.setattr(os, name, call) for name, call in calls.items()]
+
+    return arm
+
+
+def killed_at_each_change(die_at, prepare, write):
+    """The folder that ``prepare`` makes, after each place at which ``write`` to it can die."""
+    for moment in count():
+        target = prepare(moment)
+        revive = die_at(moment)
+        try:
+            write(target)
+            died = False
+        except (Killed, WriteFailed):
+            died = True
+        finally:
+            revive()
+        if not died:
+            assert moment > 5, "the test kills nothing"
+            return
+        yield target
+
+
+SETS = {"a": "old", "b": "old", "deep/c": "old"}, {"a": "new", "deep/d": "new", "e": "new"}
+MINE = {"mine": "kept", "deep/mine": "kept"}
+
+
+def below(folder):
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def put(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def write_set(target, files, names=SETS[0]):
+    with replaced_folder(target, names) as folder:
+        put(folder, files)
+
+
+@pytest.mark.parametrize("again", ["the same", "another", "nothing new"])
+def test_a_kill_at_any_moment_leaves_one_set_and_moves_nothing_of_the_user(tmp_path, die_at, again):
+    def prepare(moment):
+        put(tmp_path / f"{moment}" / "out", {**SETS[0], **MINE})
+        return tmp_path / f"{moment}" / "out"
+
+    seen = set()
+    for target in killed_at_each_change(die_at, prepare, lambda target: write_set(target, SETS[1])):
+        found = {name: text for name, text in below(target).items() if not name.startswith(UNFINISHED)}
+        assert MINE.items() <= found.items()
+        ours = {name: text for name, text in found.items() if name not in MINE}
+        assert ours.items() <= SETS[0].items() or ours.items() <= SETS[1].items()
+        assert ours in SETS or (target / UNFINISHED).is_dir(), "an incomplete set can be told"
+        if again == "the same":
+            write_set(target, SETS[1])
+            assert below(target) == {**MINE, **SETS[1]}
+        elif again == "another":
+            write_set(target, {"z": "other"}, names=["z"])
+            assert below(target) in [{**MINE, **own, "z": "other"} for own in SETS]
+        else:
+            finish_interrupted(target)
+            assert below(target) in [{**MINE, **own} for own in SETS]
+        seen.add((ours == SETS[0], ours == SETS[1]))
+        if again != "nothing new":
+            assert neighbours(target) == ["out"]
+    assert seen == {(True, False), (False, False), (False, True)}
+
+
+def test_a_new_folder_appears_whole(tmp_path, die_at):
+    for target in killed_at_each_change(
+        die_at, lambda moment: tmp_path / f"{moment}" / "out", lambda target: write_set(target, SETS[1])
+    ):
+        assert not target.exists() or below(target) == SETS[1]
+        write_set(target, SETS[1])
+        assert neighbours(target) == ["out"]
+
+
+@pytest.mark.parametrize("name", ["a", "deep/d"])
+@pytest.mark.parametrize("kind", ["folder", "link to a folder", "pipe"])
+def test_what_the_user_has_in_the_place_of_a_file_is_left_there(tmp_path, name, kind):
+    target = tmp_path / "out"
+    place = target / name
+    place.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        theirs = place if kind == "folder" else tmp_path / "theirs"
+        put(theirs, MINE)
+        if theirs != place:
+            place.symlink_to(theirs)
+    with pytest.raises(InvalidOption, match=rf"{name} is (a folder|not a plain file).*Move it away"):
+        refuse_unwritable(target, SETS[1])
+    with pytest.raises(InvalidOption, match="Move it away"):
+        write_set(target, SETS[1], names=())
+    assert os.path.lexists(place)
+    assert not place.is_dir() or below(place) == MINE
+    assert neighbours(target)[0] == "out"
+
+
+def test_no_folder_behind_a_link_is_written_to(tmp_path):
+    put(tmp_path / "theirs", MINE)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "deep").symlink_to(tmp_path / "theirs")
+    with pytest.raises(InvalidOption, match="deep is not a folder"):
+        write_set(tmp_path / "out", SETS[1])
+    assert below(tmp_path / "theirs") == MINE
+
+
+def test_two_writers_that_are_killed_never_mix(tmp_path):
+    put(tmp_path / "folder", {"a": "old", "b": "old", "mine": "kept"})
     replace_file(tmp_path / "file", "old")
     moments = random.Random(0)
-    for _ in range(8):
+    for _ in range(2):
         writers = [
             subprocess.Popen([sys.executable, "-c", WRITES, str(tmp_path), name], stdout=subprocess.PIPE)
             for name in "xy"
@@ -179,22 +271,14 @@ def test_kills_at_any_moment_and_two_writers_never_mix(tmp_path):
             writer.kill()
             assert writer.wait() == -signal.SIGKILL
             writer.stdout.close()
-        with pytest.raises(ZeroDivisionError), replaced_folder(tmp_path / "folder", ["a", "b"]):
-            raise ZeroDivisionError
+        finish_interrupted(tmp_path / "folder")
         found = texts(tmp_path / "folder")
         assert found.pop("mine") == "kept"
         assert found["a"] == found["b"]
         assert len(set((tmp_path / "file").read_text().split())) == 1
     replace_file(tmp_path / "file", "end")
+    write_set(tmp_path / "folder", {"a": "end"}, names=["b"])
     assert neighbours(tmp_path / "file") == ["file", "folder"]
-
-
-def test_a_folder_that_another_process_swaps_at_this_moment_is_not_denied(tmp_path, monkeypatch):
-    replace(tmp_path / "folder", a="old")
-    away, may = iter([False, False]), os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: may(path, mode) and next(away, True))
-    replace(tmp_path / "folder", a="new")
-    assert texts(tmp_path / "folder") == {"a": "new"}
 
 
 def replace_file(target, text):
@@ -281,18 +365,16 @@ def test_a_place_that_cannot_be_is_told_before_the_work(tmp_path):
         refuse_unwritable(tmp_path, file=True)
     with pytest.raises(WriteFailed, match=r"File name too long\. Choose a shorter name"):
         refuse_unwritable(tmp_path / ("x" * 250))
-    with pytest.raises(InvalidOption, match="a disk is mounted there"):
+    with pytest.raises(InvalidOption, match="is a mounted disk"):
         refuse_unwritable(Path("/proc"))
     assert neighbours(tmp_path / "file") == ["file"]
 
 
-def test_the_folder_one_works_in_is_not_swapped_from_under_one(tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
+def test_the_folder_one_works_in_is_written_to_and_stays(tmp_path, monkeypatch):
+    put(tmp_path / "here", {"a": "old", "mine": "kept"})
     monkeypatch.chdir(tmp_path / "here")
-    for target in (Path(), Path("..")):
-        with pytest.raises(InvalidOption, match="the folder you work in"):
-            replace(target, a="1")
-    replace(Path("report"), a="1")
+    write_set(Path(), {"a": "new"})
+    assert texts(Path()) == {"a": "new", "mine": "kept"}
 
 
 def test_errors_of_the_system_have_remedies():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,34 +10,46 @@ import datasets
 import numpy as np
 
 from cxc_eccv.baselines.ridge import RidgeModel
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.writing import build_folder, replaceable_files
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.writing import finish_interrupted
 
-__all__ = ["FILES", "run_demo", "sample_images"]
+__all__ = ["earlier_files", "run_demo", "sample_images"]
 
-FILES = ("dataset", "cache", "ridge.npz")
+DATASET, EMBEDDINGS = "dataset", "ridge.npz"
 """What the demo leaves in its folder."""
+
+
+def earlier_files(folder: Path) -> list[str]:
+    """What an earlier demo left in ``folder``, as paths below it.
+
+    Raises:
+        InvalidOption: its ``dataset`` holds files that no build made.
+    """
+    finish_interrupted(folder)
+    return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
 
 
 def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
     """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings.
 
-    Writes ``dataset/``, the cache it is read through and ``ridge.npz``; each step is said.
+    Writes ``dataset/`` and ``ridge.npz``; each step is said.
     """
     say("1. Building the embedded sample's dataset")
-    build_folder(folder / "dataset", data_dir="sample", images=sample_images(), progress=False)
-    say("2. Training ridge regression from pixels to words on its train split")
-    splits = _load_quietly(folder)
-    train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
-    captions = [[caption["text"] for caption in row] for row in train["captions"]]
-    model = RidgeModel.fit(list(train["image"]), captions)
-    say("3. Encoding the test split")
-    path = folder / "ridge.npz"
-    save_embeddings(path, _encode(model, splits["test"]))
+    build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
+    path = folder / EMBEDDINGS
+    with tempfile.TemporaryDirectory(dir=folder) as cache:
+        say("2. Training ridge regression from pixels to words on its train split")
+        splits = _load_quietly(folder / DATASET, cache)
+        train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
+        captions = [[caption["text"] for caption in row] for row in train["captions"]]
+        model = RidgeModel.fit(list(train["image"]), captions)
+        say("3. Encoding the test split")
+        save_embeddings(path, _encode(model, splits["test"]))
     say(f"4. Scoring {path.name}\n")
     return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
 
@@ -48,12 +61,12 @@ def sample_images() -> Path:
     return raw / "coco" / "images"
 
 
-def _load_quietly(folder: Path) -> datasets.DatasetDict:
+def _load_quietly(folder: Path, cache: str) -> datasets.DatasetDict:
     """What any training code would do; quiet, as it takes no time."""
     were_off = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
-        return datasets.load_dataset(str(folder / "dataset"), "captions", cache_dir=str(folder / "cache"))
+        return datasets.load_dataset(str(folder), "captions", cache_dir=cache)
     finally:
         if not were_off:
             datasets.enable_progress_bars()

@@ -35,8 +35,8 @@ MISSING = ("error", "null", "drop")
 COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
 """An image of COCO has one name in the release of 2014 and another in that of 2017."""
 
-IMAGES_PER_GROUP = 100
-"""Rows in a Parquet row group with photographs, about 16 MB."""
+IMAGES_AT_ONCE = 100
+"""Rows whose photographs are read at once, about 16 MB."""
 
 
 class ImageFolder:
@@ -88,8 +88,8 @@ def embed_images(table: pa.Table, folder: ImageFolder, schema: pa.Schema) -> Ite
     The image column is the last field of ``schema``, whose others are those of ``table``.
     """
     with ThreadPoolExecutor() as threads:
-        for start in range(0, table.num_rows, IMAGES_PER_GROUP):
-            rows = table.slice(start, IMAGES_PER_GROUP)
+        for start in range(0, table.num_rows, IMAGES_AT_ONCE):
+            rows = table.slice(start, IMAGES_AT_ONCE)
             images = list(threads.map(folder.read, rows["file_name"].to_pylist()))
             column = pa.chunked_array([pa.array(images, schema.types[-1])])
             yield pa.Table.from_arrays([*rows.columns, column], schema=schema)

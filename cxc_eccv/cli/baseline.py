@@ -40,9 +40,10 @@ def baseline(
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
     from cxc_eccv.baselines.untrained import Inputs, baseline_named
+    from cxc_eccv.report.folder import FILES
     from cxc_eccv.sources.library import Library
 
-    check_output(output)
+    check_output(output, FILES)
     score = baseline_named(name)
     library = Library(data_dir, allow_modified=allow_modified)
     inputs = Inputs(vectors, features, model, images, central_crop, seed)

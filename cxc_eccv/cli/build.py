@@ -12,7 +12,7 @@ from cxc_eccv.terminal import say
 
 
 def build(
-    output: Annotated[Path, typer.Option(help="Folder to write; a previous build there is replaced as a whole.")],
+    output: Annotated[Path, typer.Option(help="Folder to write; the files of an earlier build there are replaced.")],
     images: Annotated[
         Path | None, typer.Option(help="Folder with the JPEG files, to embed them in `captions`.")
     ] = None,
@@ -36,7 +36,12 @@ def build(
         str, typer.Option(help="spaCy pipeline that tags the captions of adversarial.")
     ] = "en_core_web_sm",
     seed: Annotated[int, typer.Option(help="Of the choices of adversarial.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that no build made.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Build even where the folder holds files that no build made; they are removed."
+        ),
+    ] = False,
     restval_in_train: Annotated[bool, typer.Option(help="Fold restval into train.")] = False,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,

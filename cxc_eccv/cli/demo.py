@@ -23,8 +23,7 @@ def demo(
 
     Example: cxc-eccv demo --output demo
     """
-    from cxc_eccv.baselines.demo import FILES as DEMO_FILES
-    from cxc_eccv.baselines.demo import run_demo, sample_images
+    from cxc_eccv.baselines.demo import earlier_files, run_demo, sample_images
     from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import FILES as REPORT_FILES
     from cxc_eccv.runs import load_run
@@ -35,7 +34,7 @@ def demo(
         with tempfile.TemporaryDirectory() as scratch:
             print_report(run_demo(Path(scratch), say=say))
         return
-    with replaced_folder(output, (*DEMO_FILES, *REPORT_FILES)) as folder:
+    with replaced_folder(output, (*earlier_files(output), *REPORT_FILES)) as folder:
         report = run_demo(folder, say=say)
         written = write_report(report, folder, load_run(folder / "ridge.npz"), Library("sample"), sample_images())
     print_report(report)

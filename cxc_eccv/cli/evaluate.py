@@ -27,9 +27,8 @@ from cxc_eccv.cli.choices import (
     split_name,
 )
 from cxc_eccv.cli.extras import needs_train_extra, register_models
-from cxc_eccv.cli.output import check_output, deliver
+from cxc_eccv.cli.output import check_output, deliver, say_kept
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun, Run
@@ -170,14 +169,15 @@ def evaluate(
     """
     from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.evaluation import evaluate as evaluate_run
+    from cxc_eccv.report.folder import FILES
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
     _check_source(context, files, model)
-    check_output(output)
+    check_output(output, FILES)
     judge = policy(unjudged, images, device)
     looks = model is not None or getattr(judge, "images", None) is not None
-    check_output(output, None if looks else images)
+    check_output(output, images=None if looks else images)
     library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
@@ -235,6 +235,5 @@ def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> Embed
     loaded = load_model(model, **{name: given[name] for name in LOADING})
     options = {name: given[name] for name in ENCODING}
     run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
-    did = "took the embeddings that are there" if was_there else "kept the embeddings for the next time"
-    say(f"{did}: {run.path}", err=True)
+    say_kept(run, was_there)
     return run

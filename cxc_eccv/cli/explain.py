@@ -93,7 +93,7 @@ def explain(
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output, images)
+    check_output(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     source = concept_source(concepts)

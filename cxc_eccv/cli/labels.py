@@ -86,7 +86,7 @@ def labels(
     from cxc_eccv.annotation.worth.preferences import rate_preferences, read_preferences
     from cxc_eccv.sources.library import Library
 
-    check_output(output)
+    check_output(output, FILES)
     options: dict[str, Any] = {"seed": seed, "confidence": confidence}
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
     own = [*(labels or ()), *([] if project is None else [project])]

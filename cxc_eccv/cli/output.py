@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import pairwise
@@ -16,20 +16,29 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
-    from cxc_eccv.runs import Run
+    from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = ["COMMAND", "check_output", "command_text", "deliver", "say_written", "show_command", "write_report"]
+__all__ = [
+    "COMMAND",
+    "check_output",
+    "command_text",
+    "deliver",
+    "say_kept",
+    "say_written",
+    "show_command",
+    "write_report",
+]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 """The command line that is being run, as reports record it."""
 
 
-def check_output(output: Path | None, images: Path | None = None) -> None:
-    """Refuse a folder that cannot be written, and images that no page could show, before any work is done."""
+def check_output(output: Path | None, names: Collection[str] = (), *, images: Path | None = None) -> None:
+    """Refuse a folder or files in it that cannot be written, and images that no page could show, before any work."""
     if output is not None:
-        refuse_unwritable(output)
+        refuse_unwritable(output, names)
     if images is not None and output is None:
         raise InvalidOption("--images are thumbnails in report.html; name its folder with --output")
     if images is not None:
@@ -58,6 +67,15 @@ def say_written(paths: Iterable[Path]) -> None:
         say(f"wrote {path}")
 
 
+def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
+    """Print where the embeddings of a model are kept, on standard error."""
+    if run.path is None:
+        say("the embeddings are not kept: their place in the cache is taken, or cannot be written", err=True)
+    else:
+        did = "reusing the embeddings that are kept" if was_there else "kept the embeddings for the next time"
+        say(f"{did}: {run.path}", err=True)
+
+
 def write_report(
     report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None
 ) -> list[Path]:
@@ -69,17 +87,14 @@ def write_report(
     if output is None:
         return []
     from cxc_eccv.report.collect import collect_examples
-    from cxc_eccv.report.folder import rebuild_pages, write_folder
+    from cxc_eccv.report.folder import write_folder
 
     examples = None
     if run is not None and report.per_query is not None:
         examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    written = write_folder(output, report, examples)
-    if images is not None:
-        rebuild_pages(output, images)
-    return written
+    return write_folder(output, report, examples, images)
 
 
 SECRETS = ("--hub-token", "--hub_token")

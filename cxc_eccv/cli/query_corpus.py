@@ -23,9 +23,9 @@ from cxc_eccv.cli.choices import (
     split_name,
 )
 from cxc_eccv.cli.extras import needs_train_extra, register_models
-from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.output import COMMAND, check_output, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ def _load_encoder(model: str, given: dict[str, Any]) -> tuple[Encode, dict[str, 
         run, was_there = encode_once(
             loaded, file, captions=captions, batch_size=given["batch_size"], pooling=given["pooling"]
         )
-        did = "took the embeddings that are there" if was_there else "kept the embeddings for the next time"
-        say(f"{did}: {run.path}", err=True)
+        say_kept(run, was_there)
         return cast("Embeddings", run.captions)
 
     return encode, {"model": loaded.title, "encoding": dict(loaded.facts)}

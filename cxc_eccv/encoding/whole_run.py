@@ -28,7 +28,6 @@ from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
-from cxc_eccv.writing import explained
 
 __all__ = ["encode", "encode_once"]
 
@@ -117,8 +116,8 @@ def encode_once(
     """Encode, or take the encoding that is there; and whether it was there.
 
     An encoding is known by its fingerprint: of weights, architecture, processors, settings and versions, of the texts,
-    and of the name, size and time of every image file. It is kept in the folder of :func:`encodings_folder`, or in
-    ``file``; of what a killed call had done, the next one goes on.
+    and of the name, size and time of every image file. It is kept in the folder of :func:`encodings_folder`, where that
+    can be written, or in ``file``; of what a killed call had done, the next one goes on.
 
     Args:
         model: what :func:`load_model` gave.
@@ -135,25 +134,21 @@ def encode_once(
     sides = _sides(model, images, captions, batch_size, pooling, skip_bad_images, central_crop, None)
     work = _Work(model, sides, pooling, central_crop, None)
     path = check_output(file, FORMATS) if file is not None else _place_of(work)
-    if path.exists():
-        if (read_record(path) or {}).get("whole") == work.whole:
-            return load_embeddings(path), True
-        if file is not None:
-            raise InvalidOption(
-                f"{path} is there, and is no encoding of these images and captions by {model.name} with these options. "
-                "Name another file, or remove it; to score what it holds, evaluate the file itself."
-            )
-    work.run(path, progress)
-    return load_embeddings(path), False
+    if work.is_in(path):
+        return load_embeddings(path), True
+    if file is not None and path.exists():
+        raise InvalidOption(
+            f"{path} is there, and is no encoding of these images and captions by {model.name} with these options. "
+            "Name another file, or remove it; to score what it holds, evaluate the file itself."
+        )
+    run = work.run(path, progress, cache=file is None)
+    return load_embeddings(path) if work.is_in(path) else run, False
 
 
 def _place_of(work: _Work) -> Path:
     """Where an encoding is kept: a file whose name tells the model, and with a part of the fingerprint which it is."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", work.loaded.name.rstrip("/").rpartition("/")[2])
-    folder = encodings_folder()
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{name}-{work.whole[:16]}.npz"
+    return encodings_folder() / f"{name}-{work.whole[:16]}.npz"
 
 
 class _Work:
@@ -185,12 +180,19 @@ class _Work:
         items = [[side.name, side.ids.tolist(), side.identity(slice(None))] for side in self._sides]
         return fingerprint(self.key, self._similarity, items)
 
-    def run(self, path: Path | None, progress: bool) -> EmbeddingsRun:
-        """Encode the sides, on all processes, and write what comes of it where a path is given."""
+    def is_in(self, path: Path) -> bool:
+        """Whether the file holds this encoding."""
+        return (read_record(path) or {}).get("whole") == self.whole
+
+    def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun:
+        """Encode the sides, on all processes, and write what comes of it where a path is given.
+
+        A path in a ``cache`` is left alone where it cannot be written, or another process is writing it.
+        """
         vectors: dict[str, Embeddings] = {}
         notes = Notes()
-        key = "" if path is None else self.key
-        with join_processes() as processes, lock_output(path, processes):
+        with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
+            key = "" if path is None else self.key
             for side in self._sides:
                 vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
                 notes = Notes.join([notes, found])

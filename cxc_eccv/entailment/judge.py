@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -23,14 +24,14 @@ from tqdm import tqdm
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.entailment.quality import warn_of_training_data
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, WriteFailed
 from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.writing import is_plain, replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Classifier
@@ -272,9 +273,11 @@ class _Answers:
         """(P,) probabilities, NaN where a pair was not asked about."""
         found = np.full(pairs.size, np.nan)
         for path in sorted(self.folder.glob("*.parquet")):
+            if not path.is_file():  # a pipe would be waited for
+                continue
             try:
                 table = read_parquet(path).cast(SCHEMA)
-            except (pa.ArrowException, ValueError):
+            except (pa.ArrowException, OSError, ValueError):
                 continue  # damaged: its pairs are asked about again
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
             said = np.asarray(table["probability"])
@@ -283,7 +286,9 @@ class _Answers:
         return found
 
     def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:
-        """Keep answers."""
-        name = blake2b(pairs.tobytes(), digest_size=16).hexdigest()
-        with replaced_file(self.folder / f"{name}.parquet") as part:
-            write_parquet(pa.table([pairs, probabilities], schema=SCHEMA), part)
+        """Keep answers, where anything can be kept."""
+        path = self.folder / f"{blake2b(pairs.tobytes(), digest_size=16).hexdigest()}.parquet"
+        with suppress(WriteFailed):
+            if is_plain(path):
+                with replaced_file(path, wait=0) as part:
+                    write_parquet(pa.table([pairs, probabilities], schema=SCHEMA), part)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from cxc_eccv.encoding.distributed.shards import (
     fingerprint,
     image_identity,
     lock_output,
-    parts_folder,
+    remove_parts,
 )
 from cxc_eccv.entailment.labelled import LabelledPairs, Questions, find_images
 from cxc_eccv.entailment.measures import check_threshold, choose_threshold
@@ -366,5 +365,5 @@ def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
     if path is not None and processes.rank == 0:
         with replaced_file(path) as part:
             write_parquet(mined.table, part)
-        shutil.rmtree(parts_folder(path))
+        remove_parts(path)
     processes.wait()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from cxc_eccv.explain.query_corpus import Pairing
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import check_whole
-from cxc_eccv.writing import explained, locked
+from cxc_eccv.writing import cache_held, explained, locked
 
 __all__ = ["Summarizer", "join_captions", "load_summarizer", "summarize"]
 
@@ -144,7 +145,7 @@ def summarize(
         summarizer: of :func:`load_summarizer`.
         texts: image id, position of the query and text of each.
         file: ``.jsonl`` file to keep them in, with ``image_id``, ``query_position``, ``summary``, and ``source``, which
-            tells model and text; None for one in the cache.
+            tells model and text; None for one in the cache, where that can be written.
         batch_size: texts at once.
         progress: show a bar.
 
@@ -159,10 +160,8 @@ def summarize(
     place = file or encodings_folder() / f"summaries-{summarizer.key[:16]}.jsonl"
     sources = [fingerprint(summarizer.key, *text)[:SOURCE_DIGITS] for text in texts]
     wanted = dict(zip(sources, texts, strict=True))
-    with explained(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    with locked(place):
-        known = dict(_read_kept(place))
+    with cache_held(place) if file is None else locked(place) as keeps:
+        known, size = _read_kept(place)
         if file is not None and not known.keys() <= wanted.keys():
             raise InvalidOption(
                 f"{file} holds summaries of other captions, or by another model than {summarizer.loaded.name}: name "
@@ -170,11 +169,12 @@ def summarize(
             )
         lacking = sorted(wanted.keys() - known.keys(), key=lambda source: (-len(wanted[source][2]), source))
         bar = tqdm(total=len(lacking), desc="summaries", disable=None if progress else True, leave=False)
-        with bar, explained(place), place.open("a", encoding="utf-8", newline="\n") as kept:
+        with bar, explained(place), io.BytesIO() if keeps is False else place.open("ab") as kept:
+            kept.truncate(size)  # takes off a last line that a kill cut short
             for start in range(0, len(lacking), batch_size):
                 batch = lacking[start : start + batch_size]
                 made = dict(zip(batch, summarizer.write([wanted[source][2] for source in batch]), strict=True))
-                kept.writelines(_line(wanted[source], made[source], source) for source in batch)
+                kept.writelines(_line(wanted[source], made[source], source).encode() for source in batch)
                 kept.flush()
                 known |= made
                 bar.update(len(batch))
@@ -186,19 +186,17 @@ def _line(text: tuple[int, int, str], summary: str, source: str) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _read_kept(file: Path) -> Iterator[tuple[str, str]]:
-    """Source and summary of every whole line; a last one that a kill cut short is taken off the file."""
-    content = file.read_bytes() if file.exists() else b""
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        with explained(file), file.open("r+b") as cut:
-            cut.truncate(len(whole))
+def _read_kept(file: Path) -> tuple[dict[str, str], int]:
+    """Source to summary of every whole line, and how many bytes these lines have."""
+    content = file.read_bytes() if file.is_file() else b""
+    whole, kept = content[: content.rfind(b"\n") + 1], {}
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
             row = json.loads(line)
-            yield str(row["source"]), str(row["summary"])
+            kept[str(row["source"])] = str(row["summary"])
         except (ValueError, KeyError, TypeError):
             raise MalformedRun(
                 f"{file}: line {number} is no summary that was kept here, with source and summary; name another file, "
                 "or leave --summarizer out to take what it holds"
             ) from None
+    return kept, len(whole)

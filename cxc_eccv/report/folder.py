@@ -37,14 +37,11 @@ def save_report(report: Report, folder: str | Path, *, images: str | Path | None
     examples, folder = report.examples, Path(folder)
     if images is not None:
         images = image_folder(images)
-    refuse_unwritable(folder)
+    refuse_unwritable(folder, FILES)
     if examples is None and report.origin is not None and report.per_query is not None:
         run, library = report.origin
         examples = collect_examples(run, report, library)
-    written = write_folder(folder, report, examples)
-    if images is not None:
-        rebuild_pages(folder, images)
-    return written
+    return write_folder(folder, report, examples, images)
 
 
 def load_report(path: str | Path) -> Report:
@@ -74,25 +71,34 @@ def load_report(path: str | Path) -> Report:
     return report
 
 
-def write_folder(folder: Path, report: Report, examples: pa.Table | None = None) -> list[Path]:
+def write_folder(
+    folder: Path, report: Report, examples: pa.Table | None = None, images: str | Path | None = None
+) -> list[Path]:
     """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
 
-    Equal inputs give equal bytes. All five appear at once, in place of those of an earlier report; other files of the
-    folder are kept. The pages are without images, which :func:`rebuild_pages` adds.
+    Equal inputs give equal bytes. The five replace those of an earlier report; other files of the folder are kept.
+    Where thumbnails cannot be made, the report is written without them, and the error is raised.
 
     Args:
         folder: made where it is not there.
         report: what evaluation gave.
         examples: of :func:`cxc_eccv.report.collect.collect_examples`, or None.
+        images: folder with the image files, for thumbnails; None for pages without.
 
     Returns:
         The files.
 
     Raises:
-        InvalidOption: ``folder`` is a file, or the folder this process works in, which cannot be swapped.
+        InvalidOption: ``folder`` is a file, or one of its files would replace a folder.
+        SourceMissing: there is no folder of images.
         WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
     """
     page = Page(report) if examples is None else Page(report, examples)
+    uris, failure = None, None
+    try:
+        uris = _make_thumbnails(page, images)
+    except Exception as error:
+        failure = error
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
     with replaced_folder(folder, FILES) as new:
         write_report(new / REPORT, report)
@@ -100,7 +106,9 @@ def write_folder(folder: Path, report: Report, examples: pa.Table | None = None)
             metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
             write_parquet(marked, new / name)
-        _write_pages(new, page)
+        _write_pages(new, page, uris)
+    if failure is not None:
+        raise failure
     return [folder / name for name in FILES]
 
 
@@ -123,21 +131,26 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
         page = Page(report) if report.examples is None else Page(report, report.examples)
         for name in (REPORT, PER_QUERY, EXAMPLES):
             shutil.copy2(folder / name, new / name)
-        _write_pages(new, page, images)
+        _write_pages(new, page, _make_thumbnails(page, images))
     return [folder / MARKDOWN, folder / HTML]
 
 
-def _write_pages(folder: Path, page: Page, images: str | Path | None = None) -> None:
-    files, uris = find_shown_files(page.cards), None
-    if images is not None:
-        uris = thumbnails(images, files)
-        absent = [file for file in files if file not in uris]
-        if absent:
-            warnings.warn(
-                f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they "
-                "stand as empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
-                stacklevel=3,
-            )
+def _make_thumbnails(page: Page, images: str | Path | None) -> dict[str, str] | None:
+    if images is None:
+        return None
+    files = find_shown_files(page.cards)
+    uris = thumbnails(images, files)
+    absent = [file for file in files if file not in uris]
+    if absent:
+        warnings.warn(
+            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they are "
+            "shown as empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
+            stacklevel=3,
+        )
+    return uris
+
+
+def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
     for name, text in ((MARKDOWN, render_markdown(page)), (HTML, render_html(page, uris))):
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 

@@ -39,6 +39,8 @@ def read_record(path: Path) -> dict[str, Any] | None:
         >>> read_record(file) is None
         True
     """
+    if not (path.is_file() and record_path(path).is_file()):  # a pipe would be waited for
+        return None
     try:
         content = json.loads(record_path(path).read_text(encoding="utf-8"))
         is_its_own = content["sha256"] == hash_file(path)

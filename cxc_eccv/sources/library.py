@@ -259,6 +259,12 @@ class Library:
         return found[1]
 
     @property
+    def mined_files(self) -> dict[str, tuple[Path, str]]:
+        """Path and split of the files of weak positives, under their names in :meth:`files_used`."""
+        found = self.once("mined", self._read_mined)
+        return {f"mined_{RAW_SPLIT[split]}": (path, split) for split, (path, _) in found.items()}
+
+    @property
     def label_names(self) -> tuple[str, ...]:
         """Names of the labels that the library was opened with, in the order in which they were given.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -48,6 +49,9 @@ SMALLEST = 1 << 16
 
 KEPT = 100
 """Entries that stay when another is written, the latest ones: three times what all data of one edition needs."""
+
+LONGEST_WRITE = 3600.0
+"""Seconds after which a draft is one that a killed process left."""
 
 DIGEST_SIZE = 32
 
@@ -155,8 +159,11 @@ def _save(entry: Path, key: bytes, content: object) -> None:
 
 
 def _drop_oldest(folder: Path) -> None:
-    written = {path: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix in (".arrow", ".part")}
-    for path in sorted(written, key=written.__getitem__)[:-KEPT]:
+    """Remove the oldest entries beyond those that are kept, and the drafts that killed processes left."""
+    written = {path: path.stat().st_mtime for path in folder.iterdir() if path.suffix in (".arrow", ".part")}
+    entries = sorted((path for path in written if path.suffix == ".arrow"), key=written.__getitem__)
+    drafts = [path for path in written if path.suffix == ".part" and written[path] < time.time() - LONGEST_WRITE]
+    for path in (*entries[:-KEPT], *drafts):
         path.unlink(missing_ok=True)
 
 

@@ -70,6 +70,7 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
             rows = config.rows(sample_library, split, BuildOptions()).table
             expected = conform(rows, config.features, name).to_pylist()
             files = sorted((output / name).glob(f"{split}-*.parquet"))
+            assert {pq.ParquetFile(file).num_row_groups for file in files} <= {1}
             found = [row for file in files for row in pq.read_table(file).to_pylist()]
             assert found == expected, (name, split)
             assert ((name, split) in places) == bool(expected)

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from contextlib import nullcontext
 
 import pytest
 
-from cxc_eccv.builders.writing.manifest import require_replaceable, write_manifest
+from cxc_eccv.baselines.demo import earlier_files
+from cxc_eccv.builders.writing.manifest import replaceable_files, write_manifest
 from cxc_eccv.errors import InvalidOption
 
 
@@ -29,10 +31,10 @@ def test_every_file_is_listed_with_its_hash(built):
 
 
 def test_a_build_may_be_replaced_and_so_may_nothing(built, tmp_path):
-    require_replaceable(built)
-    require_replaceable(tmp_path / "absent")
+    replaceable_files(built)
+    replaceable_files(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
-    require_replaceable(tmp_path / "empty")
+    replaceable_files(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "sts/mine.parquet"])
@@ -40,17 +42,33 @@ def test_a_foreign_file_in_a_build_is_named(built, name):
     (built / name).parent.mkdir(exist_ok=True)
     (built / name).write_text("mine")
     with pytest.raises(InvalidOption, match=f"it holds {name}"):
-        require_replaceable(built)
+        replaceable_files(built)
+
+
+def test_a_manifest_that_names_files_elsewhere_removes_none(built):
+    manifest = json.loads((built / "manifest.json").read_text())
+    (built / "manifest.json").write_text(json.dumps(manifest | {"files": {**manifest["files"], "../thesis.tex": {}}}))
+    assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
+
+
+def test_the_demo_takes_its_own_files_alone(tmp_path):
+    put = {"dataset/mine": "it holds mine", "cache/mine": None, "ridge.npz": None}
+    for number, (name, refused) in enumerate(put.items()):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+        with pytest.raises(InvalidOption, match=refused) if refused else nullcontext():
+            assert earlier_files(tmp_path / str(number)) == ["ridge.npz"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])
 def test_another_manifest_does_not_make_a_folder_ours(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InvalidOption, match=r"it holds manifest\.json"):
-        require_replaceable(tmp_path)
+        replaceable_files(tmp_path)
 
 
 def test_a_file_is_refused(tmp_path):
     (tmp_path / "data").touch()
     with pytest.raises(InvalidOption, match="is a file"):
-        require_replaceable(tmp_path / "data")
+        replaceable_files(tmp_path / "data")

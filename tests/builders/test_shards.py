@@ -25,7 +25,7 @@ def write(folder, table, split="test", **options):
 
 
 def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "ROW_GROUP_BYTES", 2_000)
+    monkeypatch.setattr(shards, "SHARD_BYTES", 2_000)
     table = shards.conform(rows(500), FEATURES, "demo/test")
     written = write(tmp_path / "a", table, shard_bytes=9_000)
     n_files = len(written.files)
@@ -38,7 +38,12 @@ def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
     assert written.sizes == tuple((tmp_path / "a" / name).stat().st_size for name in written.files)
     for part in parts:
         assert part.read().nbytes <= 9_000
-        assert all(part.read_row_group(group).nbytes <= 3_000 for group in range(part.num_row_groups))
+        assert part.num_row_groups == 1
+
+
+def test_a_small_file_has_one_row_group(tmp_path):
+    written = write(tmp_path / "a", shards.conform(rows(25_000), FEATURES, "demo/test"))
+    assert [pq.ParquetFile(tmp_path / "a" / name).num_row_groups for name in written.files] == [1]
 
 
 def test_a_group_larger_than_a_file_gets_its_own(tmp_path):

@@ -1,6 +1,7 @@
 """From a model to a report in one command: encoded once, kept, resumed after a kill, and scored."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -12,9 +13,10 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 import cxc_eccv as ce  # noqa: E402 - after the skip
 from cxc_eccv.cli import main  # noqa: E402 - after the skip
 from cxc_eccv.encoding import encode_once, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.distributed.shards import FolderStore  # noqa: E402 - after the skip
+from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402 - after the skip
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
+from cxc_eccv.writing import locked  # noqa: E402 - after the skip
 
 IMAGES = mirror_folder("sample") / "coco" / "images"
 
@@ -85,7 +87,7 @@ def test_the_second_call_encodes_nothing(command, model, encoded, cache):
     assert len(encoded) == 300
     status, out = command(*words, "--name", "another name")
     assert (status, len(encoded)) == (0, 300)
-    assert f"took the embeddings that are there: {next(cache.glob('*.npz'))}" in out.err
+    assert f"reusing the embeddings that are kept: {next(cache.glob('*.npz'))}" in out.err
 
 
 def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypatch):
@@ -118,6 +120,71 @@ def edit_text_config(folder, **entries):
     path = folder / "config.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"text_config": content["text_config"] | entries}))
+
+
+def put_pipe(path, elsewhere):
+    os.mkfifo(path)
+
+
+def put_link(path, elsewhere):
+    path.symlink_to(elsewhere / "thesis")
+
+
+PLACES = {"encoding": ".npz", "record": ".encoding.json", "shards": ".npz.parts"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("put", [put_pipe, put_link])
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
+def test_what_others_put_into_the_cache_is_neither_waited_for_nor_written_through(
+    command, model, encoded, cache, tmp_path, put, place
+):
+    words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
+    assert command(*words)[0] == 0
+    (file,) = cache.glob("*.npz")
+    record = file.with_name(f"{file.stem}.encoding.json")
+    for own in (file, record):
+        own.unlink()
+    (tmp_path / "thesis").write_text("years of work")
+    planted = file.with_name(f"{file.stem}{PLACES[place]}")
+    put(planted, tmp_path)
+    encoded.clear()
+    status, out = command(*words)
+    assert (status, len(encoded)) == (0, 15), out.err
+    assert "the embeddings are not kept" in out.err
+    assert (tmp_path / "thesis").read_text() == "years of work"
+    assert list(cache.iterdir()) == [planted]
+
+
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
+def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, cache, monkeypatch):
+    words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
+    cache.parent.mkdir()
+    cache.touch()
+    for _ in range(2):
+        status, out = command(*words)
+        assert status == 0, out.err
+        assert "the embeddings are not kept" in out.err
+    assert len(encoded) == 30
+    cache.unlink()
+    assert command(*words)[0] == 0
+    assert len(encoded) == 45
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    status, out = command(*words)  # what is kept there is read
+    assert (status, len(encoded)) == (0, 45), out.err
+
+
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
+def test_a_process_does_not_fail_because_another_one_encodes_the_same(command, model, encoded, cache):
+    words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
+    assert command(*words)[0] == 0
+    (file,) = cache.glob("*.npz")
+    for path in list(cache.iterdir()):
+        path.unlink()
+    with locked(parts_folder(file)):
+        status, out = command(*words)
+    assert (status, len(encoded)) == (0, 30), out.err
+    assert not list(cache.iterdir())
 
 
 CHANGES = {

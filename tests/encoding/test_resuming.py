@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard  # noqa: E402 - after the skip
+from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard, remove_parts  # noqa: E402 - after the skip
 from cxc_eccv.encoding.towers.images import encoder_of_images  # noqa: E402 - after the skip
 
 CAPTIONS = [(number, tiny_models.TEXTS[number % 5] + " dog" * (number % 7)) for number in range(100, 160)]
@@ -66,6 +66,18 @@ def test_what_is_done_is_kept_and_the_file_is_the_same(parts, tmp_path, monkeypa
     assert seen == [text for _, text in CAPTIONS[24:]]
     assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
     assert not (tmp_path / "run.npz.parts").exists()
+
+
+def test_files_of_the_user_beside_the_shards_stay(tmp_path):
+    folder = tmp_path / "run.npz.parts"
+    folder.mkdir()
+    for name in ("captions-000000000.npz", ".images-000001024.npz.building", "mine.npz"):
+        (folder / name).touch()
+    remove_parts(tmp_path / "run.npz")
+    assert [path.name for path in folder.iterdir()] == ["mine.npz"]
+    (folder / "mine.npz").unlink()
+    remove_parts(tmp_path / "run.npz")
+    assert not folder.exists()
 
 
 def test_a_damaged_shard_is_encoded_anew(parts, tmp_path, monkeypatch):

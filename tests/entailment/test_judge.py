@@ -1,7 +1,9 @@
 """A classifier as the judge of pairs without a label: what it is asked, what is kept, and what a report says of it."""
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +20,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.tasks.task import COCO
+from cxc_eccv.writing import locked
 
 
 class StandIn:
@@ -54,6 +57,26 @@ def texts_of(library):
     for caption, image in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
         premises.setdefault(image, []).append(texts[caption].strip())
     return {image: " ".join(own) for image, own in premises.items()}, texts
+
+
+@pytest.mark.parametrize("hindrance", ["a file for the folder", "a pipe", "a link", "another process"])
+def test_answers_that_cannot_be_kept_are_not_needed(tmp_path, hindrance):
+    (tmp_path / "thesis").write_text("years of work")
+    for first in (True, False):
+        judge, pair = ClassifierJudge(StandIn("1" * 16), progress=False), (["a dog"], [None], ["it"])
+        if first and hindrance == "a file for the folder":
+            (tmp_path / "cache").write_text("no folder")
+        elif first:
+            judge.score(*pair)
+            (file,) = (tmp_path / "cache/answers").rglob("*.parquet")
+            file.unlink()
+            if hindrance == "a pipe":
+                os.mkfifo(file)
+            elif hindrance == "a link":
+                file.symlink_to(tmp_path / "thesis")
+        with locked(file) if hindrance == "another process" else nullcontext():
+            assert judge.score(*pair).tolist() == [0.75]
+    assert (tmp_path / "thesis").read_text() == "years of work"
 
 
 def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(sample_library, make_run):

@@ -1,7 +1,9 @@
 """Summaries of captions by tiny random T5 and Pegasus: batched, kept as they are made, and searched."""
 
 import json
+import os
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -13,6 +15,7 @@ tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed"
 from cxc_eccv.cli import main  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError  # noqa: E402
 from cxc_eccv.explain.summaries import Summarizer, load_summarizer, summarize  # noqa: E402
+from cxc_eccv.writing import locked  # noqa: E402
 
 TEXTS = [(7, 0, "a dog. a cat."), (8, 0, "the man rides the bus on the street."), (9, 0, "a woman with a red ball.")]
 
@@ -91,6 +94,24 @@ def test_a_killed_call_goes_on_where_it_was(saved, tmp_path, monkeypatch):
     assert sorted(file.read_text().splitlines()) == sorted((tmp_path / "whole.jsonl").read_text().splitlines())
     monkeypatch.setattr(Summarizer, "write", None)
     assert summarize(summarizer, TEXTS, file, progress=False) == whole  # all are there
+
+
+@pytest.mark.parametrize("hindrance", ["a pipe", "a link", "another process"])
+def test_a_cache_that_cannot_keep_summaries_is_not_needed(saved, tmp_path, monkeypatch, hindrance):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    summarizer = load_summarizer(str(saved / "t5"), device="cpu")
+    whole = summarize(summarizer, TEXTS, progress=False)
+    (file,) = (tmp_path / "cache/encodings").iterdir()
+    file.unlink()
+    (tmp_path / "thesis").write_text("")
+    if hindrance == "a pipe":
+        os.mkfifo(file)
+    elif hindrance == "a link":
+        file.symlink_to(tmp_path / "thesis")
+    with locked(file) if hindrance == "another process" else nullcontext():
+        assert summarize(summarizer, TEXTS, progress=False) == whole
+    assert not file.is_file() or file.is_symlink()
+    assert (tmp_path / "thesis").read_text() == ""
 
 
 def test_what_cannot_be_summarised_or_kept(saved, tmp_path):

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from label_files import write_label_file
 
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.judgments.evidence import label_sources, official_sources
 from cxc_eccv.judgments.qrels import entailed_pairs, merge
 from cxc_eccv.parquet import write_parquet
@@ -261,6 +262,38 @@ def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, 
         assert ("weak positives that a classifier found and nobody judged" in card) == there
     rows = pq.read_table(next((tmp_path / "with" / "pairs").iterdir()))["weak_positives"].to_pylist()
     assert {source for row in rows for weak in row for source in weak["sources"]} == {"mined"}
+
+
+@pytest.mark.parametrize(
+    ("of_split", "options", "reason"),
+    [
+        ("restval", {"restval_in_train": True}, "restval, which is folded into train"),
+        ("train", {"splits": ["validation", "test"]}, r"train, and no row that is built \(validation, test\) takes it"),
+        ("train", {"splits": ["train"], "configs": ["captions"]}, "train, and no row that is built"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mined", "labels"])
+def test_a_file_that_no_row_takes_is_refused(kind, of_split, options, reason, mined, tmp_path, sample_library):
+    file = mined(of_split)
+    if kind == "labels":
+        content = sample_library.karpathy(of_split)
+        file = write_label_file(tmp_path / "mine.parquet", sample_library, some_pairs(content), [1] * 6, split=of_split)
+    fold = options.get("restval_in_train", False)
+    chosen = BuildOptions(**{kind: (str(file),)}, restval_in_train=fold)
+    limits = {name: value for name, value in options.items() if name != "restval_in_train"}
+    with pytest.raises(InvalidOption, match=f"{file.name} is of the split {reason}.*leave the file out"):
+        build_folder(tmp_path / "out", options=chosen, data_dir="sample", progress=False, **limits)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("split", ["nosuch", "val", ""])
+def test_a_file_of_no_split_is_refused(mined, split):
+    facts = json.loads(pq.read_schema(mined()).metadata[MINED_FACTS]) | {"split": split}
+    file = mined()
+    table = pq.read_table(file)
+    pq.write_table(table.replace_schema_metadata({MINED_FACTS: json.dumps(facts)}), file)
+    with pytest.raises(MalformedSource, match=f"metadata, split: found '{split}', expected one of train, restval, val"):
+        build_folder(file.with_name("out"), options=BuildOptions(mined=(str(file),)), data_dir="sample", progress=False)
 
 
 def test_the_cache_of_load_knows_the_file_by_its_content(mined, tmp_path, sample_library):

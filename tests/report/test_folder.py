@@ -13,6 +13,7 @@ from report_samples import report_of_ranks, sample_report
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate, report_from_json
+from cxc_eccv.report import folder as folder_of_reports
 from cxc_eccv.report.cards import LONGEST_SIDE, reason_of, thumbnail
 from cxc_eccv.report.charts import curve_panels, line_chart
 from cxc_eccv.report.collect import collect_examples
@@ -20,6 +21,7 @@ from cxc_eccv.report.folder import rebuild_pages, write_folder
 from cxc_eccv.report.ranks import best_ranks
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
+from cxc_eccv.writing import UNFINISHED
 
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 
@@ -136,6 +138,36 @@ def test_thumbnails_are_put_into_the_page(folder):
     assert len(text) < 5_000_000
 
 
+def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(content, tmp_path, monkeypatch):
+    written, render = [], folder_of_reports.render_html
+    monkeypatch.setattr(
+        folder_of_reports, "render_html", lambda page, uris=None: written.append(uris) or render(page, uris)
+    )
+    write_folder(tmp_path / "out", *content, images=sample_images())
+    assert [uris is not None for uris in written] == [True]
+
+
+def test_a_report_whose_thumbnails_cannot_be_made_is_written_without(content, tmp_path):
+    (tmp_path / "images").mkdir()
+    for path in sample_images().iterdir():
+        (tmp_path / "images" / path.name).write_bytes(b"\xff\xd8 no image")
+    with pytest.raises(MalformedSource, match="COCO_val2014"):
+        write_folder(tmp_path / "out", *content, images=tmp_path / "images")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+
+
+def test_a_folder_of_the_user_in_the_place_of_a_page_stays(folder, content):
+    (folder / "report.md").unlink()
+    (folder / "report.md").mkdir()
+    (folder / "report.md" / "mine").write_text("years of work")
+    before = (folder / "report.json").read_bytes()
+    for write in (lambda: write_folder(folder, *content), lambda: rebuild_pages(folder)):
+        with pytest.raises(InvalidOption, match=r"report\.md is a folder.*Move it away"):
+            write()
+    assert (folder / "report.md" / "mine").read_text() == "years of work"
+    assert (folder / "report.json").read_bytes() == before
+
+
 def test_images_that_are_not_there_are_counted(folder, tmp_path):
     rows = pq.read_table(folder / "examples.parquet").to_pylist()
     names = {row[column] for row in rows for column in ("query_file", "item_file")} - {None}
@@ -239,8 +271,10 @@ def test_rankings_of_depth_one_make_a_whole_folder(sample_library, tmp_path, int
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
 
 
-def test_pages_and_tables_of_a_killed_swap_come_back_before_they_are_read(folder):
-    folder.rename(folder.with_name(".out.previous"))
+def test_what_a_killed_process_did_not_move_is_there_before_it_is_read(folder):
+    (folder / UNFINISHED / "new").mkdir(parents=True)
+    for name in FILES[1:]:
+        (folder / name).rename(folder / UNFINISHED / "new" / name)
     rebuild_pages(folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -323,6 +324,15 @@ def test_a_full_disk_is_no_error_and_leaves_nothing(ratings, tables, monkeypatch
     monkeypatch.setattr(Path, "replace", full)
     assert parse(READER, ratings, "sts").num_rows == 1
     assert not list(tables.iterdir())
+
+
+def test_drafts_of_killed_processes_go(ratings, tables):
+    tables.mkdir(parents=True)
+    for name, age in (("old.part", 2 * parsed.LONGEST_WRITE), ("new.part", 0)):
+        (tables / name).touch()
+        os.utime(tables / name, (time.time() - age,) * 2)
+    parse(READER, ratings, "sts")
+    assert [path.name for path in tables.iterdir() if path.suffix == ".part"] == ["new.part"]
 
 
 def test_the_oldest_entries_go(tmp_path, tables, monkeypatch):

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -83,7 +83,7 @@ def main() -> None:
         return
     print(describe_machine())
     with built_tree(options.against) if options.against else nullcontext() as other:
-        print("".join(f"{title:>10}" for title in ("work", *COLUMNS)))
+        print(table_row("work", COLUMNS))
         for work in options.work or WORKS:
             flags = [*(["--stages"] * options.stages), *(["--peer"] * (options.peer and work == "cross"))]
             runs, others = [], []
@@ -102,7 +102,7 @@ def main() -> None:
 def show(work: str, runs: list[dict[str, Any]]) -> None:
     """The process with the median of the processor time beyond the product, and its stages."""
     middle = sorted(runs, key=lambda run: run["beyond"])[len(runs) // 2]
-    print(f"{work:>10}" + "".join(f"{middle[name]:10.2f}" for name in COLUMNS.values()))
+    print(table_row(work, [f"{middle[name]:.2f}" for name in COLUMNS.values()]))
     for stage, (taken, system) in sorted(middle.get("stages", {}).items(), key=lambda item: -item[1][0]):
         share = taken / middle["processor"]
         print(f"{stage:>30}{taken:8.3f} s {share:6.1%}   of which the system {system:.3f} s")
@@ -111,6 +111,17 @@ def show(work: str, runs: list[dict[str, Any]]) -> None:
     print(f"process start to last number: {wall:.2f} s ({processor:.2f} s of processor time): {parts}")
     if "peer" in middle:
         print(f"eccv_caption, full rankings: {middle['peer']:.1f} s, {middle['peer'] / middle['time']:.0f} x ours")
+
+
+def table_row(first: str, cells: Iterable[str]) -> str:
+    """A line of the table: every column as wide as its title or a figure, and two blanks apart.
+
+    Example:
+        >>> table_row("cross", ["0.12", "1.90"])
+        'cross       0.12      1.90'
+    """
+    widths = [max(len(title), len("1234.56")) for title in COLUMNS]
+    return "  ".join([f"{first:<6}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=False))])
 
 
 def describe_machine() -> str:

@@ -1,4 +1,4 @@
-"""Builds the Hub-ready folder: Parquet by config and split, card, Croissant and manifest, swapped in at the end.
+"""Builds the Hub-ready folder: Parquet by config and split, card, Croissant and manifest, moved in at the end.
 
 A split with all its configs is the unit of work, in this process or in others.
 """
@@ -6,7 +6,7 @@ A split with all its configs is the unit of work, in this process or in others.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
@@ -24,7 +24,7 @@ from cxc_eccv.builders.croissant import CROISSANT, croissant_text
 from cxc_eccv.builders.images import ImageFolder, embed_images
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
-from cxc_eccv.builders.writing.manifest import open_library, provenance_of, require_replaceable, write_manifest
+from cxc_eccv.builders.writing.manifest import open_library, provenance_of, replaceable_files, write_manifest
 from cxc_eccv.builders.writing.shards import conform, portable_schema, row_groups, write_shards
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
@@ -60,7 +60,7 @@ def build_folder(
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
     every config, the terms of their sources in ``LICENSE.md``, ``croissant.json`` with the fields for responsible AI,
-    and a manifest with the sha256 of every file and raw source. It replaces an earlier build in one step at the end;
+    and a manifest with the sha256 of every file and raw source. They replace the files of an earlier build at the end;
     the same input gives the same bytes.
 
     Args:
@@ -72,7 +72,7 @@ def build_folder(
         num_proc: processes; each works on whole splits. A script needs ``if __name__ == "__main__":`` for several.
         options: conflict policy and rating thresholds.
         progress: show bars.
-        overwrite: replace ``output`` even where it holds files that no build made.
+        overwrite: build even where ``output`` holds files that no build made; they are removed.
 
     Returns:
         What was written and what was left out.
@@ -94,14 +94,14 @@ def build_folder(
     target = Path(output)
     if num_proc < 1:
         raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
-    if not overwrite:
-        require_replaceable(target)
+    earlier = replaceable_files(target, overwrite=overwrite)
     chosen = select_configs(configs)
     files = _image_folder(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
     wanted = _choose_splits(splits, library)
-    with replaced_folder(target, wait=0) as folder:
+    _require_brought(library, wanted)
+    with replaced_folder(target, earlier, wait=0) as folder:
         build = partial(_build_split, chosen, options, folder, files, progress)
         total = sum(split in config.splits for config in chosen for split in wanted)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
@@ -113,6 +113,7 @@ def build_folder(
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
         _require_rows(outcomes, [] if configs is None else chosen)
         _require_images(outcomes, files)
+        _require_brought(library, wanted, sources)
         summary = BuildSummary(target, options, provenance_of(library, sources), *_sort(outcomes, chosen))
         folder_card(summary, library.catalog).save(folder / "README.md")
         metadata = croissant_text(summary, library.catalog)
@@ -251,6 +252,27 @@ def _require_rows(outcomes: Sequence[Outcome], named: Sequence[DatasetConfig]) -
         raise InvalidOption(f"config {name!r} has no row in the chosen splits; it can have {', '.join(config.splits)}")
     if not built:
         raise InvalidOption("nothing to build: no config has a row in the chosen splits")
+
+
+def _require_brought(library: Library, splits: Sequence[str], sources: Collection[str] | None = None) -> None:
+    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split.
+
+    Of several files of labels of one name some may be of splits that are not asked for.
+    """
+    mined = [(key, key, path, split) for key, (path, split) in library.mined_files.items()]
+    labels = [(key, found.name, found.path, found.split) for key, found in library.label_files.items()]
+    brought = [*mined, *labels]
+    taken = {key for key, _, _, split in brought if (split in splits if sources is None else key in sources)}
+    names = {name for key, name, _, _ in brought if key in taken}
+    for key, name, path, split in brought:
+        not_asked_for = name in names and split in library.splits and split not in splits
+        if key not in taken and not not_asked_for:
+            folded = split == "restval" and library.restval_in_train
+            why = "which is folded into train" if folded else f"and no row that is built ({', '.join(splits)}) takes it"
+            raise InvalidOption(
+                f"{path} is of the split {split}, {why}. Weak positives and labels go into the configs pairs and "
+                "retrieval: build these for its split, or leave the file out"
+            )
 
 
 def _require_images(outcomes: Sequence[Outcome], images: ImageFolder | None) -> None:

@@ -15,8 +15,9 @@ from cxc_eccv.builders.summary import Provenance
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.library import Library
+from cxc_eccv.writing import finish_interrupted
 
-__all__ = ["MANIFEST_NAME", "open_library", "provenance_of", "require_replaceable", "sha256_of_file", "write_manifest"]
+__all__ = ["MANIFEST_NAME", "open_library", "provenance_of", "replaceable_files", "sha256_of_file", "write_manifest"]
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "cxc_eccv dataset folder 1"
@@ -43,19 +44,25 @@ def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str
     (folder / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
 
 
-def require_replaceable(target: Path) -> None:
-    """Refuse to replace anything but an empty folder or an earlier build without foreign files."""
+def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
+    """The files that a new build of ``target`` replaces: those of the build that is there.
+
+    Raises:
+        InvalidOption: there are files that no build made; with ``overwrite`` these are replaced too.
+    """
     if target.exists() and not target.is_dir():
         raise InvalidOption(f"{target} is a file. Name a folder to build.")
+    finish_interrupted(target)
     built = _built_files(target)
     # A few suffice for the message, and a home folder holds very many.
     foreign = sorted(islice((name for name in _files(target) if name not in built), 100))
-    if foreign:
+    if foreign and not overwrite:
         shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
         raise InvalidOption(
             f"{target} is not a folder this command built: it holds {shown}. "
-            "Choose another output folder, or pass overwrite=True (--overwrite); everything in it is then removed."
+            "Choose another output folder. A build with --overwrite (overwrite=True) removes every file in it."
         )
+    return set(_files(target))  # a manifest may name files elsewhere
 
 
 def _files(folder: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Tables to Parquet shards: bounded row groups and files, the same bytes every time."""
+"""Tables to Parquet shards: files of one row group, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from cxc_eccv.builders.summary import Shards
 from cxc_eccv.builders.writing.manifest import sha256_of_file
 from cxc_eccv.errors import DataError
 
-__all__ = ["ROW_GROUP_BYTES", "SHARD_BYTES", "conform", "portable_schema", "row_groups", "write_shards"]
+__all__ = ["SHARD_BYTES", "conform", "portable_schema", "row_groups", "write_shards"]
 
-SHARD_BYTES = 300_000_000
-"""A file is closed before it would hold more than this, uncompressed."""
+SHARD_BYTES = 100_000_000
+"""A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
 
-ROW_GROUP_BYTES = 16_000_000
-"""A reader that streams holds one row group in memory."""
-
-ROW_GROUP_ROWS = 10_000
+A file has one row group: a process that streams a few rows and ends, while Arrow's threads read further groups, aborts
+with "terminate called without an active exception" (apache/arrow#45214, huggingface/datasets#7467).
+"""
 
 
 def portable_schema(features: datasets.Features) -> pa.Schema:
@@ -68,38 +67,44 @@ def _label_codes(column: pa.ChunkedArray, names: list[str], place: str) -> pa.Ch
 
 
 def row_groups(table: pa.Table) -> Iterator[pa.Table]:
-    """Slices of at most 10,000 rows and about 16 MB.
+    """Slices of about 100 MB at most.
 
     Example:
         >>> [group.num_rows for group in row_groups(pa.table({"n": range(25_000)}))]
-        [10000, 10000, 5000]
+        [25000]
     """
-    rows = min(ROW_GROUP_ROWS, max(1, ROW_GROUP_BYTES * table.num_rows // max(1, table.nbytes)))
+    rows = max(1, SHARD_BYTES * table.num_rows // max(1, table.nbytes))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
 
 
-def write_shards(groups: Iterable[pa.Table], folder: Path, split: str, shard_bytes: int = SHARD_BYTES) -> Shards:
-    """Write ``<split>-00000-of-0000N.parquet`` files of ``shard_bytes`` uncompressed at most.
+def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_bytes: int = SHARD_BYTES) -> Shards:
+    """Write ``<split>-00000-of-0000N.parquet`` files of one row group each, ``shard_bytes`` uncompressed at most.
 
-    Each table of ``groups`` becomes one row group; there is at least one, and all have one schema.
+    There is at least one table, none is taken apart, and all have one schema.
     """
     parts: list[Path] = []
-    writer, room, num_rows, num_bytes = None, 0, 0, 0
-    for group in groups:
-        if writer is None or group.nbytes > room:
-            if writer is not None:
-                writer.close()
-            parts.append(folder / f"{split}-{len(parts):05d}.part")
-            writer = pq.ParquetWriter(parts[-1], group.schema, compression="zstd", write_page_checksum=True)
-            room = shard_bytes
-        writer.write_table(group, row_group_size=group.num_rows)
-        room, num_rows, num_bytes = room - group.nbytes, num_rows + group.num_rows, num_bytes + group.nbytes
-    if writer is not None:
-        writer.close()
+    num_rows = num_bytes = 0
+    for group in _join(tables, shard_bytes):
+        parts.append(folder / f"{split}-{len(parts):05d}.part")
+        with pq.ParquetWriter(parts[-1], group.schema, compression="zstd", write_page_checksum=True) as writer:
+            writer.write_table(group, row_group_size=group.num_rows)
+        num_rows, num_bytes = num_rows + group.num_rows, num_bytes + group.nbytes
     files = [part.rename(folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet") for n, part in enumerate(parts)]
     sizes, hashes = (file.stat().st_size for file in files), (sha256_of_file(file) for file in files)
     return Shards(tuple(file.name for file in files), num_rows, num_bytes, tuple(sizes), tuple(hashes))
+
+
+def _join(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Tables one after the other, as many at a time as have ``size`` bytes at most."""
+    held: list[pa.Table] = []
+    for table in tables:
+        if held and sum(own.nbytes for own in held) + table.nbytes > size:
+            yield pa.concat_tables(held)
+            held = []
+        held.append(table)
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _plain_lists(described: Any) -> Any:  # noqa: ANN401 - a JSON tree

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
-from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
+from cxc_eccv.writing import cache_held, locked, refuse_unwritable, replaced_file
 
 __all__ = [
     "FolderStore",
@@ -38,6 +38,7 @@ __all__ = [
     "image_identity",
     "lock_output",
     "parts_folder",
+    "remove_parts",
     "write_output",
 ]
 
@@ -257,9 +258,19 @@ def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
     return path
 
 
-def lock_output(path: Path | None, processes: Processes) -> AbstractContextManager[None]:
-    """Keep other runs from writing the same output, and from taking the shards of this one; the first process does."""
-    return nullcontext() if path is None or processes.rank else locked(parts_folder(path))
+@contextmanager
+def lock_output(path: Path | None, processes: Processes, *, cache: bool = False) -> Iterator[Path | None]:
+    """Keep other runs from writing the same output, and from taking the shards of this one; the first process does.
+
+    Gives the path: of a file in a ``cache`` None where nothing can be kept there.
+    """
+    with ExitStack() as stack:
+        if path is not None and not processes.rank:
+            if not cache:
+                stack.enter_context(locked(parts_folder(path)))
+            elif not stack.enter_context(cache_held(parts_folder(path), path, record_path(path))):
+                path = None
+        yield processes.gather(path)[0] if cache else path
 
 
 def write_output(
@@ -279,8 +290,22 @@ def write_output(
         record_path(output).unlink(missing_ok=True)
         write(output)
         write_record(output, {**facts, **asdict(notes)})
-        shutil.rmtree(parts_folder(output))
+        remove_parts(output)
     processes.wait()
+
+
+SHARD = re.compile(r"\.?\w+-\d{9}\.npz(\.building|\.lock)?")
+"""Names of shards, and of what a killed process leaves of one."""
+
+
+def remove_parts(output: Path) -> None:
+    """Remove the finished shards of an output; other files in their folder stay."""
+    folder = parts_folder(output)
+    for path in list(folder.iterdir()):
+        if SHARD.fullmatch(path.name):
+            path.unlink()
+    with suppress(OSError):  # something else is in it
+        folder.rmdir()
 
 
 def parts_folder(output: Path) -> Path:

@@ -16,9 +16,10 @@ from typing import IO, Literal
 
 from platformdirs import user_cache_dir
 
-from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing, WriteFailed
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
 from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
+from cxc_eccv.writing import is_plain, replaced_file
 
 __all__ = [
     "catalog_of",
@@ -243,14 +244,11 @@ def expected_of(item: Entry | Archive, file: Path) -> Expected:
 def pin(item: Entry | Archive, file: Path) -> None:
     """Record the hash of a cached file, where the catalog has none and nothing is recorded yet."""
     record = record_of(file)
-    if item.sha256 is not None or record.is_file():
+    if item.sha256 is not None or record.is_file() or not is_plain(record):
         return
-    draft = record.with_name(f"{record.name}.{os.getpid()}.part")
     # A cache prepared by someone else may be read-only: then there is nothing to enforce, and no reason to fail.
-    with suppress(PermissionError):
-        with open_own(draft) as sink:
-            sink.write(f"{sha256_of(file)}  {file.name}\n".encode())
-        draft.replace(record)
+    with suppress(WriteFailed), replaced_file(record, wait=0) as part:
+        part.write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8", newline="\n")
 
 
 def open_own(path: Path, *, keep: bool = False) -> IO[bytes]:

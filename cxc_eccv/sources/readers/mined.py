@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_parquet
+from cxc_eccv.sources.readers.karpathy import SPLITS
 from cxc_eccv.sources.reading import shown
 
 __all__ = ["MINED_FACTS", "MINED_FORMAT", "MINED_SCHEMA", "MinedPairs", "read_mined"]
@@ -105,6 +106,8 @@ def _facts(path: Path, table: pa.Table) -> dict[str, Any]:
         )
     if facts["collection"] != "coco":
         raise MalformedSource(path, "metadata, collection", shown(facts["collection"]), "'coco'")
+    if facts["split"] not in SPLITS.values():
+        raise MalformedSource(path, "metadata, split", shown(facts["split"]), f"one of {', '.join(SPLITS.values())}")
     return facts
 
 
