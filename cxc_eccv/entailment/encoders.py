@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel, BlipVisionModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, BlipVisionModel, PreTrainedConfig, PreTrainedModel
 from transformers.models.blip.modeling_blip_text import BlipTextModel
 
+from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 
 __all__ = [
@@ -46,7 +47,7 @@ def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any
     if config is None:
         return None
     own = OWN_CLASSES.get(config.model_type)
-    model = AutoModel.from_config(config, trust_remote_code=False) if own is None else own(config)
+    model = build_model(config) if own is None else own(config)
     pooler = getattr(model, "pooler", None)
     if pooler is not None and any(True for _ in pooler.parameters()):
         model.pooler = None

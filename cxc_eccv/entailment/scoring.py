@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm.auto import tqdm
 
-from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state, reason_of
+from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint, reason_of
+from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.entailment.classifier import EntailmentClassifier
@@ -182,7 +183,9 @@ def load_classifier(
     if processor is None:
         source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
         try:
-            processor = EntailmentProcessor.from_pretrained(source, revision=revision or "main")
+            processor = open_checkpoint(EntailmentProcessor, source, Origin(revision or "main"))
+        except ModelError:
+            raise
         except Exception as error:  # on damaged files the libraries raise whatever they trip over
             raise ModelError(
                 f"no processor at {source or 'the model'} ({reason_of(error, source)}); save it along with the model, "

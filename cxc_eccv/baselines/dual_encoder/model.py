@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
+from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 
 __all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
@@ -169,11 +170,9 @@ class DualEncoderModel(PreTrainedModel):
 
     def __init__(self, config: DualEncoderConfig) -> None:
         super().__init__(config)
-        self.text_model = AutoModel.from_config(config.text_config, trust_remote_code=False)
+        self.text_model = build_model(config.text_config)
         self.text_layers = _extra_layers(config)
-        self.image_model = (
-            AutoModel.from_config(config.image_config, trust_remote_code=False) if config.has_images else None
-        )
+        self.image_model = build_model(config.image_config) if config.has_images else None
         self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
         self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
