@@ -76,8 +76,14 @@ def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **option
 
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
-    """A model of new weights."""
+    """A model of new weights.
+
+    Raises:
+        ModelError: transformers has no model for such a config: it is of a part that is only built within another one.
+    """
     with _refuse_code(config.name_or_path or config.model_type):
+        if type(config) not in AutoModel._model_mapping:  # AutoModel's own message lists all that there are
+            raise ModelError(f"AutoModel builds no model of type {config.model_type} alone; give another encoder")
         return AutoModel.from_config(config, trust_remote_code=False)
 
 

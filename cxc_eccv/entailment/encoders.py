@@ -20,6 +20,7 @@ __all__ = [
     "build_encoder",
     "check_reader",
     "check_sees_all",
+    "check_text_encoder",
     "copy_config",
     "copy_weights",
     "cross_widths",
@@ -73,6 +74,14 @@ def check_reader(model: PreTrainedModel, fuses: bool) -> None:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
         )
+
+
+def check_text_encoder(model: PreTrainedModel) -> None:
+    """Raise where what is to read premise and hypothesis reads something else, or images too."""
+    takes = inspect.signature(model.base_model.forward).parameters
+    if "input_ids" not in takes or "pixel_values" in takes:
+        what = "reads no text" if "input_ids" not in takes else "reads images beside the text"
+        raise InvalidOption(f"text_model: {type(model).__name__} {what}; give a text encoder, such as BERT")
 
 
 def ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes

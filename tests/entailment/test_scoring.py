@@ -175,8 +175,15 @@ def test_values_that_are_not_finite_are_refused():
 def test_other_models_and_folders_without_processor_are_named(tmp_path, folder):
     bert, tokenizer, _ = tiny_models.bert()
     other = tiny_models.save((bert, tokenizer), tmp_path / "bert")
-    with pytest.raises(ModelError, match=r"BertModel\) is no classifier of entailment"):
+    with pytest.raises(ModelError, match=r"bert is a model of type bert, not a classifier of entailment"):
         load_classifier(other)
+    dual = tmp_path / "dual"  # of a type that transformers may not know
+    dual.mkdir()
+    (dual / "config.json").write_text('{"model_type": "cxc_eccv_dual_encoder"}')
+    with pytest.raises(ModelError, match="dual is a model of type cxc_eccv_dual_encoder, not a classifier of ent"):
+        load_classifier(dual)
+    with pytest.raises(ModelError, match=r"BertModel\) is no classifier of entailment"):
+        load_classifier(bert)
     with pytest.raises(ModelError, match="no model there"):
         load_classifier(tmp_path / "nothing")
     model, _ = cases.classifier("bert alone")

@@ -321,11 +321,17 @@ def test_chances_of_counts_add_up():
 
 
 @pytest.mark.parametrize(
-    "given", [np.array([0.5]), np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.array(["a", "b"])]
+    ("given", "message"),
+    [
+        (np.array([0.5]), "need a number from 0 to 1 for each"),
+        (np.array(["a", "b"]), "need a number from 0 to 1 for each"),
+        (np.array([0.5, np.nan]), r"row 1 \(image 1, caption 8\): found nan, expected a number from 0 to 1"),
+        (np.array([0.5, 1.5]), r"row 1 \(image 1, caption 8\): found 1.5, expected a number from 0 to 1"),
+    ],
 )
-def test_probabilities_are_checked(given):
+def test_probabilities_are_checked(given, message):
     flags = np.array([[True, True]])
-    with pytest.raises(DataError, match="need a number from 0 to 1 for each"):
+    with pytest.raises(DataError, match=message):
         ask_probabilities(lambda *_: given, "i2t", np.array([1]), np.array([[7, 8]]), flags)
 
 

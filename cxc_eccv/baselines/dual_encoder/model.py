@@ -14,6 +14,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.encoding.checkpoints import build_model
+from cxc_eccv.encoding.towers.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 
 __all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
@@ -192,6 +193,8 @@ class DualEncoderModel(PreTrainedModel):
 
         Without an image backbone it is of texts alone; the options are those of :class:`DualEncoderConfig`.
         """
+        if image is not None:
+            check_image_encoder(image)
         model = cls(DualEncoderConfig(text.config, None if image is None else image.config, **options))
         model.text_model.load_state_dict(text.state_dict())
         if image is not None and model.image_model is not None:

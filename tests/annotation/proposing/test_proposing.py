@@ -548,8 +548,8 @@ class TestUncertainty:
 
     def test_what_is_no_probability_is_refused(self, sample_library, content):
         for values, message in (
-            (np.full(40, 1.5), "row 0: 1.5 is no number from 0 to 1"),
-            (np.append(np.zeros(39), np.nan), "row 39: nan"),
+            (np.full(40, 1.5), r"row 0 \(image \d+, caption \d+\): found 1.5, expected a number from 0 to 1"),
+            (np.append(np.zeros(39), np.nan), r"row 39 .*: found nan"),
         ):
             table = self.table(content, values)
             assert_refused(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=table)
