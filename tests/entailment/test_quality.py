@@ -1,6 +1,7 @@
 """Labelled pairs read from wherever they are, and the report of a classifier on them: console, JSON and page."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -195,6 +196,13 @@ def fake_classifier(monkeypatch, fake):
     scoring = pytest.importorskip("cxc_eccv.entailment.scoring", reason="torch is not installed")
     monkeypatch.setattr(scoring, "announce", lambda _: scoring.Announced(fake.name, fake.model.config))
     monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: fake)
+
+
+def test_the_page_names_the_data_of_the_runs_that_it_went_on_from(pairs, said, library):
+    before = {"sources": {"sick/train": {}}, "holds": {}}
+    record = {"sources": {"coco/train": {}}, "holds": {}, "before": before}
+    page = render_classifier(report_classifier(pairs, said, library, model="mine", training_data=record))
+    assert re.search(r"sick/train.{1,60}coco/train", page, re.DOTALL)
 
 
 def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch, capsys):

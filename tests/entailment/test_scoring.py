@@ -114,6 +114,17 @@ def test_hypotheses_cut_by_the_visual_branch_are_counted():
     assert prepared.inputs["visual_input_ids"].shape == (2, 24)
 
 
+def test_what_the_text_branch_does_not_read_is_not_counted_as_cut():
+    model, _ = cases.classifier("bert with blip")
+    short, wide = tiny_models.bert_tokenizer(8), tiny_models.bert_tokenizer(24)
+    processor = EntailmentProcessor.for_model(
+        model, short, visual_tokenizer=wide, image_processor=tiny_models.vit_images()
+    )
+    picture = tiny_models.picture(1)
+    assert processor.prepare([""], [picture], ["a dog " * 5]).cut == 0
+    assert processor.prepare(["a dog"], [picture], ["a dog " * 5]).cut == 1
+
+
 def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
     long = "two cat and a man " * 9
     premises, images, hypotheses = ["a", long, "", ""], [None, None, "a.png", "b.png"], ["a", "a", long, "a"]
