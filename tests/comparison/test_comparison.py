@@ -60,7 +60,7 @@ def two_models(seed=0, n_images=30, key="cxc/t2t/mrr", gain=0.0):
 
 
 def slow_differences(old, new, images, statistic, seed, samples, n_drawn=None):
-    """Resampled differences from repeating the queries of the drawn images, the first of ``n_drawn``, in both models."""
+    """Resampled differences from repeating the queries of the drawn images, of ``n_drawn`` in all, for both models."""
     drawn = []
     sizes = [1000] * (samples // 1000) + [samples % 1000] * bool(samples % 1000)
     for batch_seed, size in zip(np.random.SeedSequence(seed).generate_state(len(sizes)), sizes, strict=True):

@@ -98,9 +98,7 @@ def test_options_reach_the_model_for_images_too(image_model, sample_library, mon
     monkeypatch.setattr("cxc_eccv.integrations.sentence_transformers.PICTURES", 7)
     evaluator = CxcEccvEvaluator(data_dir=sample_library, images=IMAGES, truncate_dim=4, batch_size=3)
     asked, encode = [], image_model.encode
-    monkeypatch.setattr(
-        image_model, "encode", lambda parts, **options: asked.append(options) or encode(parts, **options)
-    )
+    monkeypatch.setattr(image_model, "encode", lambda parts, **own: asked.append(own) or encode(parts, **own))
     found = evaluator._encode_images(image_model, "clip")
     assert found.vectors.shape == (len(evaluator.images[0]), 4)
     assert found.ids.tolist() == evaluator.images[0].tolist()
