@@ -86,8 +86,8 @@ def mine(
         options["labelled"] = read_labelled(labelled, library, images=options["images"])
     check_whole("batch_size", batch_size)
     check_mining(announced, library, **options)
-    loading = {"device": device, "dtype": dtype}
-    run = None if retriever is None else load_run(retriever)
+    loading: dict[str, Any] = {"device": device, "dtype": dtype}
+    run: Run | None = None if retriever is None else load_run(retriever)
     judge = load_classifier(classifier, **loading)
     if run is None:
         run = _encode(model, library, options["split"], images, {"batch_size": batch_size}, loading)

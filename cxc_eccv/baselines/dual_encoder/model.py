@@ -173,7 +173,7 @@ class DualEncoderModel(PreTrainedModel):
         super().__init__(config)
         self.text_model = build_model(config.text_config)
         self.text_layers = _extra_layers(config)
-        self.image_model = build_model(config.image_config) if config.has_images else None
+        self.image_model = None if config.image_config is None else build_model(config.image_config)
         self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
         self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
