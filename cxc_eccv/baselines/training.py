@@ -19,6 +19,7 @@ from torch.distributed.nn.functional import all_gather
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
 
+from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class WholeTrainer(FiniteTrainer):
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
         """Take up the weights of a checkpoint, all of them."""
         target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
-        target.load_state_dict(type(target).from_pretrained(resume_from_checkpoint).state_dict())
+        target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())
 
     def _load_best_model(self) -> None:
         """Take up the weights of the best checkpoint."""

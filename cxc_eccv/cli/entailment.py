@@ -16,14 +16,13 @@ from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.labelled import LabelledPairs
-    from cxc_eccv.entailment.scoring import Classifier
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import FloatArray
 
     Said = tuple[LabelledPairs, FloatArray, dict[str, Any]]
     """Labelled pairs, the probabilities that a classifier gives them, and what is known of it."""
 
-__all__ = ["entailment", "load_classifier_or_advise"]
+__all__ = ["entailment"]
 
 entailment = typer.Typer(
     no_args_is_help=True,
@@ -92,22 +91,30 @@ def score(
       cxc-eccv entailment score cxc/test --scores report/probabilities.parquet
     """
     from cxc_eccv.cli.output import COMMAND, check_output
+    from cxc_eccv.entailment.measures import check_precision, check_threshold
     from cxc_eccv.entailment.quality import report_classifier
     from cxc_eccv.report.wings.classifier import write_classifier_folder
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.types import check_whole
 
     if (model is None) == (scores is None):
         raise InvalidOption("name the classifier (--model), or a table of what it said (--scores): one of the two")
     if threshold is not None and precision is not None:
         raise InvalidOption("--threshold and --precision: give one of them")
     check_output(output)
+    check_whole("seed", seed, 0)
+    check_whole("batch_size", batch_size)
+    if threshold is not None:
+        check_threshold(threshold)
+    if precision is not None:
+        check_precision(precision)
     library = Library(data_dir, allow_modified=allow_modified)
     if scores is not None:
         labelled, said, facts = _read_scores(scores, pairs, library, images, name)
     else:
-        classifier = load_classifier_or_advise(str(model), device=device, dtype=dtype, name=name)
-        labelled, said, facts = _ask(classifier, pairs, library, images, batch_size)
+        loading = {"device": device, "dtype": dtype, "name": name}
+        labelled, said, facts = _ask(str(model), pairs, library, images, batch_size, loading)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
     report = report_classifier(labelled, said, library, seed=seed, precision=precision, **facts)
@@ -127,21 +134,21 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
     return labelled, labelled.align(read_probabilities(scores), scores), facts
 
 
-def _ask(classifier: Classifier, pairs: str, library: Library, images: Path | None, batch_size: int) -> Said:
-    from cxc_eccv.entailment.labelled import read_labelled
+def _ask(
+    model: str, pairs: str, library: Library, images: Path | None, batch_size: int, loading: dict[str, Any]
+) -> Said:
+    with needs_train_extra():
+        from cxc_eccv.entailment.scoring import announce, load_classifier
+    from cxc_eccv.entailment.labelled import find_images, read_labelled
 
-    config = classifier.model.config
+    announced = announce(model)
+    config = announced.config
     labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
+    find_images(announced, labelled.table["image"].to_pylist(), images)
+    classifier = load_classifier(model, **loading)
     said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
     facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
     return labelled, said, {**facts, "training_data": getattr(config, "training_data", None)}
-
-
-def load_classifier_or_advise(model: str, **options: Any) -> Classifier:  # noqa: ANN401 - of load_classifier
-    """A classifier, or which extra is not installed."""
-    with needs_train_extra():
-        from cxc_eccv.entailment.scoring import load_classifier
-    return load_classifier(model, **options)
 
 
 @entailment.command("mean", cls=Command)

@@ -64,26 +64,33 @@ def mine(
       torchrun --nproc-per-node 4 --no-python cxc-eccv mine clip_train.npz
       --classifier classifier --images train2014 --output weak.parquet
     """
-    from cxc_eccv.cli.entailment import load_classifier_or_advise
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
     library = Library(data_dir, allow_modified=allow_modified, restval_in_train=restval_in_train)
-    judge = load_classifier_or_advise(classifier, device=device, dtype=dtype)
+    with needs_train_extra():
+        from cxc_eccv.entailment.scoring import announce, load_classifier
     from cxc_eccv.entailment.labelled import read_labelled
     from cxc_eccv.entailment.mining import check_mining
     from cxc_eccv.entailment.mining import mine as mine_pairs
     from cxc_eccv.entailment.quality import warn_of_training_data
+    from cxc_eccv.runs import load_run
 
-    looks = judge.model.config.has_visual
+    announced = announce(classifier)
+    looks = announced.config.has_visual
     options: dict[str, Any] = {"split": split_name(split), "top_k": top_k, "threshold": threshold, "output": output}
     options |= {"precision": precision, "images": images if looks else None}
     if labelled is not None:
         options["labelled"] = read_labelled(labelled, library, images=options["images"])
-    check_mining(judge, library, **options)
-    loading = {"device": device, "dtype": dtype}
-    run = _load(retriever, model, library, options["split"], images, {"batch_size": batch_size}, loading)
+    check_whole("batch_size", batch_size)
+    check_mining(announced, library, **options)
+    loading: dict[str, Any] = {"device": device, "dtype": dtype}
+    run: Run | None = None if retriever is None else load_run(retriever)
+    judge = load_classifier(classifier, **loading)
+    if run is None:
+        run = _encode(model, library, options["split"], images, {"batch_size": batch_size}, loading)
     mined = mine_pairs(run, judge, library, **options, similarity=similarity, batch_size=batch_size)
     rule = mined.facts["rule"]
     with_any = len(set(mined.table["image_id"].to_pylist()))
@@ -95,8 +102,7 @@ def mine(
     )
 
 
-def _load(
-    file: Path | None,
+def _encode(
     model: str | None,
     library: Library,
     split: str,
@@ -104,11 +110,7 @@ def _load(
     encoding: dict[str, Any],
     loading: dict[str, Any],
 ) -> Run:
-    """A run of a file, or of a model, whose encoding is made once and kept."""
-    if file is not None:
-        from cxc_eccv.runs import load_run
-
-        return load_run(file)
+    """The run of a model, whose encoding is made once and kept."""
     with needs_train_extra():
         from cxc_eccv.encoding import encode_once, load_model
     from cxc_eccv.from_model import split_items

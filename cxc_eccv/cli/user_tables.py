@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.cli.extras import needs_train_extra
@@ -13,6 +14,7 @@ from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.evaluation.settings import Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, shown
+from cxc_eccv.types import LABELS, PROBABILITIES, check_values
 
 __all__ = ["policy", "read_captions", "read_probabilities", "read_summaries"]
 
@@ -35,17 +37,17 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     """
     path = Path(value)
     if path.suffix in SUFFIXES:
-        return _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+        table = _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+        return _check_column(path, table, "label", LABELS)
     if value in UNJUDGED[:-1]:  # the last is said by naming the classifier, whose folder may be called so
         return value
     if not (path.is_dir() or HUB_ID.fullmatch(value)):
         others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"
         raise UnknownName("policy for unjudged pairs", value, (*UNJUDGED[:-1], *others))
     with needs_train_extra():
-        from cxc_eccv.entailment.scoring import load_classifier
-    from cxc_eccv.entailment.judge import ClassifierJudge
+        from cxc_eccv.entailment.judge import ClassifierJudge
 
-    return ClassifierJudge(load_classifier(value, device=device), images)
+        return ClassifierJudge(value, images, device=device)
 
 
 def read_captions(path: Path) -> pa.Table:
@@ -66,6 +68,13 @@ def read_probabilities(path: Path) -> pa.Table:
     table = _read_table(path, "probabilities", forms)
     if "probability" not in table.column_names:
         raise DataError(f"{path}: no column probability among {', '.join(table.column_names)}")
+    return _check_column(path, table, "probability", PROBABILITIES)
+
+
+def _check_column(path: Path, table: pa.Table, name: str, allowed: str) -> pa.Table:
+    """The table, once every number of a column is known to be one; what is no number is refused where it is used."""
+    if name in table.column_names and np.asarray(table[name]).dtype.kind in "biuf":
+        check_values(table[name], f"{path}: column {name}", allowed)
     return table
 
 

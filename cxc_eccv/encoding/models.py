@@ -27,6 +27,7 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
+from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, open_checkpoint, reason_of
 from cxc_eccv.encoding.distributed.processes import local_rank
 from cxc_eccv.encoding.distributed.shards import fingerprint
 from cxc_eccv.encoding.open_clip import (
@@ -59,7 +60,6 @@ __all__ = [
     "load_model",
     "model_key",
     "processor_state",
-    "reason_of",
 ]
 
 CROSS_ENCODERS = (
@@ -78,11 +78,6 @@ DTYPES = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-
-MODULES = "modules.json"
-"""What makes a folder a sentence-transformers model; a list."""
-
-WEIGHTS = (".safetensors", ".bin")
 
 IDENTITY = ("revision", "caption_prompt", "image_prompt")
 """Facts that make a model another one: its code may differ where its weights do not."""
@@ -320,31 +315,6 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
     return model if kind is None else model.to(kind)
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Which commit of the Hub's repository a checkpoint is of, and whether the code in it may run."""
-
-    revision: str | None = None
-    trusted: bool = False
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As the libraries take them."""
-        return {"trust_remote_code": self.trusted} | ({} if self.revision is None else {"revision": self.revision})
-
-    def refuse_code(self, source: str, error: Exception) -> None:
-        """Raise where an error says that the checkpoint brings code that nobody said to trust."""
-        if not self.trusted and "trust_remote_code" in str(error):
-            raise ModelError(
-                f"{source}: brings Python code of its own, which is not run. Read that code; if you trust it, give "
-                "--trust-remote-code (from Python load_model(..., trust_remote_code=True)), best with its --revision"
-            ) from None
-
-
-NAMELESS = Origin()
-"""The newest commit, whose code does not run."""
-
-
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
     """The model of a folder or Hub id; one with ``modules.json`` is a sentence-transformers model.
 
@@ -353,9 +323,10 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     if _has_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
     try:
-        config = AutoConfig.from_pretrained(source, **origin.options)
+        config = open_checkpoint(AutoConfig, source, origin)
+    except ModelError:
+        raise
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        origin.refuse_code(source, error)
         advice = "give a folder with config.json and weights, or a Hub id"
         if _has_file(source, CONFIG, origin.revision):
             advice = (
@@ -367,13 +338,13 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         own = architecture in own_class or architecture.endswith("WithProjection")
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
         kind = getattr(transformers, architecture) if own and not brings_code else AutoModel
-        model, found = kind.from_pretrained(
-            source, config=config, dtype=dtype, output_loading_info=True, **origin.options
-        )
+        options = {"config": config, "dtype": dtype, "output_loading_info": True}
+        model, found = open_checkpoint(kind, source, origin, **options)
+    except ModelError:
+        raise
     except RuntimeError as error:
         raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
     except Exception as error:  # likewise
-        origin.refuse_code(source, error)
         raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
     missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
@@ -404,39 +375,12 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
     from sentence_transformers import SentenceTransformer
 
     try:
-        return SentenceTransformer(source, device="cpu", model_kwargs={"dtype": dtype}, **origin.options)
+        return open_checkpoint(SentenceTransformer, source, origin, device="cpu", model_kwargs={"dtype": dtype})
+    except ModelError:
+        raise
     except Exception as error:  # likewise
-        origin.refuse_code(source, error)
         reason = reason_of(error, source)
         raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({reason})") from None
-
-
-def reason_of(error: Exception, source: str) -> str:
-    """Why a model, or what comes with it, cannot be loaded: the damaged file where one is seen, else the error's word.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "tokenizer.json").write_text("[]")
-        >>> reason_of(AttributeError("'list' object has no attribute 'pop'"), str(folder))
-        'tokenizer.json is no JSON object'
-    """
-    files = sorted(path for path in Path(source).glob("*") if path.is_file())
-    damaged = [fault for path in files if path.suffix == ".json" and (fault := _fault_of(path))]
-    damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]
-    return " and ".join(damaged) or str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def _fault_of(path: Path) -> str:
-    """What is wrong with a file of JSON that a library loads; empty where nothing is seen."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if path.name != MODULES:
-        return "" if isinstance(content, dict) else f"{path.name} is no JSON object"
-    is_list = isinstance(content, list) and content and all(isinstance(module, dict) for module in content)
-    return "" if is_list else f"{path.name} is no list of modules"
 
 
 class Processors:
@@ -492,9 +436,10 @@ class Processors:
         if not self._source:
             raise ModelError(f"the model comes without {name}; give processor=")
         try:
-            return kind.from_pretrained(self._source, **self._origin.options)
+            return open_checkpoint(kind, self._source, self._origin)
+        except ModelError:
+            raise
         except Exception as error:  # on damaged files the libraries raise whatever they trip over
-            self._origin.refuse_code(self._source, error)
             reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
             raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
 

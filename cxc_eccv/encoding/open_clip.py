@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from PIL import Image
 
+from cxc_eccv.encoding.checkpoints import load_of_open_clip
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 
 __all__ = [
@@ -158,8 +159,9 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
     if not name.startswith((HUB, FOLDER)):
         _check_names(open_clip, name, checkpoint, is_file="=" in source)
     try:
-        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
-        tokenizer = open_clip.get_tokenizer(name)
+        model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)
+    except ModelError:
+        raise
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelError(f"{source}: open_clip cannot load it ({reason})") from None

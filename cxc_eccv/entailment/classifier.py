@@ -19,12 +19,14 @@ from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
+from cxc_eccv.encoding.towers.images import check_image_encoder
 from cxc_eccv.entailment.encoders import (
     as_config,
     ask_for_cross_attention,
     build_encoder,
     check_reader,
     check_sees_all,
+    check_text_encoder,
     copy_config,
     copy_weights,
     cross_widths,
@@ -332,6 +334,10 @@ class EntailmentClassifier(PreTrainedModel):
         configs: dict[str, Any] = {
             f"{name.removesuffix('_model')}_config": copy_config(part) for name, part in parts.items()
         }
+        if text_model is not None:
+            check_text_encoder(text_model)
+        if image_model is not None:
+            check_image_encoder(image_model)
         if visual_text_model is not None:
             check_reader(visual_text_model, fuses=image_model is None)
             if image_model is not None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel, BlipVisionModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, BlipVisionModel, PreTrainedConfig, PreTrainedModel
 from transformers.models.blip.modeling_blip_text import BlipTextModel
 
+from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "build_encoder",
     "check_reader",
     "check_sees_all",
+    "check_text_encoder",
     "copy_config",
     "copy_weights",
     "cross_widths",
@@ -46,7 +48,7 @@ def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any
     if config is None:
         return None
     own = OWN_CLASSES.get(config.model_type)
-    model = AutoModel.from_config(config, trust_remote_code=False) if own is None else own(config)
+    model = build_model(config) if own is None else own(config)
     pooler = getattr(model, "pooler", None)
     if pooler is not None and any(True for _ in pooler.parameters()):
         model.pooler = None
@@ -72,6 +74,14 @@ def check_reader(model: PreTrainedModel, fuses: bool) -> None:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
         )
+
+
+def check_text_encoder(model: PreTrainedModel) -> None:
+    """Raise where what is to read premise and hypothesis reads something else, or images too."""
+    takes = inspect.signature(model.base_model.forward).parameters
+    if "input_ids" not in takes or "pixel_values" in takes:
+        what = "reads no text" if "input_ids" not in takes else "reads images beside the text"
+        raise InvalidOption(f"text_model: {type(model).__name__} {what}; give a text encoder, such as BERT")
 
 
 def ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes

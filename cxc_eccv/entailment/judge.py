@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,7 @@ from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import is_plain, replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.entailment.scoring import Classifier
+    from cxc_eccv.entailment.scoring import Announced, Classifier
 
 __all__ = ["ClassifierJudge", "PairJudge"]
 
@@ -60,7 +61,7 @@ class ClassifierJudge(Judge):
         progress: show a bar when standard error is a terminal.
 
     Raises:
-        ModelError: the classifier cannot be loaded.
+        ModelError: its config is not that of a classifier; its weights are loaded when it is first asked.
         InvalidOption: it looks at images, and their folder is not given; or the folder does not exist.
 
     Example:
@@ -87,19 +88,31 @@ class ClassifierJudge(Judge):
         device: str | None = None,
         progress: bool = True,
     ) -> None:
+        self._load: Callable[[], Classifier] = lambda: cast("Classifier", classifier)
+        own: Classifier | Announced
         if isinstance(classifier, str | Path):
-            from cxc_eccv.entailment.scoring import load_classifier  # needs torch
+            from cxc_eccv.entailment.scoring import announce, load_classifier  # needs torch
 
-            classifier = load_classifier(classifier, device=device)
-        self.classifier, config = classifier, classifier.model.config
+            own, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
+        else:
+            own = classifier
+        config = own.model.config
         if config.has_visual and images is None:
-            raise InvalidOption(f"{classifier.name} looks at images: give their folder with images (--images)")
+            raise InvalidOption(f"{own.name} looks at images: give their folder with images (--images)")
         self.threshold = float(config.threshold)
         self.images = ImageFolder(images) if config.has_visual and images is not None else None
         self._options = {"batch_size": batch_size}
-        self._answers = _Answers(classifier)
         self._progress = progress
         self._lock = Lock()
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The classifier; one that was named is loaded when it is first asked."""
+        return self._load()
+
+    @cached_property
+    def _answers(self) -> _Answers:
+        return _Answers(self.classifier)
 
     @property
     def facts(self) -> Mapping[str, Any]:

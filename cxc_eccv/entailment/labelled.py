@@ -22,7 +22,7 @@ from cxc_eccv.sources.reading import shown
 from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from cxc_eccv.entailment.scoring import Classifier
+    from cxc_eccv.entailment.scoring import Announced, Classifier
 
 __all__ = ["LabelledPairs", "Questions", "find_images", "find_labelled", "read_labelled"]
 
@@ -229,7 +229,7 @@ def _of_labels(table: pa.Table) -> pa.Table:
 
 
 def find_images(
-    classifier: Classifier, names: Sequence[str | None], folder: str | Path | None
+    classifier: Classifier | Announced, names: Sequence[str | None], folder: str | Path | None
 ) -> list[Path | None] | None:
     """The file of every name, None where there is no name; None in all for a classifier that reads texts alone."""
     if not classifier.model.config.has_visual:

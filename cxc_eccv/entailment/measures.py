@@ -222,8 +222,7 @@ def choose_threshold(
         if for_ not in by_measure:
             raise UnknownName("measure to choose a threshold for", for_, by_measure)
         return float(-levels[np.argmax(by_measure[for_])])
-    if not 0 < precision <= 1:
-        raise InvalidOption(f"precision {precision:g}: give a fraction above 0, and at most 1")
+    check_precision(precision)
     reached = np.flatnonzero(shares >= precision)
     if not reached.size:
         best = int(np.argmax(shares))
@@ -244,6 +243,12 @@ def check_threshold(threshold: float) -> None:
     """
     if not 0 <= threshold <= 1:
         raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
+
+
+def check_precision(precision: float) -> None:
+    """Refuse what is no precision to reach."""
+    if not 0 < precision <= 1:
+        raise InvalidOption(f"precision {precision:g}: give a fraction above 0, and at most 1")
 
 
 def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:

@@ -46,7 +46,7 @@ from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positio
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.entailment.scoring import Classifier
+    from cxc_eccv.entailment.scoring import Announced, Classifier
 
 __all__ = ["check_mining", "mine"]
 
@@ -155,7 +155,7 @@ def mine(
 
 
 def check_mining(
-    classifier: Classifier,
+    classifier: Classifier | Announced,
     library: Library,
     *,
     split: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
+from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint
 from cxc_eccv.encoding.text_input import context_length, text_config
 from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.entailment.classifier import (
@@ -237,10 +238,12 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         source, settings = pretrained_model_name_or_path, processor_dict or {}
         has_images = settings.get("image_processor") is not None
         options.pop("subfolder", None)
+        origin = Origin(trusted=bool(options.pop("trust_remote_code", False)))
+        load = partial(open_checkpoint, source=source, origin=origin)
         return [
-            AutoTokenizer.from_pretrained(source, **options) if settings.pop("has_text", True) else None,
-            AutoTokenizer.from_pretrained(source, subfolder="visual_tokenizer", **options) if has_images else None,
-            AutoImageProcessor.from_pretrained(source, **options) if has_images else None,
+            load(AutoTokenizer, **options) if settings.pop("has_text", True) else None,
+            load(AutoTokenizer, subfolder="visual_tokenizer", **options) if has_images else None,
+            load(AutoImageProcessor, **options) if has_images else None,
         ]
 
 

@@ -14,21 +14,25 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from tqdm.auto import tqdm
+from transformers import AutoConfig
 
-from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state, reason_of
+from cxc_eccv.encoding.checkpoints import Origin, load_part, open_checkpoint, reason_of
+from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.encoding.towers.images import open_picture
-from cxc_eccv.entailment.classifier import EntailmentClassifier
+from cxc_eccv.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.errors import ModelError
 from cxc_eccv.types import check_whole
 
-__all__ = ["Classifier", "ImageSource", "load_classifier"]
+__all__ = ["Announced", "Classifier", "ImageSource", "announce", "load_classifier"]
 
 ImageSource = str | Path | Image.Image | None
 """A file, an image, or nothing."""
 
 BATCHES_AHEAD = 2
+
+MAKE_ONE = "give one that cxc-eccv train entailment-classifier made"
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,44 @@ class Classifier:
         return tensor.to(self.model.device, kind)
 
 
+@dataclass(frozen=True)
+class Announced:
+    """A classifier whose weights are not loaded yet.
+
+    Attributes:
+        name: folder or Hub id.
+        config: says what it looks at, its threshold, and what it was trained on.
+    """
+
+    name: str
+    config: EntailmentConfig
+
+    @property
+    def model(self) -> Announced:
+        """What has the config, as of :class:`Classifier`."""
+        return self
+
+
+def announce(source: str | Path, *, revision: str | None = None) -> Announced:
+    """What the config of a folder or Hub id says, so that options are checked before the weights are loaded.
+
+    Raises:
+        ModelError: no config, or that of a model of another kind.
+    """
+    _refuse_others(str(source), revision)
+    return Announced(str(source), load_part(AutoConfig, str(source), Origin(revision)))
+
+
+def _refuse_others(source: str, revision: str | None) -> None:
+    """Raise where a config names another type of model, one that transformers does not know among them."""
+    try:
+        kind = EntailmentConfig.get_config_dict(source, revision=revision)[0].get("model_type")
+    except Exception:  # whatever the libraries raise: loading says what is wrong
+        return
+    if kind not in (None, EntailmentConfig.model_type):
+        raise ModelError(f"{source} is a model of type {kind}, not a classifier of entailment; {MAKE_ONE}")
+
+
 def load_classifier(
     model: str | Path | EntailmentClassifier | Classifier,
     *,
@@ -173,16 +215,17 @@ def load_classifier(
     """
     if isinstance(model, Classifier):
         return model
+    if isinstance(model, str | Path):
+        _refuse_others(str(model), revision)
     loaded = load_model(model, device=device, dtype=dtype, revision=revision, name=name)
     if not isinstance(loaded.model, EntailmentClassifier):
-        raise ModelError(
-            f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment; give one that "
-            "cxc-eccv train entailment-classifier has made"
-        )
+        raise ModelError(f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment; {MAKE_ONE}")
     if processor is None:
         source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
         try:
-            processor = EntailmentProcessor.from_pretrained(source, revision=revision or "main")
+            processor = open_checkpoint(EntailmentProcessor, source, Origin(revision or "main"))
+        except ModelError:
+            raise
         except Exception as error:  # on damaged files the libraries raise whatever they trip over
             raise ModelError(
                 f"no processor at {source or 'the model'} ({reason_of(error, source)}); save it along with the model, "

@@ -17,7 +17,7 @@ from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole
 
 __all__ = [
     "BOUNDS_DEPTH",
@@ -194,7 +194,8 @@ class PairValues:
         what: the table holds, for messages.
 
     Raises:
-        DataError: a column is missing, holds nulls or is of another type; a pair is given twice.
+        DataError: a column is missing, holds nulls or is of another type; a pair is given twice; a number is no
+            probability, or no label.
 
     Example:
         >>> table = pa.table({"image_id": [1, 1], "caption_id": [7, 8], "probability": [0.5, 0.25]})
@@ -219,6 +220,7 @@ class PairValues:
         if twice.size:
             image, caption = self._pairs[twice[0]]
             raise DataError(f"{what}: the pair of image {image} and caption {caption} is given twice")
+        check_values(values, what, PROBABILITIES if "f" in kinds else LABELS, (images, captions))
         self._values = values[order]
 
     def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:

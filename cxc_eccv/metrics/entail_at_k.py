@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
+from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
 
 __all__ = ["SPEC", "UNJUDGED", "Classifier", "entail_at_k"]
 
@@ -76,9 +76,10 @@ def _check_policy(unjudged: str | Classifier) -> None:
         raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
 
 
-def _check_labels(labels: NDArray[np.generic], source: str) -> None:
-    if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
-        raise DataError(f"entail_at_k: labels of {source} are other than 0 and 1")
+def _check_labels(labels: NDArray[np.generic], source: str, pairs: tuple[IntArray, IntArray] | None = None) -> None:
+    if labels.dtype.kind not in "biuf":
+        raise DataError(f"entail_at_k: labels of {source} are of type {labels.dtype}; need {LABELS}")
+    check_values(labels, f"entail_at_k: labels of {source}", LABELS, pairs)
 
 
 def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[np.bool_]) -> FloatArray:
@@ -86,10 +87,11 @@ def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[n
     rows, places = np.nonzero(~judged)
     if not rows.size:
         return gains
-    labels = np.asarray(classifier(top.query_ids[rows], top.ids[rows, places]))
+    pairs = top.query_ids[rows], top.ids[rows, places]
+    labels = np.asarray(classifier(*pairs))
     if labels.shape != rows.shape:
         raise DataError(f"entail_at_k: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
-    _check_labels(labels, "the classifier")
+    _check_labels(labels, "the classifier", pairs)
     gains[rows, places] = labels
     return gains
 

@@ -1,7 +1,7 @@
 """Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, reports."""
 
 from cxc_eccv.types.embedded import Embeddings
-from cxc_eccv.types.ids import FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.types.ids import LABELS, PROBABILITIES, FloatArray, IntArray, check_values, check_whole, positions_of
 from cxc_eccv.types.judged import (
     DIRECTIONS,
     SIDES,
@@ -18,6 +18,8 @@ from cxc_eccv.types.reported import Bounds, Report, Result
 
 __all__ = [
     "DIRECTIONS",
+    "LABELS",
+    "PROBABILITIES",
     "SIDES",
     "Bounds",
     "Comparisons",
@@ -30,6 +32,7 @@ __all__ = [
     "Report",
     "Result",
     "TopK",
+    "check_values",
     "check_whole",
     "look_up_gains",
     "other_side",

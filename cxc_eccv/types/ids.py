@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption
 
 __all__ = [
     "DENSE_SPAN",
+    "LABELS",
+    "PROBABILITIES",
     "FloatArray",
     "IntArray",
     "all_unique",
+    "check_values",
     "check_whole",
     "distinct_of",
     "frozen_ints",
@@ -29,6 +32,10 @@ DENSE_SPAN = 256
 
 SMALL = 2**32 - 1
 
+PROBABILITIES = "a number from 0 to 1"
+LABELS = "0 or 1"
+"""What :func:`check_values` allows, in words."""
+
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
     """Raise InvalidOption unless an option is a whole number of Python's, and large enough; true and false are none.
@@ -40,6 +47,31 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidOption(f"{name} is {value!r}, expected a whole number of at least {least}")
+
+
+def check_values(
+    values: ArrayLike, what: str, allowed: str = PROBABILITIES, pairs: tuple[IntArray, IntArray] | None = None
+) -> None:
+    """Raise at the first value that is no probability, or no label, with its row and the pair that it is of.
+
+    Args:
+        values: (P,) numbers.
+        what: holds them, for messages.
+        allowed: :data:`PROBABILITIES` or :data:`LABELS`.
+        pairs: (P,) image ids and (P,) caption ids, where they are known.
+
+    Example:
+        >>> check_values([0.5, np.nan], "said.parquet")
+        Traceback (most recent call last):
+        cxc_eccv.errors.DataError: said.parquet, row 1: found nan, expected a number from 0 to 1
+    """
+    numbers = np.asarray(values).ravel()
+    fits = np.isin(numbers, (0, 1)) if allowed == LABELS else (numbers >= 0) & (numbers <= 1)
+    wrong = np.flatnonzero(~fits)
+    if wrong.size:
+        row = wrong[0]
+        pair = "" if pairs is None else f" (image {pairs[0][row]}, caption {pairs[1][row]})"
+        raise DataError(f"{what}, row {row}{pair}: found {numbers[row]}, expected {allowed}")
 
 
 def frozen_ints(values: ArrayLike) -> IntArray:

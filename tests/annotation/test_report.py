@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from cxc_eccv.annotation.quality.agreement import cohen_kappa
 from cxc_eccv.annotation.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.annotation.report import report_annotation
 from cxc_eccv.annotation.reported import DRAWN
-from cxc_eccv.report.wings.annotated import render_annotated, write_annotated
+from cxc_eccv.report.wings.annotated import _shade, render_annotated, write_annotated
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
 ECCV = schemes()["eccv"]
@@ -328,3 +329,10 @@ def test_the_folder_has_all_three_and_keeps_other_files(report, tmp_path):
     content = json.loads((tmp_path / "out" / "annotation_report.json").read_text(encoding="utf-8"))
     assert (content["schema"], content["scheme"], len(content["sheets"])) == (1, "eccv", 9)
     assert content["no_changes"] == NO_MODEL
+
+
+@pytest.mark.parametrize(("answers", "shades"), [(("yes",), ["bin0", "bin4", "bin8"]), ((), ["bin8", "bin4", "bin0"])])
+def test_the_best_answer_has_the_darkest_shade(answers, shades):
+    """Answers stand best first, and ratings lowest first."""
+    report = SimpleNamespace(classes=("a", "b", "c"), scheme=SimpleNamespace(answers=answers))
+    assert _shade(report) == shades

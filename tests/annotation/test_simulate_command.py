@@ -5,12 +5,13 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import cxc_eccv
 from cxc_eccv.cli import main
-from cxc_eccv.report.wings.simulated import FILES
+from cxc_eccv.report.wings.simulated import FILES, _draw_line
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
 
@@ -140,3 +141,11 @@ def test_without_matplotlib_all_but_the_chart_is_written(run, tmp_path, monkeypa
     assert status == 0
     assert "no chart: it needs matplotlib, which is not installed: pip install 'cxc_eccv[report]'" in err
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["simulation.json", "simulation.md"]
+
+
+def test_error_bars_are_of_the_unit_of_the_line():
+    drawn = []
+    axes = SimpleNamespace(errorbar=lambda x, y, spans, **_: drawn.append((x, y, spans)))
+    rows = [{"questions": 10, "share": (0.5, 0.25, 1.0)}, {"questions": 20, "share": (0.5, None, None)}]
+    _draw_line(axes, [*rows, {"questions": 30, "share": None}], "share", 100.0, {})
+    assert drawn == [([10, 20], [50.0, 50.0], [[25.0, 0.0], [50.0, 0.0]])]

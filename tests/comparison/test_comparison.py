@@ -59,12 +59,13 @@ def two_models(seed=0, n_images=30, key="cxc/t2t/mrr", gain=0.0):
     )
 
 
-def slow_differences(old, new, images, statistic, seed, samples):
-    """Resampled differences from repeating the queries of the drawn images, for both models alike."""
+def slow_differences(old, new, images, statistic, seed, samples, n_drawn=None):
+    """Resampled differences from repeating the queries of the drawn images, of ``n_drawn`` in all, for both models."""
     drawn = []
     sizes = [1000] * (samples // 1000) + [samples % 1000] * bool(samples % 1000)
     for batch_seed, size in zip(np.random.SeedSequence(seed).generate_state(len(sizes)), sizes, strict=True):
-        times = Draws(int(batch_seed), size).times(np.unique(images).size)
+        times = Draws(int(batch_seed), size).times(n_drawn or np.unique(images).size)
+        times = times[:, : np.unique(images).size]
         statistics = (
             oracles.bootstrap_statistics(values.tolist(), images.tolist(), times, statistic) for values in (old, new)
         )
@@ -89,8 +90,8 @@ def test_a_comparison_equals_repeating_the_queries_of_drawn_images(metric, stati
 
 def test_rsum_is_drawn_over_both_directions_together():
     random = np.random.default_rng(2)
-    images = np.arange(40)
-    captions = np.repeat(images, 5)
+    images, n_images = np.arange(30), 40  # the last images have captions alone
+    captions = np.repeat(np.arange(n_images), 5)
     keys = [f"coco_1k/{direction}/{recall}" for direction in ("i2t", "t2i") for recall in RECALLS]
     models, values = [], []
     for name in ("old", "new"):
@@ -103,7 +104,10 @@ def test_rsum_is_drawn_over_both_directions_together():
     found = compare(*models, samples=300).differences
     assert [one.key for one in found] == [*keys, "coco_1k/rsum"]
     slow = sum(
-        100 * slow_differences(values[0][key], values[1][key], images if "i2t" in key else captions, np.mean, 0, 300)
+        100
+        * slow_differences(
+            values[0][key], values[1][key], images if "i2t" in key else captions, np.mean, 0, 300, n_images
+        )
         for key in keys
     )
     np.testing.assert_allclose((found[-1].low, found[-1].high), np.quantile(slow, [0.025, 0.975]), atol=1e-9)
@@ -390,6 +394,9 @@ def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_the
     changed = data | {"files": dict.fromkeys(data["files"], "0")}
     with pytest.raises(DataError, match="of sha256 0"):
         ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": changed}, content), sample_library)
+    unrelated = data | {"files": {"another": "0"}}
+    with pytest.raises(DataError, match="computed from other files than the data at hand"):
+        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": unrelated}, content), sample_library)
     with pytest.raises(SourceMissing, match=r"no cluster column.*karpathy"):
         ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, content), tmp_path)
     with pytest.raises(DataError, match="evaluate again"):

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from cxc_eccv.cli import main  # noqa: E402 - after the skip
 from cxc_eccv.encoding import encode_once, load_model, sides  # noqa: E402 - after the skip
 from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder  # noqa: E402 - after the skip
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402 - after the skip
+from cxc_eccv.from_model import encode_split, put_beside  # noqa: E402 - after the skip
+from cxc_eccv.runs import EmbeddingsRun  # noqa: E402 - after the skip
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
+from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 from cxc_eccv.writing import locked  # noqa: E402 - after the skip
 
 IMAGES = mirror_folder("sample") / "coco" / "images"
@@ -358,3 +362,21 @@ def test_a_broken_image_is_an_error(model, tmp_path):
         path.write_bytes(b"no image")
     with pytest.raises(MalformedSource):
         ce.evaluate_model(model("clip"), images=images, data_dir="sample", progress=False)
+
+
+def test_an_encoding_that_is_there_takes_the_name_that_is_asked_for(monkeypatch, sample_library):
+    captions = Embeddings(np.array([1]), np.ones((1, 2)))
+    kept = EmbeddingsRun(None, captions, similarity="dot", model="its name then")
+    monkeypatch.setattr("cxc_eccv.encoding.encode_once", lambda *_, **__: (kept, True))
+    loaded = SimpleNamespace(is_cross_encoder=False, sides=("captions",), name="folder", title="its name now")
+    options = {"tasks": "all", "split": "test", "data_dir": sample_library, "limit": None}
+    run, was_there = encode_split(loaded, None, options)
+    assert (run.model, run.similarity, was_there) == ("its name now", "dot", True)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_one_of_two_runs_says_holds_for_both(first):
+    captions = Embeddings(np.array([1]), np.ones((1, 2)))
+    says, silent = EmbeddingsRun(None, captions, similarity="dot", model="mine"), EmbeddingsRun(None, captions)
+    both = put_beside(says, silent) if first else put_beside(silent, says)
+    assert (both.similarity, both.model) == ("dot", "mine")

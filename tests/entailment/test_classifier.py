@@ -24,7 +24,7 @@ from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cxc_eccv.entailment.classifier import KINDS, EntailmentClassifier, EntailmentConfig, soft_cross_entropy
 from cxc_eccv.entailment.processing import EntailmentProcessor
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
 
 
 def logits_apart(model, processor, place):
@@ -374,6 +374,21 @@ def test_parts_that_do_not_fit_are_refused():
     del damaged.encoder.layer[1]
     with pytest.raises(CheckpointMismatch, match="lacks"):
         EntailmentClassifier.from_parts(text_model=damaged)
+
+
+def test_encoders_that_need_more_than_their_branch_gives_are_refused():
+    bert = tiny_models.bert()[0]
+    for tower, message in (
+        (tiny_models.siglip2, "Siglip2VisionModel needs .*spatial_shapes, and gets pixel_values alone"),
+        (tiny_models.vilt, "Vilt.* reads text beside the image"),
+    ):
+        with pytest.raises(InvalidOption, match=f"image_model: {message}"):
+            EntailmentClassifier.from_parts(image_model=tower()[0], visual_text_model=bert, mask_images=0)
+    for other, message in ((tiny_models.clip, "CLIPModel reads images"), (tiny_models.vit, "ViTModel reads no text")):
+        with pytest.raises(InvalidOption, match=f"text_model: {message}"):
+            EntailmentClassifier.from_parts(other()[0])
+    with pytest.raises(ModelError, match="AutoModel builds no model of type align_vision_model alone"):
+        EntailmentClassifier.from_parts(bert, image_model=tiny_models.align()[0], visual_text_model=bert, mask_images=0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tiny_flickr import flickr_library, run_in_order
 
@@ -11,6 +12,7 @@ from cxc_eccv.cli import main
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.entailment.mean import mean_entailment
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types import Report, Result
 
 
 @pytest.fixture
@@ -56,6 +58,21 @@ def test_the_interval_is_that_of_the_mean_of_independent_draws(reports):
         values = report.per_query[f"{task}/i2t/entail_at_5"].values
         sums = sums + values[random.integers(values.size, size=(20_000, values.size))].mean(axis=1)
     assert (row.low, row.high) == pytest.approx(np.quantile(sums / 2, [0.025, 0.975]), abs=0.02)
+
+
+def test_each_collection_has_draws_of_its_own():
+    """Equal values of both: the mean of two independent draws spreads 1 / sqrt(2) as wide as one of them."""
+    values, queries = np.arange(200) % 2, np.arange(200)
+
+    def report(task):
+        row = Result(task, "i2t", "entail_at_1", 0.5, 200, parameters={"k": 1})
+        columns = {"task": task, "direction": "i2t", "metric": "entail_at_1"}
+        columns = {name: [text] * 200 for name, text in columns.items()}
+        table = pa.table({"query_id": queries, **columns, "value": values.astype(float), "cluster": queries})
+        return ScoredReport.of(task, Report((row,), {}, {"split": "test"}, table))
+
+    found = mean_entailment([report("entailment"), report("flickr30k_entailment")]).results[-1]
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 0.5 / np.sqrt(2 * 200), rel=0.1)
 
 
 def test_reports_that_do_not_go_together_have_no_mean(reports):

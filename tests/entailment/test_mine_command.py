@@ -10,6 +10,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.cli import main  # noqa: E402 - after the skip
+from cxc_eccv.entailment import scoring  # noqa: E402 - after the skip
 from cxc_eccv.entailment.classifier import EntailmentClassifier  # noqa: E402 - after the skip
 from cxc_eccv.entailment.processing import EntailmentProcessor  # noqa: E402 - after the skip
 from cxc_eccv.entailment.scoring import load_classifier  # noqa: E402 - after the skip
@@ -121,6 +122,33 @@ def test_score_says_that_val_was_trained_on(place, capsys):
 )
 def test_what_cannot_be_mined_is_told_in_a_line(place, arguments, told, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(place)
+    if told != "lacks":  # what a run lacks is seen when it is mined
+        monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
     assert run(*arguments, "--output", tmp_path / "weak.parquet", *SAMPLE) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.glob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("cxc/tset", "--model", "text"), "cxc/tset"),
+        (("cxc/test", "--model", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
+        (("cxc/test", "--model", "text", "--precision", "90"), "give a fraction above 0, and at most 1"),
+        (("cxc/test", "--model", "text", "--seed", "-1"), "seed is -1"),
+        (("cxc/test", "--model", "text", "--batch-size", "0"), "batch_size is 0"),
+        (("cxc/test", "--model", "both"), "give their folder with images (--images)"),
+    ],
+)
+def test_score_refuses_options_before_weights_are_loaded(place, options, told, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
+    assert run("entailment", "score", *options, *SAMPLE) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_evaluate_refuses_options_before_the_weights_of_a_judge_are_loaded(place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
+    assert run("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch", *SAMPLE) == 2
+    assert "nosuch" in capsys.readouterr().err

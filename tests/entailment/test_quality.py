@@ -1,7 +1,7 @@
 """Labelled pairs read from wherever they are, and the report of a classifier on them: console, JSON and page."""
 
 import json
-import sys
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -192,10 +192,21 @@ def test_the_page_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, li
     assert "may have seen val and test data" in page
 
 
+def fake_classifier(monkeypatch, fake):
+    scoring = pytest.importorskip("cxc_eccv.entailment.scoring", reason="torch is not installed")
+    monkeypatch.setattr(scoring, "announce", lambda _: scoring.Announced(fake.name, fake.model.config))
+    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: fake)
+
+
+def test_the_page_names_the_data_of_the_runs_that_it_went_on_from(pairs, said, library):
+    before = {"sources": {"sick/train": {}}, "holds": {}}
+    record = {"sources": {"coco/train": {}}, "holds": {}, "before": before}
+    page = render_classifier(report_classifier(pairs, said, library, model="mine", training_data=record))
+    assert re.search(r"sick/train.{1,60}coco/train", page, re.DOTALL)
+
+
 def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(
-        sys.modules["cxc_eccv.cli.entailment"], "load_classifier_or_advise", lambda *_, **__: FakeClassifier(said)
-    )
+    fake_classifier(monkeypatch, FakeClassifier(said))
     out = tmp_path / "report"
     assert run("entailment", "score", "cxc/test", "--model", "folder", "--output", out) == 0
     printed = capsys.readouterr().out
@@ -221,11 +232,7 @@ def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, 
 
 def test_a_model_that_saw_test_data_says_so(said, monkeypatch, tmp_path, capsys):
     data = {"holds": {"coco/test": 39}, "sources": {"cxc/test": {}}}
-    monkeypatch.setattr(
-        sys.modules["cxc_eccv.cli.entailment"],
-        "load_classifier_or_advise",
-        lambda *_, **__: FakeClassifier(said, training_data=data),
-    )
+    fake_classifier(monkeypatch, FakeClassifier(said, training_data=data))
     assert run("entailment", "score", "cxc/test", "--model", "folder", "--output", tmp_path / "report") == 0
     assert "Trained on test data: 39 pairs" in capsys.readouterr().out
     for name in ("report.json", "report.html"):
@@ -260,7 +267,7 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         (("--scores", "none.csv"), "none.csv"),
         (("--scores", "wrong.csv"), "no column probability"),
         (("--scores", "text.csv"), "line 3, column 'probability'"),
-        (("--scores", "high.csv"), "probability 1.5 of pair 0: expected a number in [0, 1]"),
+        (("--scores", "high.csv"), "high.csv: column probability, row 0: found 1.5, expected a number from 0 to 1"),
         (("--scores", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
         (("--scores", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
         (("--scores", "low.npz"), "with a column probability"),

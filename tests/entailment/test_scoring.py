@@ -114,6 +114,17 @@ def test_hypotheses_cut_by_the_visual_branch_are_counted():
     assert prepared.inputs["visual_input_ids"].shape == (2, 24)
 
 
+def test_what_the_text_branch_does_not_read_is_not_counted_as_cut():
+    model, _ = cases.classifier("bert with blip")
+    short, wide = tiny_models.bert_tokenizer(8), tiny_models.bert_tokenizer(24)
+    processor = EntailmentProcessor.for_model(
+        model, short, visual_tokenizer=wide, image_processor=tiny_models.vit_images()
+    )
+    picture = tiny_models.picture(1)
+    assert processor.prepare([""], [picture], ["a dog " * 5]).cut == 0
+    assert processor.prepare(["a dog"], [picture], ["a dog " * 5]).cut == 1
+
+
 def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
     long = "two cat and a man " * 9
     premises, images, hypotheses = ["a", long, "", ""], [None, None, "a.png", "b.png"], ["a", "a", long, "a"]
@@ -175,8 +186,15 @@ def test_values_that_are_not_finite_are_refused():
 def test_other_models_and_folders_without_processor_are_named(tmp_path, folder):
     bert, tokenizer, _ = tiny_models.bert()
     other = tiny_models.save((bert, tokenizer), tmp_path / "bert")
-    with pytest.raises(ModelError, match=r"BertModel\) is no classifier of entailment"):
+    with pytest.raises(ModelError, match=r"bert is a model of type bert, not a classifier of entailment"):
         load_classifier(other)
+    dual = tmp_path / "dual"  # of a type that transformers may not know
+    dual.mkdir()
+    (dual / "config.json").write_text('{"model_type": "cxc_eccv_dual_encoder"}')
+    with pytest.raises(ModelError, match="dual is a model of type cxc_eccv_dual_encoder, not a classifier of ent"):
+        load_classifier(dual)
+    with pytest.raises(ModelError, match=r"BertModel\) is no classifier of entailment"):
+        load_classifier(bert)
     with pytest.raises(ModelError, match="no model there"):
         load_classifier(tmp_path / "nothing")
     model, _ = cases.classifier("bert alone")

@@ -170,6 +170,40 @@ def test_folds_have_tops_of_their_own(name):
         check_case(draw_case(seed, n_items=6, n_queries=4, folds=True, levels=3), name, {}, depth=2)
 
 
+def test_positives_of_another_fold_are_lost_and_not_none():
+    scores, positive = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]]), np.zeros((2, 4), bool)
+    positive[0, 1] = positive[1, 3] = True  # of the first query in the other fold alone
+    folds = np.array([0, 1]), np.array([0, 1, 0, 1])
+    case = Case(scores, positive, np.zeros((2, 4), bool), np.zeros(2, int), np.full((2, 4), 0.5), folds)
+    retrieved = case.retrieved(2)
+    assert retrieved.unjudged.tolist() == [[True, True], [False, True]]
+    assert retrieved.ranks.best.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("scores", [[5, 5, 5, 5, 5], [7, 7, 7, 5, 5], [7, 7, 5, 5, 5]])
+def test_a_fold_with_more_items_is_read_no_deeper_and_its_ties_are_kept(scores):
+    """The first fold has five items and the second three: of the top four three are read, and the tie goes on below."""
+    every, positive = np.array([[*scores, 9, 9, 9], [9.0] * 5 + [5, 4, 3]]), np.zeros((2, 8), bool)
+    positive[1, 5] = True
+    folds = np.array([0, 1]), np.array([0] * 5 + [1] * 3)
+    case = Case(every, positive, np.zeros((2, 8), bool), np.array([1, 0]), np.full((2, 8), 0.5), folds)
+    assert case.retrieved(4).ids.shape == (2, 3)
+    check_case(case, "mrr", {}, depth=4)
+
+
+@pytest.mark.parametrize("levels", [0, 2, 4])
+def test_labels_matter_to_the_best_rank_where_they_change_it(levels):
+    for seed in range(5):
+        retrieved = draw_case(seed, levels=levels).retrieved(5)
+        for row, place in np.ndindex(retrieved.ids.shape):
+            alone = np.zeros_like(retrieved.unjudged)
+            alone[row, place] = True
+            changes = retrieved.unjudged[row, place] and retrieved.best(alone)[row] < retrieved.ranks.best[row]
+            assert retrieved.matters(metrics()["mrr"], {})[row, place] == changes
+        every = retrieved.matters(metrics()["map_at_r"], {})
+        assert every.tolist() == retrieved.unjudged.tolist()
+
+
 def test_a_query_is_not_in_its_own_top():
     scores = np.array([[9.0, 5, 1], [5, 9, 3], [1, 3, 9]])
     ids = np.array([1, 2, 3])
@@ -321,11 +355,17 @@ def test_chances_of_counts_add_up():
 
 
 @pytest.mark.parametrize(
-    "given", [np.array([0.5]), np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.array(["a", "b"])]
+    ("given", "message"),
+    [
+        (np.array([0.5]), "need a number from 0 to 1 for each"),
+        (np.array(["a", "b"]), "need a number from 0 to 1 for each"),
+        (np.array([0.5, np.nan]), r"row 1 \(image 1, caption 8\): found nan, expected a number from 0 to 1"),
+        (np.array([0.5, 1.5]), r"row 1 \(image 1, caption 8\): found 1.5, expected a number from 0 to 1"),
+    ],
 )
-def test_probabilities_are_checked(given):
+def test_probabilities_are_checked(given, message):
     flags = np.array([[True, True]])
-    with pytest.raises(DataError, match="need a number from 0 to 1 for each"):
+    with pytest.raises(DataError, match=message):
         ask_probabilities(lambda *_: given, "i2t", np.array([1]), np.array([[7, 8]]), flags)
 
 

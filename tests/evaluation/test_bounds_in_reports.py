@@ -12,7 +12,7 @@ import pytest
 from report_samples import near_run
 
 import cxc_eccv as ce
-from cxc_eccv.cli.user_tables import read_probabilities
+from cxc_eccv.cli.user_tables import policy, read_probabilities
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.judgments.qrels import judged_pairs
@@ -239,6 +239,17 @@ def test_probabilities_come_from_a_file(run, sample_library, tmp_path, ending):
     assert read_probabilities(path).to_pylist() == table.to_pylist()
 
 
+@pytest.mark.parametrize("value", [2.0, float("nan"), -0.5])
+def test_a_file_with_what_is_no_probability_or_label_is_named_with_row_and_value(tmp_path, value):
+    path = tmp_path / "said.parquet"
+    pq.write_table(pa.table({"image_id": [1, 1], "caption_id": [2, 3], "probability": [0.5, value]}), path)
+    with pytest.raises(DataError, match=rf"said.parquet: column probability, row 1: found {value}, expected a number"):
+        read_probabilities(path)
+    pq.write_table(pa.table({"image_id": [1, 1], "caption_id": [2, 3], "label": [1, 2]}), path)
+    with pytest.raises(DataError, match=r"said.parquet: column label, row 1: found 2, expected 0 or 1"):
+        policy(str(path))
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -246,6 +257,10 @@ def test_probabilities_come_from_a_file(run, sample_library, tmp_path, ending):
         ({"image_id": [1], "caption_id": [2], "probability": ["x"]}, "need numbers without nulls"),
         ({"image_id": [1, 1], "caption_id": [2, 2], "probability": [0.1, 0.2]}, "is given twice"),
         ({"image_id": [1], "caption_id": [2], "probability": [0.1]}, "probabilities lack .* Give these too"),
+        (
+            {"image_id": [1, 1], "caption_id": [2, 3], "probability": [0.1, np.nan]},
+            r"probabilities, row 1 \(image 1, caption 3\): found nan, expected a number from 0 to 1",
+        ),
     ],
 )
 def test_tables_of_probabilities_are_checked(run, sample_library, table, message):

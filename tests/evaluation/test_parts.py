@@ -159,7 +159,10 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
         (table.set_column(2, "label", pa.array([1, None] * (table.num_rows // 2))), "need whole numbers without nulls"),
         (table.set_column(0, "image_id", table["image_id"].cast(pa.float64())), "image_id double"),
         (pa.concat_tables([table, table.slice(0, 1)]), "is given twice"),
-        (table.set_column(2, "label", pa.array(np.full(table.num_rows, 2))), "other than 0 and 1"),
+        (
+            table.set_column(2, "label", pa.array(np.full(table.num_rows, 2))),
+            r"row 0 \(image \d+, caption \d+\): found 2, expected",
+        ),
     ):
         with pytest.raises(DataError, match=words):
             ce.evaluate(run, unjudged=broken, **options)

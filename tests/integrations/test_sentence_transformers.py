@@ -3,6 +3,7 @@
 import importlib.resources
 import math
 
+import numpy as np
 import pytest
 
 pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
@@ -17,7 +18,7 @@ from transformers import BertConfig, BertModel, BertTokenizer
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError, SourceMissing, TowerMissing, UnknownName
-from cxc_eccv.integrations.scoring import main_key
+from cxc_eccv.integrations.scoring import main_key, make_run
 from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
@@ -91,6 +92,34 @@ def test_options_reach_the_model(text_model, sample_library):
     assert evaluator(text_model) == {f"mine_{key}": value for key, value in expected.items()}
     assert evaluator(text_model).keys() >= {evaluator.primary_metric}
     assert evaluator.primary_metric == "mine_cxc/t2t/recall_at_1"
+
+
+def test_options_reach_the_model_for_images_too(image_model, sample_library, monkeypatch):
+    monkeypatch.setattr("cxc_eccv.integrations.sentence_transformers.PICTURES", 7)
+    evaluator = CxcEccvEvaluator(data_dir=sample_library, images=IMAGES, truncate_dim=4, batch_size=3)
+    asked, encode = [], image_model.encode
+    monkeypatch.setattr(image_model, "encode", lambda parts, **own: asked.append(own) or encode(parts, **own))
+    found = evaluator._encode_images(image_model, "clip")
+    assert found.vectors.shape == (len(evaluator.images[0]), 4)
+    assert found.ids.tolist() == evaluator.images[0].tolist()
+    assert {(options["batch_size"], options["truncate_dim"]) for options in asked} == {(3, 4)}
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1.001, 0.0), (1.0, 0.004), (1.0, 0.05), (0.9, 0.0)])
+def test_a_similarity_is_known_within_one_percent(factor, shift):
+    """That of bfloat16 is off by less; what is off by more is another similarity."""
+    vectors = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+    side = Embeddings(np.arange(6), vectors)
+
+    def compare(left, right):
+        left, right = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (left, right))
+        return factor * left @ right.T + shift
+
+    if factor == 0.9 or shift == 0.05:
+        with pytest.raises(ModelError, match="mine compares its vectors neither by cosine nor by dot"):
+            make_run(side, side, compare, "mine")
+    else:
+        assert make_run(side, side, compare, "mine").similarity == "cosine"
 
 
 @pytest.mark.parametrize("name", ["cosine", "dot"])

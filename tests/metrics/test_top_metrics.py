@@ -159,9 +159,9 @@ def test_labels_and_policies_that_entail_at_k_refuses():
         entail_at_k(top(1), qrels, 1, "leaveout")
     with pytest.raises(InvalidOption, match="give the classifier itself"):
         entail_at_k(top(1), qrels, 1, "classifier")
-    with pytest.raises(DataError, match="labels of the judgments are other than 0 and 1"):
+    with pytest.raises(DataError, match=r"labels of the judgments, row 0: found 0.5, expected 0 or 1"):
         entail_at_k(top(1), judged({1: 0.5}), 1)
-    with pytest.raises(DataError, match="labels of the classifier are other than 0 and 1"):
+    with pytest.raises(DataError, match=r"classifier, row 0 \(image \d+, caption 2\): found 0.6, expected 0 or 1"):
         entail_at_k(top(1, 2), qrels, 2, lambda _, items: items * 0.3)
     with pytest.raises(DataError, match=r"labels of shape \(3,\) for 1 pairs"):
         entail_at_k(top(1, 2), qrels, 2, lambda *_: [1, 0, 1])

@@ -276,12 +276,8 @@ def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
 
 def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
     """Numbers of the pairs of a table and their probabilities, checked."""
-    PairValues(table, "probability", "probabilities")  # columns and types, every pair once
-    values = np.asarray(table["probability"], dtype=np.float64)
-    bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
-    if bad.size:
-        raise DataError(f"probabilities, row {bad[0]}: {values[bad[0]]} is no number from 0 to 1")
-    return _read_pairs(table, pairs, "probabilities"), values
+    PairValues(table, "probability", "probabilities")  # columns, types and values, every pair once
+    return _read_pairs(table, pairs, "probabilities"), np.asarray(table["probability"], dtype=np.float64)
 
 
 class _Known:

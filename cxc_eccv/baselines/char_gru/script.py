@@ -44,6 +44,7 @@ from cxc_eccv.baselines.training import (
     without_places,
 )
 from cxc_eccv.encoding import encode
+from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.distributed.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
@@ -300,8 +301,8 @@ def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> 
 def _save_ensemble(folder: Path, count: int) -> None:
     """The ensemble of the best snapshots of a run, with their tokenizer."""
     chosen, target = best_snapshots(folder / "snapshots", count), folder / "ensemble"
-    CharGruEnsemble.of([CharGruModel.from_pretrained(path) for path in chosen]).save_pretrained(target)
-    AutoTokenizer.from_pretrained(chosen[0], trust_remote_code=False).save_pretrained(target)
+    CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen]).save_pretrained(target)
+    load_part(AutoTokenizer, chosen[0]).save_pretrained(target)
 
 
 def _score(
@@ -310,12 +311,12 @@ def _score(
     """Retrieval on a split, and on COCO's all that captions and images allow, similarity among it."""
     assert arguments.report_on is not None  # noqa: S101 - asked by train
     collection, split = REPORTS[arguments.report_on]
-    ensemble = CharGruEnsemble.from_pretrained(model)
+    ensemble = load_part(CharGruEnsemble, model)
     content = collection.content(library, split)
     texts = content.captions["text"].to_pylist()
     entered = [coco_text(text) for text in texts] if collection is COCO and arguments.coco_tokens else texts
     captions = zip(content.caption_ids.tolist(), entered, strict=True)
-    tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+    tokenizer = load_part(AutoTokenizer, model)
     run = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False)
     if features is not None:
         run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))

@@ -24,9 +24,10 @@ from transformers import (
 from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.encoding.models import from_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import load_part
+from cxc_eccv.encoding.models import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
 from cxc_eccv.sources.library import Library
 
 __all__ = ["RESNET", "SAMPLE", "image_backbone", "starting_model", "text_backbone"]
@@ -70,18 +71,18 @@ def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
 def _text_backbone(source: str) -> tuple[Any, Any]:
     if source == SAMPLE:
         return text_backbone(Library(SAMPLE))
-    return _backbone(source, "input_ids", "text"), from_pretrained(AutoTokenizer, source)
+    return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
 
 
 def _image_backbone(arguments: ModelArguments) -> tuple[Any, Any]:
     source = RESNET if arguments.resnet else arguments.image_model
     if source == SAMPLE:
         return image_backbone()
-    return _backbone(source, "pixel_values", "image"), from_pretrained(AutoImageProcessor, source)
+    return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
 
 
 def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
-    model, found = from_pretrained(AutoModel, source, output_loading_info=True)
+    model, found = load_part(AutoModel, source, output_loading_info=True)
     if model.main_input_name != takes:
         raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it takes {model.main_input_name}")
     missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
@@ -90,14 +91,6 @@ def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any 
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: {missing[0]}"
         )
     return model
-
-
-def from_pretrained(kind: Any, source: str, **options: Any) -> Any:  # noqa: ANN401 - an Auto class and what it loads
-    """What an Auto class loads; ModelError if it cannot."""
-    try:
-        return kind.from_pretrained(source, trust_remote_code=False, **options)
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason_of(error, source)})") from None
 
 
 def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
@@ -109,7 +102,7 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
         raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
     if mode == "t2t" and has_images:
         raise InvalidOption(f"{source} has an image tower, which mode t2t would leave as it is; choose another mode")
-    processing = from_pretrained(AutoProcessor if has_images else AutoTokenizer, source)
+    processing = load_part(AutoProcessor if has_images else AutoTokenizer, source)
     if has_images and never_saw_capitals(tokenizer_of(processing), model):
         processing.tokenizer = in_lower_case(processing.tokenizer)
     return model, _with_limit(processing, model)

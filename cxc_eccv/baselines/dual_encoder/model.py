@@ -13,6 +13,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
+from cxc_eccv.encoding.checkpoints import build_model
+from cxc_eccv.encoding.towers.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 
 __all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
@@ -169,11 +171,9 @@ class DualEncoderModel(PreTrainedModel):
 
     def __init__(self, config: DualEncoderConfig) -> None:
         super().__init__(config)
-        self.text_model = AutoModel.from_config(config.text_config, trust_remote_code=False)
+        self.text_model = build_model(config.text_config)
         self.text_layers = _extra_layers(config)
-        self.image_model = (
-            AutoModel.from_config(config.image_config, trust_remote_code=False) if config.has_images else None
-        )
+        self.image_model = None if config.image_config is None else build_model(config.image_config)
         self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
         self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
@@ -193,6 +193,8 @@ class DualEncoderModel(PreTrainedModel):
 
         Without an image backbone it is of texts alone; the options are those of :class:`DualEncoderConfig`.
         """
+        if image is not None:
+            check_image_encoder(image)
         model = cls(DualEncoderConfig(text.config, None if image is None else image.config, **options))
         model.text_model.load_state_dict(text.state_dict())
         if image is not None and model.image_model is not None:

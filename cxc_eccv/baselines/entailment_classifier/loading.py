@@ -19,8 +19,9 @@ from transformers import (
     ViTModel,
 )
 
-from cxc_eccv.baselines.dual_encoder.loading import SAMPLE, from_pretrained, word_tokenizer
+from cxc_eccv.baselines.dual_encoder.loading import SAMPLE, word_tokenizer
 from cxc_eccv.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
+from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.entailment.classifier import EntailmentClassifier
 from cxc_eccv.entailment.processing import EntailmentProcessor
 from cxc_eccv.entailment.scoring import load_classifier
@@ -69,7 +70,7 @@ def starting_model(
 def _text_encoder(source: str) -> tuple[Any, Any]:
     if source == SAMPLE:
         return _sample_bert()
-    return from_pretrained(AutoModel, source), from_pretrained(AutoTokenizer, source)
+    return load_part(AutoModel, source), load_part(AutoTokenizer, source)
 
 
 def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
@@ -80,15 +81,15 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
     if source == SAMPLE:
         return *_sample_bert(), *_sample_vit()
     reader = _reader(source)
-    tokenizer = from_pretrained(AutoTokenizer, source)
+    tokenizer = load_part(AutoTokenizer, source)
     if image is None:
-        return reader, tokenizer, None, from_pretrained(AutoImageProcessor, source)
-    return reader, tokenizer, from_pretrained(AutoModel, image), from_pretrained(AutoImageProcessor, image)
+        return reader, tokenizer, None, load_part(AutoImageProcessor, source)
+    return reader, tokenizer, load_part(AutoModel, image), load_part(AutoImageProcessor, image)
 
 
 def _reader(source: str) -> Any:  # noqa: ANN401 - any model
-    is_blip = from_pretrained(AutoConfig, source).model_type == BLIP
-    return from_pretrained(BlipForImageTextRetrieval if is_blip else AutoModel, source)
+    is_blip = load_part(AutoConfig, source).model_type == BLIP
+    return load_part(BlipForImageTextRetrieval if is_blip else AutoModel, source)
 
 
 def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ __all__ = [
     "Inputs",
     "Prepared",
     "TenCrops",
+    "check_image_encoder",
     "encoder_of_images",
     "group_by_shape",
     "image_input",
@@ -324,3 +326,20 @@ def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
         name: tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
         for name, tensor in joined.items()
     }
+
+
+def check_image_encoder(model: Any) -> None:  # noqa: ANN401 - models with two towers share no type
+    """Raise where an image encoder needs more than the pixels of an image.
+
+    SigLIP 2 of any resolution needs the shape of every image, too.
+    """
+    takes = inspect.signature(model.forward).parameters
+    needs = [name for name, parameter in takes.items() if parameter.default is parameter.empty]
+    needs = [name for name in needs if takes[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if "input_ids" in takes:
+        raise InvalidOption(f"image_model: {type(model).__name__} reads text beside the image; give an image encoder")
+    if set(needs) - {"pixel_values"}:
+        raise InvalidOption(
+            f"image_model: {type(model).__name__} needs {', '.join(needs)}, and gets pixel_values alone; give an image "
+            "encoder of one resolution, such as ViT, CLIP or SigLIP"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.chances import add_event
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, check_values
 
 __all__ = ["ProbabilitiesOf", "ask_probabilities", "expect_best", "expect_sums", "expected_median"]
 
@@ -35,11 +35,12 @@ def ask_probabilities(
     images, captions = (queries, items) if direction == "i2t" else (items, queries)
     found = np.zeros(asked.shape)
     given = np.asarray(probabilities(images, captions)) if rows.size else np.empty(0)
-    if given.shape != rows.shape or given.dtype.kind not in "biuf" or not ((given >= 0) & (given <= 1)).all():
+    if given.shape != rows.shape or given.dtype.kind not in "biuf":
         raise DataError(
             f"probabilities: {given.dtype} of shape {given.shape} for {rows.size} pairs of {direction}; need a number "
             "from 0 to 1 for each"
         )
+    check_values(given, f"probabilities of the {direction} pairs", pairs=(images, captions))
     found[rows, places] = given
     return found
 

@@ -9,9 +9,10 @@ import oracles
 import pyarrow as pa
 import pytest
 
-from cxc_eccv.annotation.proposing.candidates import CANDIDATES, propose
-from cxc_eccv.annotation.proposing.strategies import strategies
+from cxc_eccv.annotation.proposing.candidates import CANDIDATES, _cut, propose
+from cxc_eccv.annotation.proposing.strategies import entailment, strategies
 from cxc_eccv.annotation.proposing.strategies.cxc import choose_caption_pairs, choose_image_pairs
+from cxc_eccv.annotation.proposing.strategies.strategy import Chosen
 from cxc_eccv.entailment.judge import ClassifierJudge
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
 from cxc_eccv.judgments.evidence import labels_of_file
@@ -457,6 +458,29 @@ class TestEntailment:
         one = {"first": runs["first"]}
         assert_refused(InvalidOption, "--queries 500,0", one, sample_library, strategy="entailment", queries=(5, 5))
 
+    def test_a_pair_drawn_by_chance_is_no_pair_of_a_list(self, monkeypatch):
+        """Chance offers the pairs of the lists first."""
+        lists = np.arange(60).reshape(30, 2)
+        monkeypatch.setattr(entailment, "draw_pairs", lambda *_: np.arange(100))
+        pool = SimpleNamespace(lists={"model": {"i2t": lists}}, depth=2, queries=(np.arange(30), None), budget=20)
+        pool.random, pool.is_open = np.random.default_rng(0), lambda pairs: np.ones(np.shape(pairs), bool)
+        chosen = entailment.choose(pool)
+        assert len(set(chosen.pairs.tolist())) == 20
+        assert set(chosen.entries.pairs.tolist()) < set(chosen.pairs.tolist())
+
+
+def test_pairs_of_equal_priority_are_drawn():
+    """Without a draw the first images of the split would fill every budget."""
+    pairs, priority = np.arange(10), np.array([1.0] * 8 + [2.0] * 2)
+    drawn = set()
+    for seed in range(20):
+        pool = SimpleNamespace(random=np.random.default_rng(seed), budget=4, is_open=lambda numbers: numbers != 3)
+        found, of_pairs = _cut(Chosen(pairs, priority), pool)
+        assert set(found[:2].tolist()) == {8, 9}
+        assert of_pairs.tolist() == [2.0, 2.0, 1.0, 1.0]
+        drawn |= set(found[2:].tolist())
+    assert drawn == {0, 1, 2, 4, 5, 6, 7}
+
 
 def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, content, known):
     queries = some_queries(content)
@@ -548,8 +572,8 @@ class TestUncertainty:
 
     def test_what_is_no_probability_is_refused(self, sample_library, content):
         for values, message in (
-            (np.full(40, 1.5), "row 0: 1.5 is no number from 0 to 1"),
-            (np.append(np.zeros(39), np.nan), "row 39: nan"),
+            (np.full(40, 1.5), r"row 0 \(image \d+, caption \d+\): found 1.5, expected a number from 0 to 1"),
+            (np.append(np.zeros(39), np.nan), r"row 39 .*: found nan"),
         ):
             table = self.table(content, values)
             assert_refused(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=table)

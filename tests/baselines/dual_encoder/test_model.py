@@ -4,7 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
-import transformers  # noqa: E402 - after the check for torch
+import tiny_models  # noqa: E402 - after the check for torch
+import transformers  # noqa: E402
 from dual_encoder_models import config, inputs, model, pixels  # noqa: E402
 
 from cxc_eccv.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel  # noqa: E402
@@ -121,6 +122,12 @@ def test_backbones_keep_their_pretrained_weights():
     for own, given in ((built.text_model, text), (built.image_model, image)):
         assert all(torch.equal(a, b) for a, b in zip(own.parameters(), given.parameters(), strict=True))
     assert built.text_projection.weight.shape == (24, 16)
+
+
+def test_an_image_encoder_that_needs_more_than_pixels_is_refused():
+    image = tiny_models.siglip2()[0].vision_model
+    with pytest.raises(InvalidOption, match=r"Siglip2VisionModel needs .*spatial_shapes, and gets pixel_values alone"):
+        DualEncoderModel.from_backbones(transformers.BertModel(config().text_config), image)
 
 
 def test_captions_by_length_have_the_features_of_one_batch():
