@@ -16,7 +16,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, rank_queries, take_rows
 from cxc_eccv.ranking.rank import pair_similarities
-from cxc_eccv.ranking.scores import similarity_of
+from cxc_eccv.ranking.scores import similarity_of, to_unit_length
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
@@ -42,7 +42,7 @@ DIRECTIONS = ("t2i", "t2t")
 PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
 
 ROUNDING = 1e-5
-"""Vectors whose distance is at most this share of their length are the same: batches differ in the last digits."""
+"""Vectors of length 1 whose distance is at most this are the same: batches differ in the last digits."""
 
 LEVEL = 0.05
 TESTS = 3
@@ -81,7 +81,7 @@ class KindMoves:
         direction: ``t2i`` or ``t2t``.
         kind: of the alteration.
         queries: altered queries that were ranked.
-        unchanged: those of them whose vector is that of the original query, which count for nothing below.
+        unchanged: those of them whose vector has the direction of the original query's, which count for nothing below.
         lower, higher, same: changed queries whose own image is ranked lower (worse) than before, higher, or the same.
         shares: ``lower``, ``higher``, ``same`` to share of the changed queries and the bounds of its interval.
         moved: the share of lower minus that of higher ones, tested against none.
@@ -361,8 +361,9 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     """Rank the altered queries of one kind, and compare."""
     ranked = positions_of(queries.ids, search.ids)[1]
     queries = Embeddings(queries.ids[ranked], queries.vectors[ranked])
-    originals = search.original(queries.ids).vectors
-    apart = np.linalg.norm(queries.vectors - originals, axis=1) > ROUNDING * np.linalg.norm(originals, axis=1)
+    # Directions alone: the length of a query changes neither its ranks, by cosine or dot product, nor its cosines.
+    both = to_unit_length(queries.vectors), to_unit_length(search.original(queries.ids).vectors)
+    apart = np.linalg.norm(both[0] - both[1], axis=1) > ROUNDING
     if not apart.any():
         raise InvalidOption(
             f"adversarial {kind}: none of {apart.size} altered queries has another vector than its original, so that "

@@ -242,6 +242,21 @@ def prepare(
     return places[:0]
 
 
+def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(N, D) vectors of length 1, as cosine compares them; zero vectors stay zero.
+
+    Any float32 vectors will do, however long or short: a length taken in float32 itself overflows or vanishes beyond
+    about 1e19 and 1e-19.
+
+    Example:
+        >>> to_unit_length(np.array([[3e30, 4e30], [3e-30, 4e-30]], dtype=np.float32)).round(3).tolist()
+        [[0.6000000238418579, 0.800000011920929], [0.6000000238418579, 0.800000011920929]]
+    """
+    rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
+    prepare(vectors, "cosine", rows, rows, out)
+    return out
+
+
 def refuse_zero_vectors(ids: IntArray, total: int, kind: str, where: str | Path = "run") -> None:
     """Raise MalformedRun if any item has a zero vector; under cosine it would score 0, above all that is negative.
 
