@@ -15,8 +15,8 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import ModelError, SourceMissing
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.select import select
-from cxc_eccv.registry import task
 from cxc_eccv.ranking.scores import to_unit_length
+from cxc_eccv.registry import task
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun
