@@ -27,7 +27,9 @@ FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 def explain(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model, the first the baseline."),
+        typer.Argument(
+            help="Embeddings, scores or rankings, also of query-corpus: a file per model, the first the baseline."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
@@ -73,6 +75,8 @@ def explain(
     With several files the models stand side by side, with intervals of their differences over the queries that both
     fail.
 
+    rankings.parquet of query-corpus has its failures: captions that search images as the mean of their other captions.
+
     With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
 
     Examples:
@@ -80,6 +84,7 @@ def explain(
       cxc-eccv explain clip.npz --instances instances_val2014.json
       --output explained
       cxc-eccv explain clip.npz siglip.npz --directions t2i
+      cxc-eccv explain query_corpus/rankings.parquet --output explained
       cxc-eccv explain minilm.npz --concepts visual-genome
       cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """

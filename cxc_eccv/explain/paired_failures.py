@@ -73,7 +73,8 @@ def compare_failures(
         if not np.array_equal(own.failures.asked_ids, other.failures.asked_ids):
             raise InvalidOption(
                 f"{baseline.model} and {model.model} were asked other {direction} queries, {own.failures.n_queries:,} "
-                f"and {other.failures.n_queries:,}: images of one could not be read. Give runs of the same items."
+                f"and {other.failures.n_queries:,}. Give runs of the same images, and of query-corpus rankings of one "
+                "--query-position."
             )
         for name, values, images in _pair_up(own, other):
             samples = ClusterBootstrap(images, draws).means(values[:, None])[0]
