@@ -281,7 +281,7 @@ def take_rows(
             "are asked for, or name the collection and split that it holds."
         )
     vectors = embeddings.vectors[places]
-    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where))
+    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where), by_dot=False)
     return vectors
 
 
