@@ -226,7 +226,7 @@ def make_tables(
     """
     first, *others = explanations
     altered = [] if reranked is None else reranking_tables(reranked)
-    corpus = first.provenance["run"].get("corpus")
+    corpus = first.provenance.get("run", {}).get("corpus")
     subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
     if not others:
         summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
