@@ -124,8 +124,11 @@ def explain(
         for own, run in models.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
-    options = {"directions": names(directions), "similarity": similarity, "seed": seed}
-    reranked = None if altered is None else rerank(baseline, altered, library, wanted, **options)
+    reranked = None
+    if altered is not None:
+        reranked = rerank(
+            baseline, altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
+        )
     try:
         written = [] if output is None else _write(output, explained, paired, reranked, library, images)
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -310,7 +310,8 @@ def rank_with_top(queries: Embeddings, truth_ids: IntArray, items: Embeddings) -
     judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
     request, top = {"": ("t2i", judgments)}, TopRows(judgments, DEPTH)
     run = EmbeddingsRun(items, queries)
-    return ranks_of_run(run, request, readers={"t2i": [top]}, similarity="cosine")[""], top.result
+    ranks = ranks_of_run(run, request, readers={"t2i": [top]}, similarity="cosine")[""]
+    return cast("PositiveRanks", ranks), top.result  # vectors rank every item
 
 
 @dataclass(frozen=True, slots=True)
