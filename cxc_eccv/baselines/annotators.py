@@ -25,6 +25,7 @@ from cxc_eccv.baselines.bag_of_words import TfIdf
 from cxc_eccv.baselines.ridge import RidgeModel
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import MissingIds, SourceMissing
+from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
@@ -138,8 +139,7 @@ def _chances(features: FloatArray, rows: NDArray[np.int64], classes: NDArray[np.
 
 
 def _cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> FloatArray:
-    sides = [side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (left, right)]
-    return np.asarray(sides[0] @ sides[1].T, dtype=np.float64)
+    return np.asarray(to_unit_length(left) @ to_unit_length(right).T, dtype=np.float64)
 
 
 def score_tfidf(content: KarpathySplit) -> ScoresRun:
@@ -189,8 +189,7 @@ def place_images(run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
             f"{run.path or 'run'}: lacks {int((~there).sum()):,} captions of the split, among them "
             f"{content.caption_ids[~there][0]}; encode all of them"
         )
-    vectors = captions.vectors[rows]
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    vectors = to_unit_length(captions.vectors[rows])
     images = Embeddings(content.image_ids, np.asarray(_mean_of(_is_own(content)) @ vectors))
     return replace(run, images=images, captions=Embeddings(content.caption_ids, vectors), similarity="cosine")
 

@@ -27,7 +27,9 @@ FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 def explain(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model, the first the baseline."),
+        typer.Argument(
+            help="Embeddings, scores or rankings, also of query-corpus: a file per model, the first the baseline."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
@@ -76,6 +78,8 @@ def explain(
     With several files the models stand side by side, with intervals of their differences over the queries that both
     fail.
 
+    rankings.parquet of query-corpus has its failures: captions that search images as the mean of their other captions.
+
     With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
 
     Examples:
@@ -83,25 +87,40 @@ def explain(
       cxc-eccv explain clip.npz --instances instances_val2014.json
       --output explained
       cxc-eccv explain clip.npz siglip.npz --directions t2i
+      cxc-eccv explain query_corpus/rankings.parquet --output explained
       cxc-eccv explain minilm.npz --concepts visual-genome
       cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """
+    from cxc_eccv.evaluation.report import choose_similarity
     from cxc_eccv.explain.concepts import load_concepts
     from cxc_eccv.explain.explanation import check_run, explain_run
     from cxc_eccv.explain.global_table import make_tables
-    from cxc_eccv.explain.paired_failures import compare_failures
+    from cxc_eccv.explain.paired_failures import compare_failures, refuse_other_queries
+    from cxc_eccv.explain.reranking import check_altered, rerank
+    from cxc_eccv.explain.wordnet import load_wordnet
+    from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.types import check_whole
 
     check_output(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
+    check_whole("seed", seed, 0)
     source = concept_source(concepts)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
     models = load_runs(files, direction, name)
-    runs = list(models.values())
-    for run in runs:  # before long files of concepts are read
-        check_run(run, library, wanted, names(directions))
+    asked = {}
+    for own, run in models.items():  # before long files of concepts are read
+        choose_similarity(run, similarity=similarity)
+        chosen, _ = check_run(run, library, wanted, names(directions))
+        asked[own] = {part.name: part.needs[0].query_ids for part in chosen.parts}
+    refuse_other_queries(asked)
+    altered = None if adversarial is None else load_embeddings(adversarial)
+    (baseline, *_) = models.values()
+    if altered is not None:
+        check_altered(baseline, altered, library.captions(wanted), names(directions))
+    load_wordnet()
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     explained = [
         explain_run(run, library, shown, wanted, directions=names(directions), similarity=similarity, name=own)
@@ -109,13 +128,9 @@ def explain(
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
     reranked = None
-    if adversarial is not None:
-        from cxc_eccv.explain.reranking import rerank
-        from cxc_eccv.runs import load_embeddings
-
-        altered = load_embeddings(adversarial)
+    if altered is not None:
         reranked = rerank(
-            runs[0], altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
+            baseline, altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
         )
     try:
         written = [] if output is None else _write(output, explained, paired, reranked, library, images, seed)

@@ -64,7 +64,9 @@ def query_corpus(
     normalise: Annotated[
         bool, typer.Option("--normalise", help="Bring every vector to length 1 before an image's are averaged.")
     ] = False,
-    output: Annotated[Path | None, typer.Option(help="Folder for query_corpus.json and query_corpus.md.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="What the model is called. Default: what the file says, else the file's name.")
     ] = None,
@@ -103,8 +105,11 @@ def query_corpus(
     Recall, reciprocal ranks, median rank and fails (1 - R@1) come with intervals from a bootstrap over images. Options
     from --summarizer on are for --model. Summaries are kept while they are made: killed, the same command goes on.
 
+    rankings.parquet has the 50 images at the top for every query; of COCO's images cxc-eccv explain takes it.
+
     Examples:
       cxc-eccv query-corpus clip.npz
+      cxc-eccv query-corpus clip.npz --output clip
       cxc-eccv query-corpus minilm_flickr8k.npz --collection flickr8k
       --query-position all --output query_corpus
       cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2
@@ -236,8 +241,12 @@ def _summarise(
 
 
 def _write(report: QueryCorpusReport, output: Path) -> list[Path]:
+    from cxc_eccv.runs.rankings import write_rankings
+
     texts = {"query_corpus.json": report.to_json(), "query_corpus.md": report.to_markdown()}
-    with replaced_folder(output, texts) as folder:
+    files = [*texts, "rankings.parquet"]
+    with replaced_folder(output, files) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    return [output / name for name in texts]
+        write_rankings(folder / "rankings.parquet", report.rankings)
+    return [output / name for name in files]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
@@ -40,12 +39,11 @@ from cxc_eccv.encoding.towers.images import (
 )
 from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
-from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.checks import MODEL
 from cxc_eccv.runs.npz import write_npz
-from cxc_eccv.runs.rankings import RankedLists
+from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.writing import replaced_file
 
@@ -223,26 +221,6 @@ def _rank_by_score(
         indptr = np.append(0, np.cumsum(counts[counts > 0]))
         lists[direction] = RankedLists(queries[counts > 0], indptr, ranked, given, place=f"re-ranked {direction}")
     return RankingsRun(lists, title)
-
-
-def write_rankings(path: Path, run: RankingsRun) -> None:
-    """Write ``query_id``, ``direction``, ``rank``, ``item_id`` and ``score`` as Parquet, in one step."""
-    tables = []
-    for direction, lists in run.lists.items():
-        columns = {
-            "query_id": np.repeat(lists.query_ids, lists.depths),
-            "direction": pa.array([direction] * lists.items.size),
-            "rank": np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lists.depths) + 1,
-            "item_id": lists.items.astype(np.int64),
-        }
-        if lists.scores is not None:
-            columns["score"] = lists.scores
-        tables.append(pa.table(columns))
-    table = pa.concat_tables(tables)
-    if run.model is not None:
-        table = table.replace_schema_metadata({MODEL: run.model})
-    with replaced_file(path) as part:
-        write_parquet(table, part)
 
 
 def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:

@@ -38,7 +38,7 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k as rank_top
 from cxc_eccv.ranking.scan import one_blas_thread
-from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
+from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
@@ -205,9 +205,8 @@ def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None
         return run  # ranking tells what is missing
     vectors = run.captions.vectors[places]
     if similarity_of(run, similarity) == "cosine":
-        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-        refuse_zero_vectors(content.caption_ids[lengths[:, 0] == 0], len(vectors), "captions", run.path or "run")
-        vectors = (vectors / lengths).astype(np.float32)
+        refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
+        vectors = to_unit_length(vectors)
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)

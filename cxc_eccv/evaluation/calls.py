@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import MalformedRun, raise_all
+from cxc_eccv.errors import InvalidOption, MalformedRun, raise_all
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
@@ -131,6 +131,10 @@ def evaluate(
     """
     if not isinstance(run, Run):
         raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
+    if isinstance(run, RankingsRun) and run.corpus is not None:
+        raise InvalidOption(
+            f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; cxc-eccv explain takes this file"
+        )
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities)

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.runs import Run
+from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Collection
@@ -62,11 +62,12 @@ def find_restriction(
     """What an evaluation leaves out of the collections whose tasks it computes.
 
     That is all but their first images, with the captions of these, where a limit says so; images that could not be
-    read when the run was encoded, as the record beside its file says; and with ``allow_missing`` whatever the run lacks
-    of the sides that it has.
+    read when the run was encoded, as the record beside its file says; captions that were no queries of query-corpus,
+    of its rankings; and with ``allow_missing`` whatever the run lacks of the sides that it has.
 
     Raises:
         InvalidOption: a limit that is no whole number of at least 1; rankings, which do not tell what they lack.
+        MissingIds: rankings of query-corpus with no query of the split.
     """
     if limit is not None:
         check_whole("limit", limit)
@@ -74,8 +75,8 @@ def find_restriction(
         raise InvalidOption(
             "allow_missing (--allow-missing): rankings do not tell what they lack, vectors and scores do"
         )
-    unreadable = _read_unreadable(run)
-    if limit is None and not allow_missing and not unreadable.size:
+    unreadable, is_query_corpus = _read_unreadable(run), isinstance(run, RankingsRun) and run.corpus is not None
+    if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
         return Restriction(unreadable, unreadable, {})
     contents = [own.content(library, split) for own in dict.fromkeys(collections)]
     first = np.concatenate([first_images(own.image_ids, limit) for own in contents])
@@ -88,6 +89,13 @@ def find_restriction(
     if allow_missing:
         image_kept &= np.isin(images, run.ids("images")) | ("images" not in run.facts())
         caption_kept &= np.isin(captions, run.ids("captions")) | ("captions" not in run.facts())
+    if is_query_corpus:
+        caption_kept &= np.isin(captions, run.ids("captions"))
+        if not caption_kept.any():
+            raise MissingIds(
+                f"{run.path or 'run'}: none of its queries is a caption of COCO's {split} split. Name the split that "
+                "query-corpus ranked, with --split; other collections have no concepts to explain failures by."
+            )
     facts: dict[str, Any] = {} if limit is None else {"limit": limit}
     facts |= {"allow_missing": True} if allow_missing else {}
     facts |= {"unreadable_images": int(lost.size)} if lost.size else {}

@@ -108,10 +108,11 @@ class ImageConcepts:
         ids = [int(image_id) for image_id in image_ids]
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
+            remedy = "; name a file that has all: --instances instances_val2014.json" * self.source.startswith("COCO")
             raise DataError(
                 f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. "
                 f"{len(self.images):,} of the {self.n_images:,} images of {self.split} have some; what others show is "
-                "not known. Restrict the evaluation to those, or name a file with annotations of all."
+                f"not known{remedy}."
             )
         return [self.images[image_id] for image_id in ids]
 
@@ -134,8 +135,8 @@ def load_concepts(
 
     An annotation is one instance, whose box is cut off at the image's edges; a group of unknown number (COCO's
     ``iscrowd``) is one too, for the paper counts boxes. A box without an area inside the image is left out, as is an
-    object without a synset that WordNet 3.0 has. An image is annotated if the source lists it, and not all of its
-    annotations were left out.
+    object without a synset that WordNet 3.0 has, and a copy of another annotation. An image is annotated if the source
+    lists it, and not all of its annotations were left out.
 
     Args:
         library: the raw files.
@@ -151,7 +152,7 @@ def load_concepts(
     Raises:
         UnknownName: no such source, no such split, or a category that is not COCO's.
         InvalidOption: a file of the other source is named; or nltk is missing, which Visual Genome's synsets need.
-        DataError: a file is missing or malformed, or has no image of the split; WordNet is missing.
+        DataError: a file is missing or malformed, or names no concept in an image of the split; WordNet is missing.
 
     Example:
         >>> concepts = load_concepts(Library("sample"), "test")
@@ -187,6 +188,12 @@ def _collect(
             f"{source}: no annotations of any of the {image_ids.size:,} images of {split}; name files that have some"
         )
     boxes, groups, left_out = _name_boxes(here, _shares(here, listed) if counted else None, find)
+    if not boxes:
+        told = "".join(f"; left out: {count:,}, {reason}" for reason, count in left_out.items())
+        raise DataError(
+            f"{source}: the file lists {listed.num_rows:,} of the images of {split}, and none of their annotations "
+            f"names a concept ({here.num_rows:,} annotations{told}); name a file with annotations of what they show"
+        )
     drawn: dict[int, list[Box]] = {image_id: [] for image_id in listed["image_id"].to_pylist()}
     for image_id, box in boxes:
         drawn[image_id].append(box)

@@ -234,7 +234,8 @@ def make_tables(
     """
     first, *others = explanations
     altered = [] if reranked is None else reranking_tables(reranked)
-    subtitle = f"{first.split} split, {first.concepts.source}"
+    corpus = first.provenance.get("run", {}).get("corpus")
+    subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
     if not others:
         summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
         rows = _rows([summary.scores for summary in summaries.values()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.explain.explanation import NUMBERS, Explained, Explanation
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
-__all__ = ["Paired", "compare_failures"]
+__all__ = ["Paired", "compare_failures", "refuse_other_queries"]
 
 SHARES = ("failed_alone", "baseline_failed_alone")
 
@@ -67,14 +67,13 @@ def compare_failures(
     check_whole("seed", seed, 0)
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
         raise InvalidOption(f"{baseline.model} and {model.model} are explained by other splits or concepts")
+    asked = {
+        own.model: {name: it.failures.asked_ids for name, it in own.directions.items()} for own in (baseline, model)
+    }
+    refuse_other_queries(asked)
     draws, found = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         own, other = baseline.directions[direction], model.directions[direction]
-        if not np.array_equal(own.failures.asked_ids, other.failures.asked_ids):
-            raise InvalidOption(
-                f"{baseline.model} and {model.model} were asked other {direction} queries, {own.failures.n_queries:,} "
-                f"and {other.failures.n_queries:,}: images of one could not be read. Give runs of the same items."
-            )
         for name, values, images in _pair_up(own, other):
             samples = ClusterBootstrap(images, draws).means(values[:, None])[0]
             low, high = interval(samples, confidence)
@@ -82,6 +81,23 @@ def compare_failures(
             key, value = f"{direction}/{name}", float(values.mean())
             found.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
     return found
+
+
+def refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
+    """Raise InvalidOption unless models are asked what the first one is, in every direction that they share with it.
+
+    Args:
+        asked: model to direction to the ids of its queries.
+    """
+    (baseline, first), *others = asked.items()
+    for model, own in others:
+        for direction in (name for name in first if name in own):
+            if not np.array_equal(first[direction], own[direction]):
+                raise InvalidOption(
+                    f"{baseline} and {model} are asked different {direction} queries, {first[direction].size:,} and "
+                    f"{own[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
+                    "--query-position."
+                )
 
 
 def _pair_up(own: Explained, other: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
-from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import Cell, Table, tables_to_markdown
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
 
 __all__ = [
     "COLLECTIONS",
@@ -37,6 +39,7 @@ __all__ = [
     "mean_corpus",
     "pair_up",
     "rank_queries",
+    "rank_with_top",
     "score_ranks",
     "summary_corpus",
     "take_rows",
@@ -51,6 +54,9 @@ ALL = "all"
 
 WITHOUT_IMAGE = 2258277193
 """Photo number in Flickr8k whose file the distribution names ``.jpg.1`` and lists in no split; 8,091 others remain."""
+
+DEPTH = 50
+"""Items of every ranking that are kept for ``explain``: it reads the first eleven, and the rank of the right one."""
 
 AT_ONCE = 4096
 """Images whose captions are averaged at once, which bounds the memory."""
@@ -275,7 +281,7 @@ def take_rows(
             "are asked for, or name the collection and split that it holds."
         )
     vectors = embeddings.vectors[places]
-    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where))
+    refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where), by_dot=False)
     return vectors
 
 
@@ -297,6 +303,15 @@ def rank_queries(
     """
     judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
     return positive_ranks(EmbeddingsRun(items, queries), judgments, "t2i", similarity=similarity)
+
+
+def rank_with_top(queries: Embeddings, truth_ids: IntArray, items: Embeddings) -> tuple[PositiveRanks, TopK]:
+    """Ranks as of :func:`rank_queries`, by cosine, and the ``DEPTH`` items at the top of every ranking."""
+    judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
+    request, top = {"": ("t2i", judgments)}, TopRows(judgments, DEPTH)
+    run = EmbeddingsRun(items, queries)
+    ranks = ranks_of_run(run, request, readers={"t2i": [top]}, similarity="cosine")[""]
+    return cast("PositiveRanks", ranks), top.result  # vectors rank every item
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,12 +377,14 @@ class QueryCorpusReport:
         collection: ``flickr8k``, ``flickr30k`` or ``coco``.
         corpus: what stands for an image, in words.
         rows: what came of each position, and of all of them where several were asked for.
+        rankings: the items at the top for every query, with what stands for an image: a run that ``explain`` takes.
         provenance: model, data, versions.
     """
 
     collection: str
     corpus: str
     rows: tuple[Scores, ...]
+    rankings: RankingsRun
     provenance: Mapping[str, Any]
 
     @property
@@ -474,13 +491,15 @@ def evaluate_query_corpus(
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
-    draws, found = Draws(seed), []
+    draws, found, tops = Draws(seed), [], []
     if corpus is None:
         corpus = mean_corpus(vectors, normalise=normalise)
     for position in find_positions(query_position, owners):
         pairing = pair_up(owners, position)
         queries = Embeddings(ids[pairing.queries], vectors[pairing.queries])
-        found.append((pairing, rank_queries(queries, pairing.image_ids, corpus(pairing))))
+        ranks, top = rank_with_top(queries, pairing.image_ids, corpus(pairing))
+        found.append((pairing, ranks))
+        tops.append(top)
     groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in found]
     if query_position == ALL:
         groups.append((ALL, found))
@@ -495,9 +514,17 @@ def evaluate_query_corpus(
     if corpus_name is None:
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
     told = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
-    return QueryCorpusReport(
-        collection, corpus_name, tuple(rows), provenance_of(library, **told, confidence=confidence, seed=seed)
-    )
+    rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)
+    provenance = provenance_of(library, **told, confidence=confidence, seed=seed)
+    return QueryCorpusReport(collection, corpus_name, tuple(rows), rankings, provenance)
+
+
+def _join_tops(tops: Sequence[TopK]) -> RankedLists:
+    """The items at the top of the rankings of all positions, which may be of another depth each."""
+    depths = np.concatenate([np.full(top.query_ids.size, top.depth) for top in tops])
+    items, scores = (np.concatenate([getattr(top, name).ravel() for top in tops]) for name in ("ids", "scores"))
+    queries, indptr = np.concatenate([top.query_ids for top in tops]), np.append(0, np.cumsum(depths))
+    return RankedLists(queries, indptr, narrow_ids(items), scores, place="query-corpus")
 
 
 def find_positions(query_position: int | str, owners: IntArray) -> range:

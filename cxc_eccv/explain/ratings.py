@@ -6,7 +6,6 @@ the retrieved image serves in the right one's place.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -21,13 +20,14 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
-from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.evaluation.settings import SPLITS, Settings
 from cxc_eccv.explain.explanation import MEASURES
+from cxc_eccv.explain.failures import TASKS
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import read_rows, shown
+from cxc_eccv.sources.reading import parse_json, read_rows, shown
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
@@ -160,15 +160,49 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:
-        found = f"no readable Parquet file ({error})"
-        raise MalformedSource(path, "", found, "what cxc-eccv explain --output wrote; run it again") from None
-    lacking = [name for name in FAILURE_COLUMNS if name not in table.column_names]
-    facts = json.loads((table.schema.metadata or {}).get(b"explained", b"{}"))
-    splits = {own["split"] for own in facts.values() if "split" in own}
-    if lacking or len(splits) != 1:
-        found = f"no column {lacking[0]}" if lacking else "no word of what was explained"
-        raise MalformedSource(path, "", found, "what cxc-eccv explain --output wrote; run it again")
-    return table, splits.pop()
+        raise _refuse(path, "", f"no readable Parquet file ({error})") from None
+    for name in FAILURE_COLUMNS:
+        if name not in table.column_names:
+            raise _refuse(path, "", f"no column {name}")
+        _check_column(path, name, table[name])
+    return table, _read_split(path, (table.schema.metadata or {}).get(b"explained"))
+
+
+def _refuse(path: Path, place: str, found: str) -> MalformedSource:
+    return MalformedSource(path, place, found, "what cxc-eccv explain --output wrote; run it again")
+
+
+def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    """Refuse a column of another type, or with a value that no failure has."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
+    if kind != expected:
+        raise _refuse(path, f"column {name}", f"values of type {column.type}")
+    if name in CORRELATED:
+        low, high = metrics()[name.removesuffix(INFORMED)].bounds
+        given, highest = column.drop_null().to_numpy(), np.finfo(np.float64).max if high is None else high
+        bad = given[~((given >= low) & (given <= highest))].tolist()
+    elif name == "direction":
+        bad = [value for value in column.unique().to_pylist() if value not in TASKS]
+    else:
+        bad = [None] if column.null_count else []
+    if bad:
+        raise _refuse(path, f"column {name}", shown(bad[0]))
+
+
+def _read_split(path: Path, metadata: bytes | None) -> str:
+    """The split in the metadata of the table, which says of every model what was explained."""
+    if metadata is None:
+        raise _refuse(path, "", "no word of what was explained")
+    try:
+        facts = parse_json(metadata.decode(), path)
+    except UnicodeDecodeError:
+        raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
+    told = list(facts.values()) if isinstance(facts, dict) else [facts]
+    splits = [one.get("split") if isinstance(one, dict) else None for one in told]
+    if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
+        raise _refuse(path, "metadata", f"the splits {shown(splits)}")
+    return str(splits[0])
 
 
 def _pair_ids(explained: pa.Table) -> list[str]:

@@ -16,7 +16,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, rank_queries, take_rows
 from cxc_eccv.ranking.rank import pair_similarities
-from cxc_eccv.ranking.scores import similarity_of
+from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
@@ -30,6 +30,7 @@ __all__ = [
     "Change",
     "KindMoves",
     "Reranking",
+    "check_altered",
     "count_moves",
     "read_altered",
     "rerank",
@@ -42,7 +43,7 @@ DIRECTIONS = ("t2i", "t2t")
 PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
 
 ROUNDING = 1e-5
-"""Vectors whose distance is at most this share of their length are the same: batches differ in the last digits."""
+"""Vectors of length 1 whose distance is at most this are the same: batches differ in the last digits."""
 
 LEVEL = 0.05
 TESTS = 3
@@ -81,7 +82,7 @@ class KindMoves:
         direction: ``t2i`` or ``t2t``.
         kind: of the alteration.
         queries: altered queries that were ranked.
-        unchanged: those of them whose vector is that of the original query, which count for nothing below.
+        unchanged: those of them whose vector has the direction of the original query's, which count for nothing below.
         lower, higher, same: changed queries whose own image is ranked lower (worse) than before, higher, or the same.
         shares: ``lower``, ``higher``, ``same`` to share of the changed queries and the bounds of its interval.
         moved: the share of lower minus that of higher ones, tested against none.
@@ -148,7 +149,7 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
 
     Raises:
         MalformedRun: there are no altered queries; ids without vectors, or not as many of both; an id twice; vectors of
-            another width.
+            another width, or zero.
         UnknownName: a kind that is not declared.
         UnknownIds: a caption that is not in the split.
 
@@ -177,6 +178,8 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
                 f"{where}, {PREFIX}{kind}{ENDS[1]}: vectors have {side.vectors.shape[1]} dimensions, those of the "
                 f"model {width}. Encode both with one model."
             )
+        nowhere = side.ids[~side.vectors.any(axis=1)]
+        refuse_zero_vectors(nowhere, side.ids.size, f"altered queries ({kind})", where, by_dot=False)
         found[kind] = side
     if not found:
         raise MalformedRun(
@@ -245,21 +248,48 @@ def rerank(
         >>> row.kind, row.queries, row.lower + row.higher + row.same
         ('size', 9, 9)
     """
-    if not isinstance(run, EmbeddingsRun) or run.captions is None:
-        raise InvalidOption("altered queries are ranked by vectors: give a file with embeddings of the captions")
-    refuse_other_model(run, altered)
     captions = library.captions(split)
-    ids = np.asarray(captions["caption_id"], dtype=np.int64)
-    vectors = take_rows(run.captions, ids, run.path or "the run")
-    queries = read_altered(altered, ids, vectors.shape[1])
-    wanted = _choose(directions, run)
+    run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
     tests, rows = PairedBootstrap(seed, samples, confidence), []
     for direction in wanted:
-        search = _Search(list(_galleries(direction, run, captions, vectors, similarity)), Embeddings(ids, vectors))
+        search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, own, tests) for kind, own in queries.items()]
     facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
+
+
+def check_altered(
+    run: Run, altered: EmbeddingsRun, captions: pa.Table, directions: Sequence[str] | None = None
+) -> tuple[EmbeddingsRun, Embeddings, dict[str, Embeddings], list[str]]:
+    """Refuse what :func:`rerank` would refuse, before anything is ranked.
+
+    Returns:
+        The run, vectors of all captions, those of the altered queries of each kind, and the directions to rank in.
+    """
+    if not isinstance(run, EmbeddingsRun) or run.captions is None:
+        raise InvalidOption("altered queries are ranked by vectors: give a file with embeddings of the captions")
+    refuse_other_model(run, altered)
+    ids = np.asarray(captions["caption_id"], dtype=np.int64)
+    originals = Embeddings(ids, take_rows(run.captions, ids, run.path or "the run"))
+    queries = read_altered(altered, ids, originals.vectors.shape[1])
+    for kind, own in queries.items():
+        if not _differ(own, originals).any():
+            raise InvalidOption(
+                f"adversarial {kind}: none of {own.ids.size} altered queries has another vector than its original, so "
+                "that there is nothing to compare; encode the altered sentences"
+            )
+    return run, originals, queries, _choose(directions, run)
+
+
+def _differ(queries: Embeddings, originals: Embeddings) -> NDArray[np.bool_]:
+    """(Q,) whether altered queries have another direction than their originals.
+
+    Their lengths change neither ranks, by cosine or dot product, nor cosines.
+    """
+    own = originals.vectors[positions_of(queries.ids, originals.ids)[0]]
+    apart = np.linalg.norm(to_unit_length(queries.vectors) - to_unit_length(own), axis=1)
+    return np.asarray(apart > ROUNDING)
 
 
 def refuse_other_model(run: EmbeddingsRun, altered: EmbeddingsRun) -> None:
@@ -361,12 +391,11 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     """Rank the altered queries of one kind, and compare."""
     ranked = positions_of(queries.ids, search.ids)[1]
     queries = Embeddings(queries.ids[ranked], queries.vectors[ranked])
-    originals = search.original(queries.ids).vectors
-    apart = np.linalg.norm(queries.vectors - originals, axis=1) > ROUNDING * np.linalg.norm(originals, axis=1)
+    apart = _differ(queries, search.original(queries.ids))
     if not apart.any():
         raise InvalidOption(
-            f"adversarial {kind}: none of {apart.size} altered queries has another vector than its original, so that "
-            "there is nothing to compare; encode the altered sentences"
+            f"adversarial {kind}: none of the altered queries has an image to search for in {direction}; leave that "
+            "direction out with --directions"
         )
     places, ranks, cosine, altered_cosine = search.rank(Embeddings(queries.ids[apart], queries.vectors[apart]))
     after = search.before.copy()

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import ModelError, SourceMissing
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.select import select
+from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import write_folder
@@ -76,7 +77,7 @@ def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Co
         MalformedRun: vectors that cannot be scored, with their ids.
         ModelError: the model's similarity is neither cosine nor dot product.
     """
-    sides = [side.vectors[:PROBE] for side in (images, captions) if side is not None]
+    sides = [_bring_near_one(side.vectors[:PROBE]) for side in (images, captions) if side is not None]
     return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
 
 
@@ -86,7 +87,7 @@ def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray
     What a model says of its similarity may be missing or wrong; what it computes is neither.
     """
     scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
-    expected = {"cosine": _unit(left) @ _unit(right).T, "dot": left @ right.T}
+    expected = {"cosine": to_unit_length(left) @ to_unit_length(right).T, "dot": left @ right.T}
     deviations = {
         kind: float(np.abs(scores - expected[kind]).max()) if scores.shape == expected[kind].shape else np.inf
         for kind in SIMILARITIES
@@ -99,9 +100,9 @@ def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray
     return found
 
 
-def _unit(vectors: ArrayLike) -> NDArray[np.float32]:
-    array = np.asarray(vectors)
-    return np.asarray(array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), np.finfo(np.float32).tiny))
+def _bring_near_one(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vectors times one power of two, so that no product of theirs overflows: every cosine stays the same."""
+    return np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1]))
 
 
 def score(

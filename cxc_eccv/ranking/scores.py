@@ -242,17 +242,35 @@ def prepare(
     return places[:0]
 
 
-def refuse_zero_vectors(ids: IntArray, total: int, kind: str, where: str | Path = "run") -> None:
+def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(N, D) vectors of length 1, as cosine compares them; zero vectors stay zero.
+
+    Any float32 vectors will do, however long or short: a length taken in float32 itself overflows or vanishes beyond
+    about 1e19 and 1e-19.
+
+    Example:
+        >>> to_unit_length(np.array([[3e30, 4e30], [3e-30, 4e-30]], dtype=np.float32)).round(3).tolist()
+        [[0.6000000238418579, 0.800000011920929], [0.6000000238418579, 0.800000011920929]]
+    """
+    rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
+    prepare(vectors, "cosine", rows, rows, out)
+    return out
+
+
+def refuse_zero_vectors(
+    ids: IntArray, total: int, kind: str, where: str | Path = "run", *, by_dot: bool = True
+) -> None:
     """Raise MalformedRun if any item has a zero vector; under cosine it would score 0, above all that is negative.
 
-    ``ids`` are those of such items, ``total`` and ``kind`` say how many there are in all and of what.
+    ``ids`` are those of such items, ``total`` and ``kind`` say how many there are in all and of what, and ``by_dot``
+    whether they could be compared by dot product instead.
     """
     if ids.size:
         first = ", ".join(map(str, ids[:NAMED]))
+        remedy = ", or say in the file that they are compared by dot product (similarity='dot')" if by_dot else ""
         raise MalformedRun(
             f"{where}: {ids.size} of {total} {kind} have the zero vector, which has no direction and so no cosine, the "
-            f"first: {first}. Check the model's output on them, or compare by dot product (similarity='dot', "
-            "--similarity dot)."
+            f"first: {first}. Check the model's output on them{remedy}."
         )
 
 
@@ -308,8 +326,8 @@ def _remedy(run: Run, side: str, ids: IntArray, missing: IntArray) -> str:
     if missing.size == ids.size:
         return "None of them is there: is the run from another split or data set?"
     return (
-        "Encode the missing items too, or score them; a score over part of the gallery is not comparable. To score "
-        "what is there all the same, and have the report say so: --allow-missing."
+        "Encode the missing items too, or score them; a score over part of the gallery is not comparable. cxc-eccv "
+        "evaluate --allow-missing scores what is there, and its report says so."
     )
 
 

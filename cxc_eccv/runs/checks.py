@@ -14,6 +14,7 @@ from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray
 
 __all__ = [
+    "CORPUS",
     "MODEL",
     "check_ids",
     "check_name",
@@ -29,11 +30,16 @@ __all__ = [
 MODEL = "model"
 """Name of the entry of a file that says whose results it holds."""
 
+CORPUS = "corpus"
+"""Name of the entry of a file of rankings that says what stood for an image, where that was not the image itself."""
 
-def check_name(where: str | Path, name: object, error: type[CxcEccvError] = MalformedRun) -> None:
-    """Refuse a model's name that is empty, or that no line of text could show; None stands for no name."""
+
+def check_name(
+    where: str | Path, name: object, error: type[CxcEccvError] = MalformedRun, what: str = "the model's name"
+) -> None:
+    """Refuse a name that is empty, or that no line of text could show; None stands for no name."""
     if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
-        raise error(f"{where}: the model's name is {shorten(name)}; give one line of text, or none")
+        raise error(f"{where}: {what} is {shorten(name)}; give one line of text, or none")
 
 
 def one_text(path: Path, array: NDArray[Any], entry: str) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.runs.checks import MODEL, hash_file, parse_json, refuse_unreadable
+from cxc_eccv.runs.checks import CORPUS, MODEL, hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
 from cxc_eccv.runs.npz import read_npz
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
@@ -96,19 +96,21 @@ def _load_rankings(files: list[Path], direction: str | None) -> RankingsRun:
                 where = f"{lists[name].place} and {found.place}"
                 raise MalformedRun(f"{where}: give the rankings of {name} twice; keep one")
             lists[name] = found
-    named = [_model_of(path) for path in files if path.suffix.lower() == ".parquet"]
-    models = {model for model in named if model is not None}
-    if len(models) > 1:
-        raise MalformedRun(f"{files[0]} and others: are of {' and '.join(sorted(models))}; give files of one model")
-    return RankingsRun(lists, next(iter(models), None))
+    tables = [path for path in files if path.suffix.lower() == ".parquet"]
+    named = {entry: {_text_of(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
+    for entry, texts in named.items():
+        if len(texts) > 1:
+            told = " and ".join(sorted(map(str, texts)))
+            raise MalformedRun(f"{files[0]} and others: are of {told}; give files of one {entry}")
+    return RankingsRun(lists, *(next(iter(texts), None) for texts in named.values()))
 
 
-def _model_of(path: Path) -> str | None:
-    """The model that the metadata of a Parquet file names, as ours do."""
+def _text_of(path: Path, entry: str) -> str | None:
+    """The text that the metadata of a Parquet file has under a name, as ours do."""
     try:
-        return ((pq.read_schema(path).metadata or {}).get(MODEL.encode()) or b"").decode() or None
+        return ((pq.read_schema(path).metadata or {}).get(entry.encode()) or b"").decode() or None
     except UnicodeDecodeError:
-        raise MalformedRun(f"{path}: the model's name in its metadata is not UTF-8; save it again") from None
+        raise MalformedRun(f"{path}: the {entry} in its metadata is not UTF-8; save it again") from None
 
 
 def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.runs.checks import MODEL, check_ids, check_name, shorten, whole_ids
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.runs.checks import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
 from cxc_eccv.types.ids import measure_span
+from cxc_eccv.writing import replaced_file
 
-__all__ = ["RankedLists", "RankingsRun", "narrow_ids"]
+__all__ = ["RankedLists", "RankingsRun", "narrow_ids", "write_rankings"]
 
 MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
 LISTS_AT_ONCE = 256
@@ -184,6 +187,8 @@ class RankingsRun:
     Attributes:
         lists: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to its ranked lists.
         model: what the model is called, or None.
+        corpus: of rankings of ``query-corpus``, what stands for an image, in words; they are of those captions alone
+            that were queries. None of all others, in which an image is itself and every query of a split is asked.
 
     Raises:
         MalformedRun: no direction at all, or a name that is no line of text.
@@ -199,14 +204,21 @@ class RankingsRun:
 
     lists: Mapping[str, RankedLists]
     model: str | None = None
+    corpus: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
+        check_name(self.path or "run", self.corpus, what="what stands for an image")
         for direction in self.lists:
             if direction not in DIRECTIONS:
                 raise UnknownName("direction", direction, DIRECTIONS)
         if not self.lists:
             raise MalformedRun("a rankings run needs at least one direction; this one has none")
+        if self.corpus is not None and [*self.lists] != ["t2i"]:
+            raise MalformedRun(
+                f"{self.path or 'run'}: rankings of query-corpus are of t2i alone, and these are of "
+                f"{', '.join(self.lists)}; give their file alone"
+            )
 
     @classmethod
     def from_dicts(
@@ -272,5 +284,24 @@ class RankingsRun:
             }
         sides = {side: {"count": self.ids(side).size} for side in SIDES if self.ids(side).size}
         file = self.path.name if self.path else None
-        name = {} if self.model is None else {MODEL: self.model}
+        name = {key: text for key, text in ((MODEL, self.model), (CORPUS, self.corpus)) if text is not None}
         return {"kind": self.kind, "file": file, **name, "directions": directions, **sides}
+
+
+def write_rankings(path: Path, run: RankingsRun) -> None:
+    """Write ``query_id``, ``direction``, ``rank``, ``item_id`` and ``score`` as Parquet, in one step."""
+    tables = []
+    for direction, lists in run.lists.items():
+        columns = {
+            "query_id": np.repeat(lists.query_ids, lists.depths),
+            "direction": pa.array([direction] * lists.items.size),
+            "rank": np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lists.depths) + 1,
+            "item_id": lists.items.astype(np.int64),
+        }
+        if lists.scores is not None:
+            columns["score"] = lists.scores
+        tables.append(pa.table(columns))
+    table = pa.concat_tables(tables)
+    names = {key: text for key, text in ((MODEL, run.model), (CORPUS, run.corpus)) if text is not None}
+    with replaced_file(path) as part:
+        write_parquet(table.replace_schema_metadata(names or None), part)

@@ -1,5 +1,6 @@
 """Concepts of images, from COCO's annotations, from its category sets and from Visual Genome."""
 
+import itertools
 import json
 
 import numpy as np
@@ -64,18 +65,33 @@ class TestCoco:
         assert listed(found.images[ids[0]]) == {"dog.n.01": [0.125], "person.n.01": [1.0]}
         assert found.boxes[ids[0]][0][2:] == (0.75, 0.0, 0.25, 0.5)
 
-    @pytest.mark.parametrize(
-        "sides", [(5, 5, 0, 9), (5, 5, 9, 0), (200, 0, 9, 9), (0, -9, 9, 9), (50, 50, -20, 10), (1e8, 0, 1, 1)]
-    )
+    @pytest.mark.parametrize("sides", [(5, 5, 0, 9), (5, 5, 9, 0), (200, 0, 9, 9), (0, -9, 9, 9), (1e8, 0, 1, 1)])
     def test_a_box_without_an_area_is_left_out_and_counted(self, load, ids, sides):
         found = load([image(ids[0])], [box(ids[0], 18, *sides), box(ids[0], 1, 0, 0, 9, 9)])
         assert set(found.images[ids[0]]) == {"person.n.01"}
         assert found.left_out == {"box without an area inside the image": 1}
 
     def test_of_nothing_but_left_out_annotations_nobody_knows_what_is_shown(self, load, ids):
-        found = load([image(ids[0]), image(ids[1])], [box(ids[0], 18, 5, 5, 0, 9)])
-        assert found.images == {ids[1]: {}}
-        assert set(found.boxes) == {ids[1]}
+        found = load([image(n) for n in ids[:3]], [box(ids[0], 18, 5, 5, 0, 9), box(ids[2], 18, 5, 5, 9, 9)])
+        assert {number: set(shown) for number, shown in found.images.items()} == {ids[1]: set(), ids[2]: {"dog.n.01"}}
+        assert set(found.boxes) == {ids[1], ids[2]}
+
+    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids, tmp_path):
+        dogs = [box(ids[0], 18, 0, 0, 20, 50), box(ids[0], 18, 10, 10, 100, 10)]
+        others = [box(ids[0], 18, 0, 0, 20, 50, iscrowd=1), box(ids[0], 1, 0, 0, 20, 50)]
+        found = load([image(ids[0])], [*dogs, *dogs, *others])
+        assert {name: areas.size for name, areas in found.images[ids[0]].items()} == {"dog.n.01": 3, "person.n.01": 1}
+        assert found.left_out == {"annotation with the image, category and box of another one": 2}
+        path = tmp_path / "instances.json"
+        path.write_text(path.read_text().replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
+        with pytest.raises(MalformedSource, match=r"annotations\[1\]: found id 0 a second time"):
+            load_concepts(Library("sample"), "test", instances=path)
+
+    @pytest.mark.parametrize("annotations", [[], [(5, 5, 0, 9)]])
+    def test_a_file_that_names_no_concept_is_refused(self, load, ids, annotations):
+        told = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
+        with pytest.raises(DataError, match=told):
+            load([image(ids[0])], [box(ids[0], 18, *sides) for sides in annotations])
 
     def test_images_that_nobody_annotated_are_no_keys(self, load, ids):
         found = load([image(ids[0]), image(ids[1]), image(999)], [box(ids[0], 18, 5, 5, 9, 9), box(999, 1, 0, 0, 9, 9)])
@@ -118,7 +134,8 @@ class TestCoco:
 
     def test_the_file_is_noted_with_its_hash(self, tmp_path, ids):
         path = tmp_path / "own.json"
-        path.write_text(json.dumps({"images": [image(ids[0])], "annotations": [], "categories": CATEGORIES}))
+        content = {"images": [image(ids[0])], "annotations": [box(ids[0], 18, 0, 0, 9, 9)], "categories": CATEGORIES}
+        path.write_text(json.dumps(content))
         library = Library("sample")
         load_concepts(library, "test", instances=path)
         assert "instances" in library.files_used()
@@ -131,6 +148,8 @@ class TestCoco:
             ({"bbox": [1, 2, 3, True]}, ["annotations[1].bbox", "four finite numbers"]),
             ({"bbox": [1, 2, 3, 1e300]}, ["annotations[1].bbox", "four finite numbers"]),
             ({"bbox": None}, ["annotations[1].bbox", "None", "four finite numbers"]),
+            ({"bbox": [9, 9, -3, 4]}, ["annotations[1].bbox", "[9, 9, -3, 4]", "width and height of 0 or more"]),
+            ({"bbox": [9, 9, 3, -4]}, ["annotations[1].bbox", "width and height of 0 or more"]),
             ({"bbox": [1, 2, 3, float("nan")]}, ["NaN", "finite numbers"]),
             ({"bbox": [1, 2, 3, float("inf")]}, ["Infinity", "finite numbers"]),
             ({"iscrowd": 2}, ["annotations[1].iscrowd", "2", "0 or 1"]),
@@ -243,8 +262,11 @@ GENOME_IMAGES = [
 ]
 
 
+NUMBERS = itertools.count()
+
+
 def thing(synsets, names, x=0, y=0, w=20, h=50, **more):
-    return {"object_id": 1, "synsets": synsets, "names": names, "x": x, "y": y, "w": w, "h": h, **more}
+    return {"object_id": next(NUMBERS), "synsets": synsets, "names": names, "x": x, "y": y, "w": w, "h": h, **more}
 
 
 @pytest.fixture
@@ -270,8 +292,9 @@ def genome(tmp_path, ids, wordnet):
 
 class TestVisualGenome:
     def test_the_intersection_with_a_split(self, genome, ids):
-        tree = thing(["tree.n.01"], ["trees"], merged_object_ids=[9])
-        found = genome({1: [tree], 2: [tree], 3: [tree, tree], 4: [], 5: [tree]})
+        tree, other = (thing(["tree.n.01"], ["trees"], merged_object_ids=[9]) for _ in range(2))
+        found = genome({1: [tree], 2: [tree], 3: [tree, other, tree], 4: [], 5: [tree]})
+        assert found.left_out == {"object with the id of another one of its image": 1}
         assert isinstance(found, ImageConcepts)
         assert {number: listed(shown) for number, shown in found.images.items()} == {
             ids[0]: {"tree.n.01": [0.05, 0.05]},
@@ -313,17 +336,17 @@ class TestVisualGenome:
 
     def test_boxes_beyond_the_image(self, genome, ids):
         sky = ["sky.n.01"]
-        objects = [thing(sky, ["sky"], y=-904), thing(sky, ["sky"], x=-10), thing(sky, ["sky"], w=0)]
+        objects = [thing(sky, ["sky"], **own) for own in ({"y": -904}, {"x": -10}, {"w": 0}, {"x": 9, "w": -5})]
         found = genome({3: objects})
         assert listed(found.images[ids[0]]) == {"sky.n.01": [0.025]}
-        assert found.left_out == {"box without an area inside the image": 2}
+        assert found.left_out == {"box without an area inside the image": 2, "box of negative width or height": 1}
 
     def test_the_first_of_two_images_that_are_one_of_cocos(self, genome, ids):
         again = {"width": 9, "height": 9}
         images = [*GENOME_IMAGES[:4], GENOME_IMAGES[4] | {"coco_id": "first"}]
         images += [again | {"image_id": 6, "coco_id": 777}, again | {"image_id": 7, "coco_id": 777}]
-        dog = thing(["dog.n.01"], ["dog"])
-        found = genome({5: [thing(["cat.n.01"], ["cat"])], 3: [dog, dog], 6: [dog], 7: [dog]}, images)
+        dog, other = (thing(["dog.n.01"], ["dog"]) for _ in range(2))
+        found = genome({5: [thing(["cat.n.01"], ["cat"])], 3: [dog, other], 6: [dog], 7: [dog]}, images)
         assert listed(found.images[ids[0]]) == {"cat.n.01": [pytest.approx(0.004)]}
         assert found.left_out == {"object of a second image of Visual Genome that is the same one of COCO's": 2}
 
@@ -351,7 +374,7 @@ class TestVisualGenome:
         assert all(part in str(refused.value) for part in parts), refused.value
 
     def test_an_image_twice(self, genome, tmp_path):
-        genome({3: []})
+        genome({3: [thing(["dog.n.01"], ["dog"])]})
         (tmp_path / "objects.json").write_text('[{"image_id": 3, "objects": []}, {"image_id": 3, "objects": []}]')
         files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
         with pytest.raises(MalformedSource, match="image 3 a second time"):

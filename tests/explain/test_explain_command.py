@@ -1,20 +1,24 @@
 """``cxc-eccv explain``: its files, what it says on a terminal, and that it refuses what evaluate refuses."""
 
+import inspect
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.cli import main
+from cxc_eccv.cli.explain import explain as explain_command
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.explain.failures import TASKS
-from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
+from cxc_eccv.runs.rankings import write_rankings
 from cxc_eccv.types import Embeddings
 
 FILES = ["explain.html", "explain.json", "explain.md", "failures.parquet"]
@@ -133,6 +137,58 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(explain, fi
         status, shown, said = explain(files[0], "--output", output)
         assert (status, shown) == (2, "")
         assert str(output) in said
+
+
+@pytest.fixture
+def bad_files(make_run, sample_library, tmp_path):
+    """What cannot be explained: name to file."""
+    run = make_run(sample_library)
+    ids, vectors = run.captions.ids, run.captions.vectors
+    turned = {"adversarial_size_ids": ids[:3], "adversarial_size_embeddings": 0 * vectors[:3]}
+    runs = {
+        "zero": EmbeddingsRun(run.images, Embeddings(ids, np.append(0 * vectors[:1], vectors[1:], axis=0))),
+        "short": EmbeddingsRun(run.images, Embeddings(ids[1:], vectors[1:])),
+        "altered": EmbeddingsRun(None, None, further=turned),
+    }
+    for name, own in runs.items():
+        save_embeddings(tmp_path / f"{name}.npz", own)
+    for name, queries in (("whole", ids), ("first", ids[::5])):
+        tops = RankingsRun.from_dicts(t2i=dict.fromkeys(queries.tolist(), run.images.ids))
+        write_rankings(tmp_path / f"{name}.parquet", replace(tops, corpus="a mean"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one.npz", "--adversarial", "absent.npz"], "absent.npz.* no such file"),
+        (["one.npz", "--adversarial", "other.npz"], "other.npz: holds no altered queries"),
+        (["one.npz", "--adversarial", "altered.npz"], r"3 of 3 altered queries \(size\) have the zero vector"),
+        (["whole.parquet", "--adversarial", "altered.npz"], "altered queries are ranked by vectors"),
+        (["one.npz", "other.npz", "--seed", "-1"], "seed"),
+        (["whole.parquet", "--similarity", "dot"], "similarity='dot' is for embeddings"),
+        (["whole.parquet", "first.parquet"], "asked different t2i queries, 300 and 60. Give .* --query-position"),
+        (["short.npz"], "cxc-eccv evaluate --allow-missing scores what is there"),
+        (["one.npz", "--instances", "absent.json"], "absent.json"),
+    ],
+)
+def test_inputs_are_checked_before_any_work(explain, files, bad_files, words, message, monkeypatch):
+    """And every option that a message names is one of explain, or of another command that it names too."""
+    monkeypatch.setattr("cxc_eccv.explain.explanation.explain_run", None)
+    places = [bad_files / word if "." in word else word for word in words]
+    status, shown, said = explain(*places)
+    said = " ".join(said.split())
+    assert (status, shown) == (2, "")
+    assert re.search(message, said), said
+    own = {f"--{name.replace('_', '-')}" for name in inspect.signature(explain_command).parameters}
+    named = set(re.findall(r"(?<![\w/])--[a-z][\w-]+", re.sub(r"cxc-eccv (evaluate|encode)[^.;]*", "", said)))
+    assert named <= own | {"--query-position"}
+
+
+def test_a_remedy_of_zero_vectors_is_one_that_every_command_has(explain, files, bad_files):
+    status, _, said = explain(bad_files / "zero.npz")
+    assert status == 2
+    assert "say in the file that they are compared by dot product (similarity='dot')" in " ".join(said.split())
 
 
 def test_a_closed_pipe_costs_no_file(files, tmp_path):

@@ -16,7 +16,15 @@ from report_samples import Page
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.explain.concepts import Box
 from cxc_eccv.explain.explanation import MEASURES, Explained, explain_failures
-from cxc_eccv.report.wings.explained import PER_CONCEPT, SHOWN, judge_failures, render_explained, show_failures
+from cxc_eccv.report.wings.explained import (
+    PER_CONCEPT,
+    SHOWN,
+    ShownConcept,
+    _draw_boxes,
+    judge_failures,
+    render_explained,
+    show_failures,
+)
 from cxc_eccv.tables import Cell, Table
 
 NASTY = "<script>alert('1')</script> \"quoted\" & {{ 7*7 }}"
@@ -139,6 +147,16 @@ def test_boxes_lie_where_the_annotations_have_them(explanation, sample_library):
             assert {(box.number, *box.style.split(";")[::2]) for box in image.boxes} == expected
             assert len(image.boxes) == len(boxes)
             assert sorted(box.number for box in image.boxes if box.numbered) == sorted(numbers.values())
+
+
+def test_small_boxes_lie_above_large_ones():
+    """The last drawn lies on top: a large box over a small one would hide it."""
+    sides = {"whole": (1.0, 1.0), "tall": (0.1, 0.9), "wide": (0.95, 0.2), "small": (0.1, 0.1)}
+    boxes = [Box("dog.n.01", name, 0, 0, *sides[name]) for name in ("small", "whole", "tall", "wide")]
+    drawn = _draw_boxes(boxes, [("common", ShownConcept(1, "dog", "dog.n.01", 4, mentioned=True))])
+    widths = [f"width:{100 * sides[name][0]:.2f}%" for name in ("whole", "wide", "tall", "small")]
+    assert [box.style.split(";")[2] for box in drawn] == widths
+    assert [box.numbered for box in drawn] == [True, False, False, False]
 
 
 COLUMNS = ("query_ids", "truth_ids", "retrieved_ids", "item_ids", "rival_ids", "truth_ranks")

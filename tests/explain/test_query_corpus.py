@@ -119,6 +119,15 @@ def test_images_with_the_same_captions_tie_whatever_their_order(sample_library):
     assert report.scores["coco/query_0/recall_at_1"] == 0  # an image that ties counts as above
 
 
+def test_the_order_of_captions_changes_no_bit_of_their_mean():
+    said = np.array([[2.0**60, 1], [1, 1], [-(2.0**60), 1]], dtype=np.float32)  # the sum depends on the order
+    owners, vectors = np.repeat([7, 8, 9], 4), np.ones((12, 2), dtype=np.float32)
+    for image, order in enumerate(([0, 1, 2], [0, 2, 1], [2, 1, 0])):
+        vectors[4 * image + 1 : 4 * image + 4] = said[order]
+    means = mean_corpus(vectors)(pair_up(owners, 0)).vectors
+    assert (means == means[0]).all()
+
+
 def test_words_of_the_query_among_the_others_are_counted(sample_library):
     texts = ["A dog.", "a  DOG.", "Two dogs.", "A cat.", "A bus.", "A cat"]
     vectors = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)

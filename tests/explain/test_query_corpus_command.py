@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from cxc_eccv.cli import main
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.explain.failures import find_failures
 from cxc_eccv.explain.query_corpus import collect_captions, evaluate_query_corpus
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
 from cxc_eccv.types import Embeddings
 
 
@@ -60,6 +63,55 @@ def test_one_position_has_intervals_beside_it(command, file):
     assert status == 0, out.err
     line = next(line for line in out.out.splitlines() if line.strip().startswith("R@10"))
     assert line.count("[") == 1
+
+
+@pytest.mark.parametrize("position", ["1", "all"])
+def test_failures_are_those_that_explain_finds(position, command, make_run, sample_library, tmp_path):
+    captions = make_run(sample_library).captions
+    captions.vectors[5:10] = captions.vectors[:5]  # two images that tie
+    save_embeddings(tmp_path / "text.npz", EmbeddingsRun(None, captions, model="a text model"))
+    assert command(tmp_path / "text.npz", "--query-position", position, "--output", tmp_path)[0] == 0
+    scores = json.loads((tmp_path / "query_corpus.json").read_text())["scores"]
+    run = load_run(tmp_path / "rankings.parquet")
+    assert (run.model, run.corpus) == ("a text model", "the mean of their other captions")
+    found = find_failures(run, sample_library, "test", "t2i")
+    assert found.n_queries == (300 if position == "all" else 60)
+    assert len(found) / found.n_queries == pytest.approx(scores[f"coco/query_{position}/fails"], abs=1e-12)
+    known = found.truth_ranks.drop_null().to_numpy()
+    assert 2 <= known.min() <= known.max() <= 50
+    below_ten = found.n_queries - len(found) + (known <= 10).sum()
+    assert below_ten / found.n_queries == pytest.approx(scores[f"coco/query_{position}/recall_at_10"], abs=1e-12)
+    with pytest.raises(InvalidOption, match=r"by the mean of their other captions, .* explain takes this file"):
+        evaluate(run, data_dir=sample_library)
+    with pytest.raises(MissingIds, match=r"none of its queries is a caption of COCO's validation split"):
+        find_failures(run, sample_library, "validation", "t2i")
+
+
+@pytest.mark.usefixtures("wordnet")
+def test_two_models_are_explained_side_by_side(command, make_run, sample_library, tmp_path, capsys):
+    for seed, name in enumerate(("one", "two")):
+        save_embeddings(tmp_path / f"{name}.npz", make_run(sample_library, seed=seed))
+        assert command(tmp_path / f"{name}.npz", "--output", tmp_path / name)[0] == 0
+    files = [str(tmp_path / name / "rankings.parquet") for name in ("one", "two")]
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", *files, "--output", str(tmp_path / "out"), "--data-dir", "sample"])
+    assert not ended.value.code
+    assert "images as the mean of their other captions" in capsys.readouterr().out
+    content = json.loads((tmp_path / "out" / "explain.json").read_text())
+    assert content["provenance"]["run"]["corpus"] == "the mean of their other captions"
+    assert content["provenance"]["restriction"]["captions"] == {"used": 60, "of": 300}
+    assert content["scores"]["t2i/queries"] == 60
+    assert 0 < content["scores"]["t2i/concept_agreement_informed"] < 1
+    assert {row["key"] for row in content["paired"]} >= {"t2i/failure_rate", "t2i/concept_agreement"}
+    assert "images as" in (tmp_path / "out" / "explain.html").read_text().lower()
+
+
+def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
+    lists = RankingsRun.from_dicts({7: [1]}, {1: [7]}).lists
+    with pytest.raises(MalformedRun, match="of t2i alone, and these are of i2t, t2i"):
+        RankingsRun(lists, corpus="a summary")
+    with pytest.raises(MalformedRun, match="what stands for an image is ' '; give one line"):
+        RankingsRun({"t2i": lists["t2i"]}, corpus=" ")
 
 
 @pytest.mark.parametrize(

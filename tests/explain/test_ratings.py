@@ -17,9 +17,11 @@ from cxc_eccv.explain.ratings import (
     FailureRatings,
     export_failures,
     find_rules,
+    read_failures,
     read_ratings,
     report_ratings,
 )
+from cxc_eccv.parquet import write_parquet
 
 MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
 PRINTED = {
@@ -85,6 +87,62 @@ def write_rows(path, rows):
     else:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def keep(explained, folder, facts=b'{"ridge": {"split": "test"}}'):
+    write_parquet(explained.replace_schema_metadata({b"explained": facts}), folder / "failures.parquet")
+
+
+def test_failures_are_read_as_explain_wrote_them(explained, tmp_path):
+    keep(explained, tmp_path)
+    table, split = read_failures(tmp_path)
+    assert (split, table.equals(explained)) == ("test", True)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("direction", ["i2i"]),
+        ("direction", [7]),
+        ("query_id", ["7"]),
+        ("query_id", [None]),
+        ("truth_id", [[7]]),
+        ("retrieved_id", [7.5]),
+        ("concept_agreement", [1.5]),
+        ("concept_agreement", [float("nan")]),
+        ("concept_enumeration", [float("inf")]),
+        ("size_disagreement_informed", [-0.1]),
+        ("non_common_similarity", ["0.5"]),
+    ],
+)
+def test_columns_of_another_kind_are_refused(column, values, explained, tmp_path):
+    kind = explained.schema.field(column).type if values == [None] else None
+    spoilt = explained.slice(0, 1).set_column(explained.column_names.index(column), column, pa.array(values, kind))
+    keep(spoilt, tmp_path)
+    with pytest.raises(MalformedSource, match=rf"failures\.parquet, column {column}: found .*; run it again"):
+        read_failures(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'{"a": null}',
+        b'{"a": {"split": []}}',
+        b'{"a": {"split": "train"}}',
+        b"\xff",
+        b"[" * 9999,
+        b'{"a": {"split": "test"}, "b": {"split": "validation"}}',
+        b'{"a": {"split": "\\ud800"}}',
+    ],
+)
+def test_a_table_that_does_not_say_its_split_is_refused(facts, explained, tmp_path):
+    keep(explained, tmp_path, facts)
+    with pytest.raises(MalformedSource, match=r"failures\.parquet"):
+        read_failures(tmp_path)
 
 
 def answer(path, rater="ann", classes="detail", rating=7, fourth=()):

@@ -95,6 +95,15 @@ def test_a_plain_loop_agrees(direction, sample_library, make_run):
             assert change.low - 1e-12 <= change.change <= change.high + 1e-12
 
 
+@pytest.mark.parametrize(("noise", "unchanged"), [(1e-6, 40), (1e-4, 0)])
+def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample_library, make_run):
+    run = make_run(sample_library)
+    run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, 100 * run.captions.vectors))
+    arrays = alter(run.captions, "size", np.arange(41), noise=100 * noise)
+    arrays["adversarial_size_embeddings"][40] *= -1
+    assert rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0].unchanged == unchanged
+
+
 def test_originals_are_ranked_as_evaluate_ranks_them(sample_library, make_run):
     run = make_run(sample_library)
     arrays = alter(run.captions, "size", np.arange(9))
@@ -125,7 +134,7 @@ def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run)
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.images.vectors[places]))
     every = np.arange(run.captions.ids.size)
     turned = {"adversarial_size_ids": run.captions.ids, "adversarial_size_embeddings": -run.captions.vectors}
-    slight = alter(run.captions, "rare_synonym", every, noise=0.001)
+    slight = alter(run.captions, "rare_synonym", every, seed=1, noise=0.001)
     found = rerank(run, altered_run(**turned, **slight), sample_library, directions=["t2i"])
     rows = {row.kind: row for row in found.rows}
     assert rows["size"].lower == rows["size"].queries == 300

@@ -374,7 +374,7 @@ def test_tables_of_datasets_and_reports_are_written_with_checksums(tmp_path, mak
 
 def test_rankings_are_written_with_checksums(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    from cxc_eccv.encoding.cross_encoding import write_rankings
+    from cxc_eccv.runs.rankings import write_rankings
 
     write_rankings(tmp_path / "top.parquet", RankingsRun.from_dicts(i2t={1: [7, 8]}))
     assert page_is_checked(tmp_path / "top.parquet")

@@ -636,6 +636,7 @@ def _list_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Command": provenance.get("command"),
         "Run file": run.get("file"),
         "Run file, sha256": run.get("sha256"),
+        "Images as": run.get("corpus"),
         "Similarity": provenance.get("similarity"),
         "WordNet": provenance.get("wordnet"),
         "Data edition": data.get("edition"),

@@ -108,7 +108,7 @@ ANNOTATION_SCHEMA = pa.schema(
 def read_instances(path: Path) -> Instances:
     """Annotations of images with the names of their categories and their boxes, or category sets, without boxes."""
     dataset = _load(path).dataset
-    names = {category["id"]: category["name"] for category in dataset["categories"]}
+    names, seen = {category["id"]: category["name"] for category in dataset["categories"]}, set[tuple[Any, ...]]()
     records = dataset["annotations"]
     _find_listed(path, records, "image_id", np.array([image["id"] for image in dataset["images"]], dtype=np.int64))
     _find_listed(path, records, "category_id", np.array(list(names), dtype=np.int64))
@@ -123,10 +123,19 @@ def read_instances(path: Path) -> Instances:
         if group not in (0, 1):
             raise MalformedSource(path, f"{place}.iscrowd", shown(group), "0 or 1")
         sides: tuple[float | None, ...] = (None,) * 4
+        left_out = None
         if boxed:
             sides = read_box(path, f"{place}.bbox", require_keys(path, place, record, ("bbox",))["bbox"])
-        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), None, *sides))
+            if min(sides[2:]) < 0:
+                raise MalformedSource(path, f"{place}.bbox", shown(record["bbox"]), "width and height of 0 or more")
+            instance = record["image_id"], record["category_id"], group, *sides
+            left_out = COPY if instance in seen else None
+            seen.add(instance)
+        annotations.append((record["image_id"], names[record["category_id"]], None, bool(group), left_out, *sides))
     return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations))
+
+
+COPY = "annotation with the image, category and box of another one"
 
 
 def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, int]:
@@ -137,7 +146,10 @@ def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, in
 
 
 def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
-    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges."""
+    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges.
+
+    Whoever calls it decides what becomes of a width or height below 0.
+    """
     numbers: list[Any] = values if isinstance(values, list) else []
     if len(numbers) != 4 or not all(type(side) in (int, float) and abs(side) < LARGEST_SIDE for side in numbers):
         raise MalformedSource(path, place, shown(values), "a box of four finite numbers: x, y, width and height")
@@ -166,7 +178,7 @@ def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
             require_keys(path, place, record, numbers)
             for name in numbers:
                 integer(path, f"{place}.{name}", record[name])
-    for key in ("images", "categories"):
+    for key in ("images", "annotations", "categories"):
         ids = np.array([record["id"] for record in data[key]], dtype=np.int64)
         twice = first_duplicate(ids)
         if twice is not None:

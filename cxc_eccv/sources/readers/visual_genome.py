@@ -25,6 +25,8 @@ BATCH = 100_000
 """Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table."""
 
 SECOND = "object of a second image of Visual Genome that is the same one of COCO's"
+COPY = "object with the id of another one of its image"
+NEGATIVE = "box of negative width or height"
 
 
 def read_visual_genome(paths: Sequence[Path]) -> Instances:
@@ -54,8 +56,9 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
             continue
         left_out = SECOND if image[0] in images else None
         images.setdefault(image[0], image)
+        seen = set[int]()
         for position, item in enumerate(found):
-            rows.append(_read_object(objects, f"{place}.objects[{position}]", image[0], item, left_out))
+            rows.append(_read_object(objects, f"{place}.objects[{position}]", image[0], item, left_out, seen))
         if len(rows) >= BATCH:
             tables.append(table_of(ANNOTATION_SCHEMA, rows))
             rows = []
@@ -84,11 +87,18 @@ def _image_id(path: Path, place: str, record: object) -> int:
     return integer(path, f"{place}.{name}", require_keys(path, place, record, (name,))[name])
 
 
-def _read_object(path: Path, place: str, image_id: int, item: object, left_out: str | None) -> tuple[object, ...]:
-    """A row of the table of annotations."""
+def _read_object(
+    path: Path, place: str, image_id: int, item: object, left_out: str | None, seen: set[int]
+) -> tuple[object, ...]:
+    """A row of the table of annotations; ``seen`` are the ids of the objects of its image so far."""
     record = require_keys(path, place, item, ("x", "y", "w", "h"))
     name, synset = (_first_text(path, f"{place}.{key}", record.get(key)) for key in ("names", "synsets"))
     box = read_box(path, place, [record[side] for side in ("x", "y", "w", "h")])
+    given = record.get("object_id", record.get("id"))
+    number = None if given is None else integer(path, f"{place}.object_id", given)
+    left_out = left_out or (COPY if number in seen else NEGATIVE if min(box[2:]) < 0 else None)
+    if number is not None:
+        seen.add(number)
     return image_id, name or "", synset, False, left_out, *box
 
 
