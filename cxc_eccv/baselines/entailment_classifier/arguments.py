@@ -75,7 +75,9 @@ class ObjectiveArguments:
         default=True, metadata={"help": "Positives with the most attended patches blanked become negatives."}
     )
     mask_ratio: float = field(default=0.4, metadata={"help": "Share of the patches that are blanked."})
-    mask_images: int = field(default=4, metadata={"help": "Images of a batch that are blanked at most."})
+    mask_share: float = field(
+        default=0.25, metadata={"help": "Share of a batch's pairs with an image that get a masked copy."}
+    )
     soft_labels: float = field(
         default=0.0,
         metadata={
