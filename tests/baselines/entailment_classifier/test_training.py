@@ -82,7 +82,7 @@ def test_defaults_are_the_papers(tmp_path):
     assert training.optim.startswith("adamw")
     objective = ObjectiveArguments()
     assert (objective.masking, objective.mask_ratio, objective.mask_share, objective.soft_labels) == (True, 0.4, 0.25, 0)
-    assert (ModelArguments().branches, ModelArguments().head) == ("both", "softmax")
+    assert (ModelArguments().choose_branches("val2014").branches, ModelArguments().head) == ("both", "softmax")
     assert DataArguments().protect == "test"
     assert not DataArguments().allow_test_data
 
@@ -103,6 +103,10 @@ def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(
     pairs = read_labelled("cxc/test", Library("sample"))
     said = classifier.score(*pairs.ask(classifier, None).part(slice(None)), progress=False)
     assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
+
+
+def test_the_command_that_scores_a_classifier_of_both_branches_runs(whole_run):
+    assert [status(command) for command in whole_run[1].scoring] == [0]
 
 
 def sample_folder():
