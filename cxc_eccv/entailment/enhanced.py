@@ -94,7 +94,8 @@ class WeakBatches:
     ) -> Self:
         """Batches of rows as the config ``pairs`` has them: an image's row with the caption of another.
 
-        The loader's workers read the rows and open their images; ``collate`` runs in the process that trains. Weak positives whose image or caption has no row are left out, and a warning counts them.
+        The loader's workers read the rows and open their images; ``collate`` runs in the process that trains. Weak
+        positives whose image or caption has no row are left out, and a warning counts them.
 
         Raises:
             InvalidOption: none is left.

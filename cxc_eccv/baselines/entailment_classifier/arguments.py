@@ -210,13 +210,13 @@ class DataArguments:
         found: dict[str, list[str]] = {}
         for use in self.used_as:
             corpus, _, listed = use.rpartition("=")
-            kinds = [kind.strip() for kind in listed.split(",")]
+            kinds = list(dict.fromkeys(kind.strip() for kind in listed.split(",")))
             for kind in kinds:
                 if kind not in KINDS:
                     raise UnknownName(f"kind of pairs in --as {use}", kind, KINDS)
             if corpus and corpus not in corpora:
                 raise UnknownName(f"corpus of --train-on and --dev in --as {use}", corpus, corpora)
-            found |= dict.fromkeys([corpus] if corpus else corpora, list(dict.fromkeys(kinds)))
+            found |= dict.fromkeys([corpus] if corpus else corpora, kinds)
         return found
 
 
@@ -236,8 +236,8 @@ class EntailmentTrainingArguments(ScriptArguments):
     per_device_train_batch_size: int = 96
     per_device_eval_batch_size: int = 64
     metric_for_best_model: str = "f_half"
-    # A batch of text alone gives the visual branch no gradient, and with --activation-checkpointing Trainer's own default
-    # lets several processes end there.
+    # A batch of text alone gives the visual branch no gradient. With checkpointed activations Trainer does not expect
+    # that by itself, and several processes end there.
     ddp_find_unused_parameters: bool | None = True
 
 

@@ -65,8 +65,8 @@ def load_training_data(
     Flickr30k and Flickr8k.
 
     A pair has the kind of what is at hand for its premise: ``multimodal`` for an image and its captions, ``text``
-    for captions or a sentence, ``visual`` for an image alone. ``used_as`` makes other kinds of them: the paper trains on
-    each pair of SNLI-VE twice, as ``visual`` and as ``multimodal``.
+    for captions or a sentence, ``visual`` for an image alone. ``used_as`` makes other kinds of them: the paper trains
+    on each pair of SNLI-VE twice, as ``visual`` and as ``multimodal``.
 
     Args:
         library: the raw files.
