@@ -66,11 +66,16 @@ def hold_out(
 
 
 def keep_apart(pairs: pa.Table, dev: NDArray[np.bool_], owners: Mapping[str, str]) -> tuple[pa.Table, pa.Table]:
-    """Pairs to train on, none of which has an image of the pairs that ``dev`` marks, and these."""
+    """Pairs to train on, none of which has an image of the pairs that ``dev`` marks, and these.
+
+    InvalidOption where none is left to train on.
+    """
     images = _images_of(pairs, owners)
     held = set().union(*(images[row] for row in np.flatnonzero(dev)))
-    touched = np.array([bool(held & found) for found in images])
-    return pairs.filter(pa.array(~touched & ~dev)), pairs.filter(pa.array(dev))
+    trained = ~np.array([bool(held & found) for found in images]) & ~dev
+    if not trained.any():
+        raise InvalidOption("every pair to train on has an image of --dev: train on other parts, or choose by another")
+    return pairs.filter(pa.array(trained)), pairs.filter(pa.array(dev))
 
 
 def _images_of(pairs: pa.Table, owners: Mapping[str, str]) -> list[set[str]]:

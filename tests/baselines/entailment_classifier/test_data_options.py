@@ -152,6 +152,11 @@ def test_a_part_chooses_in_place_of_held_out_images(library, both):
     assert facts["trained_on_val"]
 
 
+def test_a_part_that_takes_all_images_leaves_nothing_to_train_on(library, both):
+    with pytest.raises(InvalidOption, match="every pair to train on has an image of --dev"):
+        read(library, both, train_on=["cxc/val"], dev="coco/val", images="sample")
+
+
 def test_pairs_without_keys_are_kept_beside_those_that_choose(library):
     pairs = load_training_data(library, ["cxc/val", "cxc_sts/val"]).pairs
     nameless = pairs.set_column(7, "image_key", [[None] * pairs.num_rows]).set_column(
