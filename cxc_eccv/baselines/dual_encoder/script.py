@@ -232,7 +232,7 @@ def _pipeline_of(model: Any) -> str | None:  # noqa: ANN401 - any dual encoder
     """The pipeline of transformers that runs the model, if any does."""
     if isinstance(model, DualEncoderModel):
         return "feature-extraction"
-    known = type(model) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING.values()
+    known = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
     return "zero-shot-image-classification" if known else None
 
 
