@@ -65,7 +65,7 @@ class EntailmentConfig(PreTrainedConfig):
         head: ``softmax`` over two values, or ``sigmoid`` of one.
         head_widths: units of the two hidden layers of every head; None for as many as the state has.
         head_dropout: dropout before every layer of the heads.
-        mask_images: images of a batch that the masking augmentation copies at most; 0 for no masking.
+        mask_share: share of a batch's pairs with an image that the masking augmentation copies; 0 for no masking.
         mask_ratio: share of the patches that it blanks.
         threshold: probability from which on a pair counts as entailed.
         calibration_scale: Platt's factor of the logits' difference.
@@ -97,7 +97,7 @@ class EntailmentConfig(PreTrainedConfig):
         head: str = "softmax",
         head_widths: tuple[int, int] | list[int] | None = None,
         head_dropout: float = 0.0,
-        mask_images: int = 4,
+        mask_share: float = 0.25,
         mask_ratio: float = 0.4,
         threshold: float = 0.5,
         calibration_scale: float = 1.0,
@@ -112,7 +112,7 @@ class EntailmentConfig(PreTrainedConfig):
         self.visual_text_config = as_config(visual_text_config)
         self.shared_text, self.head, self.head_dropout = shared_text, head, head_dropout
         self.head_widths = None if head_widths is None else list(head_widths)
-        self.mask_images, self.mask_ratio = mask_images, mask_ratio
+        self.mask_share, self.mask_ratio = mask_share, mask_ratio
         self.threshold, self.calibration_scale = threshold, calibration_scale
         self.calibration_offset = calibration_offset
         self._check()
@@ -149,11 +149,10 @@ class EntailmentConfig(PreTrainedConfig):
             raise UnknownName("head", self.head, HEADS)
         if self.head_widths is not None and (len(self.head_widths) != 2 or min(self.head_widths) < 1):
             raise InvalidOption(f"head_widths={self.head_widths}: give the units of two hidden layers")
-        if not 0 < self.mask_ratio < 1 or self.mask_images < 0:
-            raise InvalidOption(
-                f"mask_images={self.mask_images}, mask_ratio={self.mask_ratio}: need at least 0 images, 0 for no "
-                "masking, and a ratio above 0 and below 1"
-            )
+        if not 0 <= self.mask_share <= 1:
+            raise InvalidOption(f"mask_share={self.mask_share}: give a share of the batch from 0, no masking, to 1")
+        if not 0 < self.mask_ratio < 1:
+            raise InvalidOption(f"mask_ratio={self.mask_ratio}: give a share of the patches above 0 and below 1")
         if not 0 <= self.threshold <= 1:
             raise InvalidOption(f"threshold={self.threshold}: a probability is in [0, 1]")
         if not all(map(math.isfinite, (self.calibration_scale, self.calibration_offset))):
@@ -165,10 +164,10 @@ class EntailmentConfig(PreTrainedConfig):
                 "shared_text: the visual branch needs an image encoder and a text encoder of its own, which then is "
                 "that of the text branch, too; leave out text_config"
             )
-        if self.is_fusion and self.mask_images:
+        if self.is_fusion and self.mask_share:
             raise InvalidOption(
                 f"masking needs the attention of an image encoder's first token, and {_kind(self.visual_text_config)} "
-                "has no image encoder apart from the text; give mask_images=0"
+                "has no image encoder apart from the text; give mask_share=0"
             )
 
 
@@ -253,10 +252,13 @@ class EntailmentClassifier(PreTrainedModel):
     weigh against each other as in the paper. A branch works on those rows only that its head or the joint head
     needs: a plain black image or an empty premise fills the others' place in the tensors, and costs nothing.
 
-    **Masking** (section 3.2), in training with labels: of the entailed pairs with an image (label at least 0.5), up
-    to ``mask_images``, drawn at random, are copied with the most attended patches blanked; see
-    :func:`~cxc_eccv.entailment.masking.blank_attended`. The copies are further rows, as the paper "supplies negative
-    samples" and counts them beside the pairs they are from. They are not entailed for the visual head and, where there
+    **Masking** (section 3.2), in training with labels: entailed pairs with an image (label at least 0.5), drawn at
+    random, are copied with the most attended patches blanked; see
+    :func:`~cxc_eccv.entailment.masking.blank_attended`. There are as many copies as ``mask_share`` of the batch's pairs
+    with an image, or as there are entailed ones. The default is that of Table 2, which counts 132.3k masked images
+    beside 529.5k visual pairs and 148.8k beside 595.4k multi-modal ones: a quarter. (Section 3.2 speaks of "up to 4
+    images" a batch, but not of how many pairs.) The copies are further rows, as the paper "supplies negative samples"
+    and counts them beside the pairs they are from. They are not entailed for the visual head and, where there
     is text, for the joint head: Table 2 counts masked images under visual and under multi-modal entailment. The text
     head does not see them again, for the captions still entail the sentence.
 
@@ -438,10 +440,13 @@ class EntailmentClassifier(PreTrainedModel):
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
         """The batch with masked copies of some entailed pairs after it."""
         image_model = self.image_model
-        if not (self.training and self.config.mask_images) or image_model is None:
+        if not (self.training and self.config.mask_share) or image_model is None:
             return batch, labels
-        entailed = ((labels >= 0.5) & (batch.kinds != TEXT)).nonzero()[:, 0]
-        drawn = entailed[torch.randperm(len(entailed))[: self.config.mask_images].to(entailed.device)]
+        has_image = batch.kinds != TEXT
+        # Half a pair counts as one: two pairs with an image have a copy at the default share.
+        most = int(self.config.mask_share * int(has_image.sum()) + 0.5)
+        entailed = ((labels >= 0.5) & has_image).nonzero()[:, 0]
+        drawn = entailed[torch.randperm(len(entailed))[:most].to(entailed.device)]
         if not len(drawn):
             return batch, labels
         copies = batch.select(drawn)
@@ -502,7 +507,7 @@ class EntailmentClassifier(PreTrainedModel):
                 width = cross_widths(self.config.image_config, self.config.visual_text_config)[1]
                 image = {"encoder_hidden_states": torch.ones(2, 1, width)}
                 check_sees_all(first_states(self.visual_text_model, tokens | image), "visual")
-            if self.image_model is not None and self.config.mask_images:
+            if self.image_model is not None and self.config.mask_share:
                 check_attends(self.image_model)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader, Dataset
 from transformers import Trainer, TrainerCallback
 
 from cxc_eccv.errors import InvalidOption
@@ -51,8 +52,10 @@ class WeakBatches:
 
     Args:
         captions: image id to the ids of its weak positives.
-        make_batch: called with pairs of image id and caption id and with the number of the step, for what a model
-            trains on: as the data collator makes a batch of such pairs.
+        load: called with some of a batch's pairs of image id and caption id and with the number of the step, in one of
+            the data loader's workers: what takes long, such as opening images, belongs here.
+        collate: called with what ``load`` gave for the parts of a batch, in their order, for what a model trains on: as
+            the data collator makes a batch of such pairs.
         size: pairs of a batch; where there are fewer images with weak positives, it is smaller.
         seed: of what is drawn.
 
@@ -60,7 +63,7 @@ class WeakBatches:
         InvalidOption: a size below 1.
 
     Example:
-        >>> weak = WeakBatches({7: [71, 72], 8: [81], 9: []}, lambda pairs, step: {"pairs": pairs}, size=2)
+        >>> weak = WeakBatches({7: [71, 72], 8: [81], 9: []}, lambda pairs, step: pairs, list, size=2)
         >>> weak.draw([8, 5], step=1)[0], len(weak.draw([5], step=1))
         ((8, 81), 2)
     """
@@ -68,7 +71,8 @@ class WeakBatches:
     def __init__(
         self,
         captions: Mapping[int, Sequence[int] | IntArray],
-        make_batch: Callable[[list[Pair], int], dict[str, Any]],
+        load: Callable[[list[Pair], int], Any],
+        collate: Callable[[list[Any]], dict[str, Any]],
         *,
         size: int,
         seed: int = 0,
@@ -76,7 +80,7 @@ class WeakBatches:
         if size < 1:
             raise InvalidOption(f"size={size}: a batch of weak positives needs at least one")
         self.captions = {image: ids for image, ids in captions.items() if len(ids)}
-        self.make_batch, self.size, self.seed = make_batch, size, seed
+        self.load, self.collate, self.size, self.seed = load, collate, size, seed
 
     @classmethod
     def of_rows(
@@ -90,7 +94,8 @@ class WeakBatches:
     ) -> Self:
         """Batches of rows as the config ``pairs`` has them: an image's row with the caption of another.
 
-        Weak positives whose image or caption has no row are left out, and a warning counts them.
+        The loader's workers read the rows and open their images; ``collate`` runs in the process that trains. Weak
+        positives whose image or caption has no row are left out, and a warning counts them.
 
         Raises:
             InvalidOption: none is left.
@@ -106,12 +111,8 @@ class WeakBatches:
             raise InvalidOption(f"none of {total} weak positives is of an image and a caption of the rows")
         if left < total:
             warnings.warn(f"{total - left} of {total} weak positives have no row and are left out", stacklevel=2)
-        names = rows.select_columns(["caption_id", "caption"])
-
-        def make_batch(pairs: list[Pair], step: int) -> dict[str, Any]:
-            return collate([rows[images[image]] | names[texts[caption]] for image, caption in pairs])
-
-        return cls(known, make_batch, size=size, seed=seed)
+        load = _RowsOfPairs(rows, rows.select_columns(["caption_id", "caption"]), images, texts)
+        return cls(known, load, lambda parts: collate(list(chain.from_iterable(parts))), size=size, seed=seed)
 
     def draw(self, images: Iterable[int], *, step: int, rank: int = 0) -> list[Pair]:
         """Pairs of image and caption: first for the images given, then for others."""
@@ -133,6 +134,59 @@ def _shuffle(ids: Iterable[int], random: np.random.Generator) -> Iterator[int]:
     yield from random.permutation(np.fromiter(ids, dtype=np.int64)).tolist()
 
 
+@dataclass(frozen=True, slots=True)
+class _RowsOfPairs:
+    """The rows of some pairs: all of the image's, with the caption of another."""
+
+    rows: datasets.Dataset
+    captions: datasets.Dataset
+    row_of_image: Mapping[int, int]
+    row_of_caption: Mapping[int, int]
+
+    def __call__(self, pairs: list[Pair], step: int) -> list[dict[str, Any]]:
+        return [
+            self.rows[self.row_of_image[image]] | self.captions[self.row_of_caption[caption]]
+            for image, caption in pairs
+        ]
+
+
+class _Parts(Dataset[Any]):
+    """What ``load`` gives for (pairs, step), as a data loader asks for it."""
+
+    def __init__(self, load: Callable[[list[Pair], int], Any]) -> None:
+        self.load = load
+
+    def __getitem__(self, part: tuple[list[Pair], int]) -> Any:  # noqa: ANN401 - whatever load gives
+        return self.load(*part)
+
+
+class _PartLoader:
+    """Loads the parts of one batch at a time, in as many workers as the data loader of the training has."""
+
+    def __init__(self, load: Callable[[list[Pair], int], Any], workers: int) -> None:
+        self._parts: list[tuple[list[Pair], int]] = []
+        self._count = max(1, 2 * workers)  # a data loader gives each worker two items in advance
+        self._loader = DataLoader(
+            _Parts(load),
+            batch_size=None,
+            sampler=self._parts,
+            collate_fn=_as_is,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            generator=torch.Generator(),  # the training's own draws stay what they are
+        )
+
+    def begin(self, pairs: list[Pair], step: int) -> Iterator[Any]:
+        """Set the workers to it, and give what they load in the order of the pairs."""
+        sizes = range(0, len(pairs), -(-len(pairs) // self._count))
+        self._parts[:] = [(pairs[start : start + sizes.step], step) for start in sizes]
+        return iter(self._loader)
+
+
+def _as_is(part: Any) -> Any:  # noqa: ANN401 - whatever load gives
+    return part
+
+
 class EnhancedTrainer(Trainer):
     """A Trainer that takes a step on weak positives, at ``alpha`` times the learning rate, after each of its own.
 
@@ -144,7 +198,8 @@ class EnhancedTrainer(Trainer):
     of that step; neither the schedule nor the count of steps knows of it. With ``alpha`` 1 a run is that on all
     batches in their order; with ``alpha`` 0 no extra step is taken, and a run is that without weak positives, bit for
     bit. On several processes all take the step, on as many pairs as the one with the fewest has; where that is none,
-    none does, and a warning at the end counts how often.
+    none does, and a warning at the end counts how often. Extra batches are loaded by as many workers as those of the
+    Trainer (``dataloader_num_workers``), while the step before them is computed.
 
     Args:
         weak_batches: what the extra batches are drawn from; None for none.
@@ -167,6 +222,8 @@ class EnhancedTrainer(Trainer):
         self.weak_batches, self.alpha = weak_batches if alpha else None, alpha
         self._images: list[int] = []
         self._without = 0
+        self._loader: _PartLoader | None = None
+        self._coming: Iterator[Any] | None = None
         super().__init__(*arguments, **options)
         if self.weak_batches is not None:
             self.data_collator = _WithImages(self.data_collator)
@@ -190,10 +247,12 @@ class EnhancedTrainer(Trainer):
         inputs: dict[str, Any],
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        """As Trainer's; notes down whose weak positives come next."""
+        """As Trainer's; begins to load the weak positives that come next."""
         images = self.images_of(inputs)
         if self.weak_batches is not None:
             self._images += images
+            if (step := self.step_of_extra_batch()) is not None:
+                self._begin_extra_batch(self.weak_batches, step)
         return super().training_step(model, inputs, num_items_in_batch)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - Trainer's own
@@ -201,20 +260,30 @@ class EnhancedTrainer(Trainer):
         inputs.pop(IMAGE_KEY, None)
         return super().prediction_step(model, inputs, *arguments, **options)
 
-    def train_on_weak_positives(self) -> bool:
-        """Add the gradient of a batch of weak positives, for the images since the last; False where there are none."""
-        if self.weak_batches is None:
-            return False
+    def step_of_extra_batch(self) -> int | None:
+        """The number of the step that an extra batch follows, or None after a batch that only adds to a step."""
+        return self.state.global_step + 1 if self.accelerator.sync_gradients else None
+
+    def _begin_extra_batch(self, weak: WeakBatches, step: int) -> None:
+        """Draw weak positives for the images since the last extra batch, and have them loaded."""
         images, self._images = self._images, []
-        step = self.state.global_step
-        pairs = self.weak_batches.draw(images, step=step, rank=self.args.process_index)
+        pairs = weak.draw(images, step=step, rank=self.args.process_index)
         # A process that stayed away would leave the others waiting; losses over all processes need batches of one size.
         sizes = self.accelerator.gather(torch.tensor([len(pairs)], device=self.accelerator.device))
         smallest = int(sizes.min())
         if not smallest:
             self._without += 1
+            return
+        if self._loader is None:
+            self._loader = _PartLoader(weak.load, self.args.dataloader_num_workers)
+        self._coming = self._loader.begin(pairs[:smallest], step)
+
+    def train_on_weak_positives(self) -> bool:
+        """Add the gradient of the batch of weak positives that was begun; False where there is none."""
+        coming, self._coming = self._coming, None
+        if self.weak_batches is None or coming is None:
             return False
-        batch = self.weak_batches.make_batch(pairs[:smallest], step)
+        batch = self.weak_batches.collate(list(coming))
         batch.pop(IMAGE_KEY, None)
         super().training_step(self.model_wrapped, batch)
         return True
@@ -269,7 +338,7 @@ class _ExtraSteps(TrainerCallback):
         self.trainer._take_extra_step(self.rates)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - likewise
-        without, self.trainer._without = self.trainer._without, 0
+        without, self.trainer._without, self.trainer._loader = self.trainer._without, 0, None
         if without and state.is_world_process_zero:
             warnings.warn(
                 f"{without} of {state.global_step} steps had no extra batch: a process had no weak positive to draw",

@@ -104,5 +104,5 @@ def _extra_tokens(image_model: PreTrainedModel) -> tuple[int, ...]:
 def _refuse(image_model: PreTrainedModel, why: str) -> InvalidOption:
     return InvalidOption(
         f"masking: {type(image_model).__name__} {why}. It blanks the patches that the first token of an encoder like "
-        "ViT attends to; give mask_images=0, or such an encoder"
+        "ViT attends to; give mask_share=0, or such an encoder"
     )

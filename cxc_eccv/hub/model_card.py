@@ -27,12 +27,12 @@ OWNED = ("base_model", "datasets", "model-index")
 CLASSIFIER = "entailment-classifier"
 
 KINDS = {
-    (False, True): ("image-text-retrieval", "feature-extraction"),
-    (False, False): ("text-retrieval", "sentence-similarity"),
-    (True, True): ("visual-entailment", "zero-shot-image-classification"),
-    (True, False): ("textual-entailment", "text-classification"),
+    (False, True): "image-text-retrieval",
+    (False, False): "text-retrieval",
+    (True, True): "visual-entailment",
+    (True, False): "textual-entailment",
 }
-"""Whether it is a classifier and whether it has images, to its kind and its pipeline on the Hub."""
+"""Whether it is a classifier and whether it has images, to its kind."""
 
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
@@ -76,12 +76,12 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
 
 
 def _front_matter(trained: Trained) -> str:
-    kind, pipeline = KINDS[trained.kind == CLASSIFIER, trained.has_images]
+    kind = KINDS[trained.kind == CLASSIFIER, trained.has_images]
     data = ModelCardData(
         language="en",
         license="unknown",
         library_name="transformers",
-        pipeline_tag=pipeline,
+        pipeline_tag=trained.pipeline,
         base_model=list(trained.base_models) or None,
         datasets=list(dict.fromkeys(part.partition("/")[0] for part in trained.parts)) or None,
         tags=["cxc_eccv", trained.kind, kind],

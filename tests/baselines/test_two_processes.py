@@ -12,6 +12,7 @@ pytest.importorskip("accelerate", reason="accelerate is not installed: pip insta
 import char_gru_worker  # noqa: E402 - after the checks above
 import enhanced_worker  # noqa: E402
 import gathering_worker  # noqa: E402
+import mixed_kinds_worker  # noqa: E402
 import tiny_models  # noqa: E402
 import two_processes  # noqa: E402
 
@@ -91,3 +92,10 @@ def test_all_processes_take_an_extra_step_on_as_many_pairs_or_none_does(found, s
     assert mine["said"] == []
     assert {image for _, drawn in other["extra"] for image, _ in drawn} <= set(enhanced_worker.SHARES[share][1])
     assert not torch.equal(mine["weights"]["line.weight"], found[0]["enhanced"]["none"]["weights"]["line.weight"])
+
+
+def test_a_batch_may_leave_a_branch_without_gradients_that_are_checkpointed(tmp_path, found):
+    expected = mixed_kinds_worker.train(tmp_path, 4)
+    for rank in range(2):
+        for name, value in expected.items():
+            torch.testing.assert_close(found[rank]["mixed kinds"][name], value, rtol=1e-3, atol=1e-5, msg=name)

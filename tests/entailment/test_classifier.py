@@ -100,7 +100,7 @@ def test_a_projection_stands_only_where_the_branches_differ_in_size(name):
 
 @pytest.mark.parametrize("name", WITH_BOTH)
 def test_both_first_tokens_see_the_whole_text_and_the_image(name):
-    model, processor = classifier(name, mask_images=0)
+    model, processor = classifier(name, mask_share=0)
 
     def score(premise, picture, hypothesis):
         with torch.no_grad():
@@ -289,7 +289,7 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     again, of_it = AutoModel.from_pretrained(tmp_path).eval(), AutoProcessor.from_pretrained(tmp_path)
     assert type(again) is EntailmentClassifier
     assert type(of_it) is EntailmentProcessor
-    names = (*numbers, "head_widths", "shared_text", "mask_images", "mask_ratio", "head", "widths", "auto_map")
+    names = (*numbers, "head_widths", "shared_text", "mask_share", "mask_ratio", "head", "widths", "auto_map")
     assert [getattr(again.config, one) for one in names] == [getattr(model.config, one) for one in names]
     pair = ([PREMISES[1]], None if name == "bert alone" else [tiny_models.picture(1)], [HYPOTHESES[1]])
     batch = processor(*pair)
@@ -396,7 +396,8 @@ def test_encoders_that_need_more_than_their_branch_gives_are_refused():
     [
         ({"mask_ratio": 0.0}, "mask_ratio=0.0"),
         ({"mask_ratio": 1.0}, "mask_ratio=1.0"),
-        ({"mask_images": -1}, "mask_images=-1"),
+        ({"mask_share": -0.1}, "mask_share=-0.1"),
+        ({"mask_share": 1.5}, "mask_share=1.5"),
         ({"threshold": 1.5}, "threshold=1.5"),
         ({"calibration_scale": float("nan")}, "finite"),
         ({"head_widths": (8,)}, "two hidden layers"),

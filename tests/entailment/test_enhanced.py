@@ -1,6 +1,7 @@
 """Extra steps on weak positives: against steps taken by hand, against plain training, and going on after a kill."""
 
 import copy
+import os
 import warnings
 
 import pytest
@@ -39,9 +40,13 @@ ROWS = [example(image) for image in range(12)]
 WEAK = {image: [100 + image, 200 + image] for image in range(0, 12, 2)}
 
 
-def batch_of(pairs, step):
+def load(pairs, step):
     del step
-    return transformers.default_data_collator([example(*pair) for pair in pairs])
+    return [example(*pair) for pair in pairs]
+
+
+def batch_of(parts):
+    return transformers.default_data_collator([row for part in parts for row in part])
 
 
 def arguments(folder, **options):
@@ -86,7 +91,7 @@ def weights(trainer):
 
 
 def weak_batches(size=2, captions=WEAK, seed=0):
-    return WeakBatches(captions, batch_of, size=size, seed=seed)
+    return WeakBatches(captions, load, batch_of, size=size, seed=seed)
 
 
 def test_weak_positives_are_drawn_for_the_images_of_the_batch_first():
@@ -189,7 +194,7 @@ def test_the_images_of_all_accumulated_batches_come_first(tmp_path):
             return super().draw(images, **options)
 
     options = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 2}
-    trained(tmp_path, Watched(WEAK, batch_of, size=2), **options)
+    trained(tmp_path, Watched(WEAK, load, batch_of, size=2), **options)
     assert [len(images) for images in seen] == [6, 6]
     assert sorted(seen[0] + seen[1]) == list(range(12))
 
@@ -209,6 +214,33 @@ def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
     for mine, other in zip(second.batches, whole.batches[-8:], strict=True):
         assert all(torch.equal(mine[name], other[name]) for name in ("inputs", "labels"))
     assert torch.equal(weights(second), weights(whole))
+
+
+def test_extra_batches_are_loaded_by_the_workers_of_the_data_loader_and_change_nothing(tmp_path):
+    class Marked(WeakBatches):
+        """Every row says which process loaded it."""
+
+        def __init__(self, **options):
+            self.processes = []
+            super().__init__(WEAK, lambda pairs, step: [(os.getpid(), load(pairs, step))], self.join, **options)
+
+        def join(self, parts):
+            self.processes.append([process for part in parts for process, _ in part])
+            return batch_of([rows for part in parts for _, rows in part])
+
+    found, processes = [], []
+    for workers in (0, 2):
+        weak = Marked(size=6)
+        trainer = trained(tmp_path, weak, dropout=0.5, dataloader_num_workers=workers, max_steps=3)
+        found.append(weights(trainer))
+        processes.append(weak.processes)
+        assert trainer._loader is None
+    assert torch.equal(*found)
+    assert processes[0] == [[os.getpid()]] * 3
+    first, *others = processes[1]
+    assert (len(first), len(set(first))) == (3, 2)  # three parts of two pairs, by both
+    assert os.getpid() not in first
+    assert [set(each) for each in others] == [set(first)] * 2
 
 
 def test_steps_without_an_extra_batch_are_counted(tmp_path):
@@ -259,7 +291,7 @@ def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
     with pytest.warns(UserWarning, match="2 of 5 weak positives have no row and are left out"):
         batches = WeakBatches.of_rows(weak, dataset_of([1, 2, 3]), lambda rows: {"rows": rows}, size=2)
     assert batches.captions == {1: [21], 2: [11, 31]}
-    row = batches.make_batch([(2, 31)], 0)["rows"][0]
+    row = batches.collate([batches.load([(2, 31)], 0)])["rows"][0]
     assert row == {"image_id": 2, "image": "picture 2", "caption_id": 31, "caption": "3 1"}
     with pytest.raises(InvalidOption, match="none of 2 weak positives is of an image and a caption of the rows"):
         WeakBatches.of_rows({1: [99, 98]}, dataset_of([1]), dict, size=2)

@@ -57,6 +57,16 @@ def test_the_most_attended_patches_are_blank_and_the_others_untouched(name, extr
     assert torch.equal(pixels, noise())  # what was given is as it was
 
 
+def test_patches_need_not_be_square():
+    config = transformers.ViTConfig(**{**SIZES, "patch_size": (16, 8)})
+    model, pixels = tiny_models.seeded(lambda: transformers.ViTModel(config)), noise(1)
+    first = int(first_token_attention(model, pixels).argmax())
+    row, column = divmod(first, 4)  # two rows of four patches
+    expected = torch.zeros(32, 32, dtype=torch.bool)
+    expected[16 * row : 16 * row + 16, 8 * column : 8 * column + 8] = True
+    assert torch.equal((blank_attended(model, pixels, 1 / 8) == 0).all(1)[0], expected)
+
+
 @pytest.mark.parametrize(("ratio", "patches"), [(0.1, 2), (0.5, 8), (0.9, 14)])
 def test_the_ratio_is_of_patches(ratio, patches):
     blanked = blank_attended(encoder("vit"), noise(1), ratio)
@@ -88,13 +98,13 @@ def test_towers_without_a_first_token_are_named(name):
     }
     model = towers[name]()
     bert = tiny_models.bert()[0]
-    with pytest.raises(InvalidOption, match="give mask_images=0, or such an encoder"):
+    with pytest.raises(InvalidOption, match="give mask_share=0, or such an encoder"):
         EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert)
-    EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert, mask_images=0)
+    EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert, mask_share=0)
 
 
 def test_fusion_models_are_named():
-    with pytest.raises(InvalidOption, match="vilt has no image encoder apart from the text; give mask_images=0"):
+    with pytest.raises(InvalidOption, match="vilt has no image encoder apart from the text; give mask_share=0"):
         EntailmentClassifier.from_parts(text_model=tiny_models.bert()[0], visual_text_model=tiny_models.vilt()[0])
 
 
@@ -115,7 +125,7 @@ def still(name="bert over vit", **options):
 
 
 def test_masked_copies_count_for_the_visual_and_the_joint_head_and_not_for_the_text_head():
-    model, processor = still()
+    model, processor = still(mask_share=0.5)
     batch = cases.batch_of(processor)
     found = model(**batch)
     model.eval()
@@ -136,16 +146,17 @@ def test_masked_copies_count_for_the_visual_and_the_joint_head_and_not_for_the_t
     torch.testing.assert_close(found.logits, plain.logits, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("most", "wanted"), [(0, 0), (1, 1), (4, 4), (9, 6)])
-def test_at_most_so_many_images_of_entailed_pairs_are_masked(most, wanted, monkeypatch):
-    model, processor = still(mask_images=most)
+@pytest.mark.parametrize(("share", "wanted"), [(0, 0), (0.06, 0), (0.0625, 1), (0.25, 2), (0.5, 4), (1, 6)])
+def test_a_share_of_the_pairs_with_an_image_is_masked_as_far_as_they_are_entailed(share, wanted, monkeypatch):
+    model, processor = still(mask_share=share)
     masked = []
     monkeypatch.setattr(
         "cxc_eccv.entailment.classifier.blank_attended",
         lambda _model, pixels, ratio: masked.append((len(pixels), ratio)) or pixels,
     )
     images = [tiny_models.picture(place) for place in range(8)]
-    batch = processor(["a dog"] * 8, images, ["a cat"] * 8, [1, 1, 0, 1, 1, 0.5, 0.9, 0])
+    # Pairs of text alone do not count.
+    batch = processor(["a dog"] * 12, [*images, *[None] * 4], ["a cat"] * 12, [1, 1, 0, 1, 1, 0.5, 0.9, 0, *[1] * 4])
     model(**batch)
     assert masked == ([(wanted, 0.4)] if wanted else [])
     masked.clear()
@@ -157,7 +168,7 @@ def test_at_most_so_many_images_of_entailed_pairs_are_masked(most, wanted, monke
 
 
 def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch):
-    model, processor = still(mask_images=2)
+    model, processor = still(mask_share=0.25)
     drawn = []
     monkeypatch.setattr(
         "cxc_eccv.entailment.classifier.blank_attended", lambda _model, pixels, _ratio: drawn.append(pixels) or pixels
@@ -172,7 +183,7 @@ def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch)
 
 
 def test_pairs_that_share_an_image_keep_it_whole_where_a_copy_is_masked():
-    model, processor = still(mask_images=1)
+    model, processor = still(mask_share=0.5)
     picture = tiny_models.picture(1)
     batch = processor(["a dog"] * 2, [picture, picture], ["a cat", "a"], [1, 0])
     found = model(**batch)

@@ -1,6 +1,7 @@
 """A classifier's measures, threshold and calibration, against slow loops over pairs and the entailment paper."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +41,12 @@ PAIRS, ENTAILED = 2_000, 1_006
 def test_f_half_of_table_3_follows_from_its_precision_and_recall(row: str) -> None:
     _, precision, recall, printed = TABLE_3[row]
     assert round(100 * float(f_half(precision / 100, recall / 100)), 1) == printed
+
+
+def test_the_docs_have_every_row_of_table_3() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "entailment.md").read_text(encoding="utf-8")
+    for row, numbers in TABLE_3.items():
+        assert f"| {row} | {' | '.join(map(str, numbers))} |" in page, row
 
 
 @pytest.mark.reference

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,6 +23,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 
 __all__ = [
+    "LoadedItems",
     "PairCollator",
     "image_paths",
     "image_processor_of",
@@ -131,6 +132,13 @@ def image_processor_of(processing: Any) -> Any:  # noqa: ANN401 - image processo
     return processor
 
 
+class LoadedItems(NamedTuple):
+    """Items, and the pixels of their images where they have any."""
+
+    items: Sequence[dict[str, Any]]
+    pixel_values: torch.Tensor | None
+
+
 @dataclass(frozen=True, slots=True)
 class PairCollator:
     """Pads captions and loads images.
@@ -151,6 +159,19 @@ class PairCollator:
 
     def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """The batch; an image that is missing, broken, or of 16 bits a channel is named by the error."""
+        return self.collate([self.load(items)])
+
+    def load(self, items: Sequence[dict[str, Any]]) -> LoadedItems:
+        """Some items of a batch, with the pixels of their images."""
+        if "image_path" not in items[0]:
+            return LoadedItems(items, None)
+        images = [item["image"] if "image" in item else open_picture(item["image_path"]).image for item in items]
+        bare = [{name: value for name, value in item.items() if name != "image"} for item in items]
+        return LoadedItems(bare, self.image_processor(images, return_tensors="pt")["pixel_values"])
+
+    def collate(self, parts: Sequence[LoadedItems]) -> dict[str, torch.Tensor]:
+        """The batch of items that were loaded in parts."""
+        items = [item for part in parts for item in part.items]
         sides = range(len(items[0]["texts"]))
         captions = [{"input_ids": item["texts"][side]} for side in sides for item in items]
         padding = "longest" if self.length is None else "max_length"
@@ -159,7 +180,5 @@ class PairCollator:
         )
         batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
-        if "image_path" in items[0]:
-            images = [item["image"] if "image" in item else open_picture(item["image_path"]).image for item in items]
-            batch["pixel_values"] = self.image_processor(images, return_tensors="pt")["pixel_values"]
-        return batch
+        pixels = [part.pixel_values for part in parts if part.pixel_values is not None]
+        return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import set_seed
+from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
 
 from cxc_eccv.baselines.caption_groups import coco_splits, link_judgments
 from cxc_eccv.baselines.command_line import read_arguments
@@ -224,7 +224,16 @@ def _describe(
         ],
         library=library,
         images=images if has_images else None,
+        pipeline=_pipeline_of(model),
     )
+
+
+def _pipeline_of(model: Any) -> str | None:  # noqa: ANN401 - any dual encoder
+    """The pipeline of transformers that runs the model, if any does."""
+    if isinstance(model, DualEncoderModel):
+        return "feature-extraction"
+    known = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
+    return "zero-shot-image-classification" if known else None
 
 
 def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # noqa: ANN401 - any dual encoder

@@ -62,6 +62,10 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         found: list[int] = inputs["image_index"].tolist()
         return found
 
+    def step_of_extra_batch(self) -> int | None:
+        """As EnhancedTrainer's; weak positives that are added to each batch are drawn for it."""
+        return self.state.global_step if self._adds_batches else super().step_of_extra_batch()
+
     def training_step(
         self,
         model: torch.nn.Module,

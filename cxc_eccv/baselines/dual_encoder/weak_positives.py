@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, coco_splits
 from cxc_eccv.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
+from cxc_eccv.baselines.dual_encoder.data import LoadedItems, PairCollator
 from cxc_eccv.baselines.dual_encoder.losses import Objective
 from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.entailment.enhanced import WeakBatches
@@ -110,7 +111,7 @@ class WeakPositives:
     def batches(
         self,
         dataset: Any,  # noqa: ANN401 - training pairs, plain or recoloured
-        collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
+        collate: PairCollator,
         *,
         size: int,
         seed: int,
@@ -119,11 +120,24 @@ class WeakPositives:
         if self.use == "multi_positive" or not self.alpha:
             return {}
         has_weight = self.use == "weight"
-
-        def make_batch(pairs: list[tuple[int, int]], step: int) -> dict[str, Any]:
-            batch = collate([dataset[step, image, text] for image, text in pairs])
-            return {**batch, "weight": self.alpha} if has_weight else batch
-
-        parts = np.split(self.matrix.indices, self.matrix.indptr[1:-1])
-        weak = WeakBatches(dict(enumerate(parts)), make_batch, size=size, seed=seed)
+        maker = _BatchMaker(dataset, collate, {"weight": self.alpha} if has_weight else {})
+        captions = np.split(self.matrix.indices, self.matrix.indptr[1:-1])
+        weak = WeakBatches(dict(enumerate(captions)), maker.load, maker.collate, size=size, seed=seed)
         return {"added_batches": weak} if has_weight else {"weak_batches": weak, "alpha": self.alpha}
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchMaker:
+    """Batches of weak positives as those of the training are made: items of the dataset, opened and collated."""
+
+    dataset: Any
+    collator: PairCollator
+    added: dict[str, float]
+
+    def load(self, pairs: list[tuple[int, int]], step: int) -> LoadedItems:
+        """Some items of a batch, with their images."""
+        return self.collator.load([self.dataset[step, image, text] for image, text in pairs])
+
+    def collate(self, parts: list[LoadedItems]) -> dict[str, Any]:
+        """The batch."""
+        return {**self.collator.collate(parts), **self.added}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import warnings
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from cxc_eccv.baselines.training import SHAPING, ScriptArguments
+from cxc_eccv.baselines.training import SHAPING, ScriptArguments, process_rank
+from cxc_eccv.entailment.classifier import KINDS
+from cxc_eccv.entailment.training_data import part_of
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = [
@@ -31,7 +34,9 @@ class ModelArguments:
     pretrained: str | None = field(
         default=None, metadata={"help": "Classifier of this script to go on from; the other options are then its own."}
     )
-    branches: str = field(default="both", metadata={"help": "both, or in ablations: text, visual."})
+    branches: str | None = field(
+        default=None, metadata={"help": "both, text or visual; by default both with --images, and text without."}
+    )
     text_model: str = field(
         default="google-bert/bert-base-uncased",
         metadata={"help": "Encoder of the text branch; sample: a tiny one for the sample."},
@@ -57,12 +62,34 @@ class ModelArguments:
 
     def __post_init__(self) -> None:
         """Check the choices."""
-        if self.branches not in BRANCHES:
+        if self.branches not in (None, *BRANCHES):
             raise UnknownName("branches", self.branches, BRANCHES)
         if self.attention not in (None, *ATTENTION):
             raise UnknownName("attention", self.attention, ATTENTION)
-        if self.shared_text_encoder and self.branches != "both":
+        if self.shared_text_encoder and self.branches not in (None, "both"):
             raise InvalidOption(f"--shared-text-encoder is of both branches, and --branches is {self.branches}")
+
+    def choose_branches(self, images: str | None) -> ModelArguments:
+        """The same with its branches named: without images the text branch alone, and a warning that says so.
+
+        Raises:
+            InvalidOption: a visual branch is asked for, and there are no images to train it on.
+        """
+        if images is not None or self.pretrained is not None or self.branches == "text":
+            return replace(self, branches=self.branches or "both")
+        if self.branches is not None or self.shared_text_encoder:
+            asked = "--shared-text-encoder" if self.shared_text_encoder else f"--branches {self.branches}"
+            raise InvalidOption(
+                f"{asked} trains a visual branch, and there are no images: name their folder with --images, or train "
+                "the text branch alone with --branches text"
+            )
+        if process_rank() == 0:
+            warnings.warn(
+                "no --images: the text branch alone is trained, and the classifier will look at no image. Name a "
+                "folder with --images to train both branches; --branches text is the same run without this warning",
+                stacklevel=3,
+            )
+        return replace(self, branches="text")
 
 
 @dataclass
@@ -75,7 +102,9 @@ class ObjectiveArguments:
         default=True, metadata={"help": "Positives with the most attended patches blanked become negatives."}
     )
     mask_ratio: float = field(default=0.4, metadata={"help": "Share of the patches that are blanked."})
-    mask_images: int = field(default=4, metadata={"help": "Images of a batch that are blanked at most."})
+    mask_share: float = field(
+        default=0.25, metadata={"help": "Share of a batch's pairs with an image that get a masked copy."}
+    )
     soft_labels: float = field(
         default=0.0,
         metadata={
@@ -104,6 +133,15 @@ class DataArguments:
         default=None,
         metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's; none: text alone."},
     )
+    used_as: list[str] = field(
+        default_factory=list,
+        metadata={
+            "aliases": ["--as"],
+            "help": "CORPUS=KINDS, such as snli_ve=visual,multimodal: the kinds of pairs (text, visual, multimodal) "
+            "that a corpus is used as, each pair once for each; KINDS alone is for all. By default a pair has the "
+            "captions and the image that are there.",
+        },
+    )
     text_data: bool = field(default=True, metadata={"help": "Train on pairs of text alone."})
     visual_data: bool = field(default=True, metadata={"help": "Train on pairs with an image alone as premise."})
     held_out: int | None = field(
@@ -111,6 +149,13 @@ class DataArguments:
         metadata={
             "help": "Images whose pairs of the first part choose checkpoint, threshold and calibration, and are not "
             "trained on; by default a tenth of its images, 0 for none."
+        },
+    )
+    dev: str | None = field(
+        default=None,
+        metadata={
+            "help": "A part, such as snli_ve/dev, whose pairs choose checkpoint, threshold and calibration in place "
+            "of --held-out."
         },
     )
     threshold_for: str = field(
@@ -137,6 +182,42 @@ class DataArguments:
             raise InvalidOption(f"--precision {self.precision:g}: give a fraction above 0, and at most 1")
         if self.held_out is not None and self.held_out < 0:
             raise InvalidOption(f"--held-out {self.held_out}: give a number of images, or 0 for none")
+        if self.dev is not None and self.held_out is not None:
+            raise InvalidOption("--dev and --held-out both say which pairs choose the checkpoint: give one of them")
+        parts = [part_of(name) for name in self.train_on]
+        if self.dev is not None and part_of(self.dev) in parts:
+            raise InvalidOption(
+                f"--dev {self.dev} is in --train-on, too: train on other parts, or leave out --dev, and a tenth of the "
+                "images of the first part is held out"
+            )
+
+    @property
+    def parts(self) -> list[str]:
+        """Those that are trained on, then the one that chooses."""
+        return [*self.train_on, *([] if self.dev is None else [self.dev])]
+
+    def kinds(self) -> dict[str, list[str]]:
+        """Corpus to the kinds of pairs that it is used as, where that is said.
+
+        Raises:
+            UnknownName: a corpus that is not in the data, or no such kind.
+
+        Example:
+            >>> DataArguments(["snli_ve/train", "cxc/val"], used_as=["visual", "cxc=text,multimodal"]).kinds()
+            {'snli_ve': ['visual'], 'cxc': ['text', 'multimodal']}
+        """
+        corpora = list(dict.fromkeys(part_of(name)[0].name for name in self.parts))
+        found: dict[str, list[str]] = {}
+        for use in self.used_as:
+            corpus, _, listed = use.rpartition("=")
+            kinds = list(dict.fromkeys(kind.strip() for kind in listed.split(",")))
+            for kind in kinds:
+                if kind not in KINDS:
+                    raise UnknownName(f"kind of pairs in --as {use}", kind, KINDS)
+            if corpus and corpus not in corpora:
+                raise UnknownName(f"corpus of --train-on and --dev in --as {use}", corpus, corpora)
+            found |= dict.fromkeys([corpus] if corpus else corpora, kinds)
+        return found
 
 
 @dataclass
@@ -155,6 +236,9 @@ class EntailmentTrainingArguments(ScriptArguments):
     per_device_train_batch_size: int = 96
     per_device_eval_batch_size: int = 64
     metric_for_best_model: str = "f_half"
+    # A batch of text alone gives the visual branch no gradient. With checkpointed activations Trainer does not expect
+    # that by itself, and several processes end there.
+    ddp_find_unused_parameters: bool | None = True
 
 
 def run_identity(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 from torch.utils.data import Dataset, Sampler
 
@@ -19,7 +20,7 @@ from cxc_eccv.entailment.processing import EntailmentProcessor
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 
-__all__ = ["LengthSampler", "PairCollator", "PairItems", "caption_images", "hold_out", "soft_targets"]
+__all__ = ["LengthSampler", "PairCollator", "PairItems", "caption_images", "hold_out", "keep_apart", "soft_targets"]
 
 BOUNDARY = 3.0
 """Rating at which a soft label is one half."""
@@ -49,10 +50,8 @@ def hold_out(
     An image is of a pair as its premise, or as what its hypothesis was written for, by ``owners``. No pair that is
     trained on, of whatever source, has one that is held out. ``count`` None is a tenth of the images.
     """
-    images = np.array(pairs["image_key"].to_pylist(), dtype=object)
-    writers = np.array([owners.get(str(key)) for key in pairs["caption_key"].to_pylist()], dtype=object)
     own = np.array(pc.equal(pairs["source"], source))
-    among = sorted({key for key in images[own] if key is not None})
+    among = sorted({key for key in pairs["image_key"].filter(pa.array(own)).to_pylist() if key is not None})
     count = len(among) // 10 if count is None else count
     if count == 0:
         return pairs, pairs.slice(0, 0)
@@ -62,8 +61,27 @@ def hold_out(
             "for none"
         )
     held = set(np.random.default_rng(seed).choice(among, count, replace=False).tolist())
-    touched = np.array([image in held or writer in held for image, writer in zip(images, writers, strict=True)])
+    touched = np.array([bool(held & images) for images in _images_of(pairs, owners)])
     return pairs.filter(pa.array(~touched)), pairs.filter(pa.array(touched & own))
+
+
+def keep_apart(pairs: pa.Table, dev: NDArray[np.bool_], owners: Mapping[str, str]) -> tuple[pa.Table, pa.Table]:
+    """Pairs to train on, none of which has an image of the pairs that ``dev`` marks, and these.
+
+    InvalidOption where none is left to train on.
+    """
+    images = _images_of(pairs, owners)
+    held = set().union(*(images[row] for row in np.flatnonzero(dev)))
+    trained = ~np.array([bool(held & found) for found in images]) & ~dev
+    if not trained.any():
+        raise InvalidOption("every pair to train on has an image of --dev: train on other parts, or choose by another")
+    return pairs.filter(pa.array(trained)), pairs.filter(pa.array(dev))
+
+
+def _images_of(pairs: pa.Table, owners: Mapping[str, str]) -> list[set[str]]:
+    """Of each pair the image of its premise, and the one that its hypothesis was written for, as far as known."""
+    keys = zip(pairs["image_key"].to_pylist(), pairs["caption_key"].to_pylist(), strict=True)
+    return [{key for key in (image, owners.get(str(caption))) if key is not None} for image, caption in keys]
 
 
 def soft_targets(pairs: pa.Table, steepness: float) -> list[float]:

@@ -41,11 +41,11 @@ def starting_model(
     arguments: ModelArguments, objective: ObjectiveArguments
 ) -> tuple[EntailmentClassifier, EntailmentProcessor]:
     """The classifier and its processor; ModelError where a part cannot be loaded."""
-    masked = objective.mask_images if objective.masking else 0
+    masked = objective.mask_share if objective.masking else 0
     if arguments.pretrained is not None:
         found = load_classifier(arguments.pretrained, device="cpu")
         found.model.config.mask_ratio = objective.mask_ratio
-        found.model.config.mask_images = masked if found.model.image_model is not None else 0
+        found.model.config.mask_share = masked if found.model.image_model is not None else 0
         return found.model, found.processor
     has_text = arguments.branches != "visual" and not arguments.shared_text_encoder
     text, tokenizer = _text_encoder(arguments.text_model) if has_text else (None, None)
@@ -60,7 +60,7 @@ def starting_model(
         head=arguments.head,
         head_dropout=arguments.head_dropout,
         mask_ratio=objective.mask_ratio,
-        mask_images=masked if reader is not None else 0,
+        mask_share=masked if reader is not None else 0,
     )
     tokenizer = reader_tokenizer if tokenizer is None else tokenizer
     options = {"visual_tokenizer": reader_tokenizer, "image_processor": image_processor}

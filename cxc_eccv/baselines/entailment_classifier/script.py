@@ -28,6 +28,7 @@ from cxc_eccv.baselines.entailment_classifier.data import (
     PairItems,
     caption_images,
     hold_out,
+    keep_apart,
     soft_targets,
 )
 from cxc_eccv.baselines.entailment_classifier.loading import SAMPLE, starting_model
@@ -48,7 +49,7 @@ from cxc_eccv.entailment.processing import EntailmentProcessor
 from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.scoring import Classifier
 from cxc_eccv.entailment.training_data import load_training_data, part_of
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
@@ -80,6 +81,7 @@ def train(command: Sequence[str]) -> Trained:
     Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
     """
     model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
+    model_arguments = model_arguments.choose_branches(data.images)
     library = Library(data.data_dir)
     # A wrong name is told before anything is loaded.
     if data.report_on is not None:
@@ -169,10 +171,11 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
     images = _folder(data) if config.has_visual else None
     loaded = load_training_data(
         library,
-        data.train_on,
+        data.parts,
         images=images,
         protect=data.protect,
         allow_test_data=data.allow_test_data,
+        used_as=data.kinds(),
     )
     wants = {
         "text": config.has_text and data.text_data,
@@ -181,22 +184,54 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
     }
     kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array([kind for kind, wanted in wants.items() if wanted]))
     usable = loaded.pairs.filter(kept)
+    owners = caption_images(library)
     if not usable.num_rows:
         found = ", ".join(loaded.pairs["kind"].unique().to_pylist())
         raise InvalidOption(f"all pairs are of kind {found}, of which this run wants none: change its branches or data")
-    source = part_of(data.train_on[0])[0].name
-    trained, held = hold_out(usable, source, data.held_out, caption_images(library), seed)
+    if data.dev is None:
+        source = part_of(data.train_on[0])[0].name
+        trained, held = hold_out(usable, source, data.held_out, owners, seed)
+    else:
+        is_dev = np.arange(loaded.pairs.num_rows) >= loaded.pairs.num_rows - _size_of(loaded.provenance, data.dev)
+        trained, held = keep_apart(usable, is_dev[np.asarray(kept)], owners)
+    _refuse_untrained(config, trained)
     folder = None if images is None else ImageFolder(images)
     names = usable["image"].unique().to_pylist()
     files = {name: folder.find(name) for name in names if name is not None} if folder is not None else {}
     facts = {
         **loaded.provenance,
+        "dev": data.dev,
         "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
         "trained": trained.num_rows,
         "held_out": held.num_rows,
         "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
     }
     return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
+
+
+def _size_of(provenance: Mapping[str, Any], name: str) -> int:
+    """Pairs of a part; ``dev`` is another name of ``val``."""
+    corpus, part = part_of(name)
+    return int(provenance["sources"][f"{corpus.name}/{part}"]["pairs"])
+
+
+def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
+    """Raise where a branch, or the gate with the joint head, has no pair to learn from."""
+    kinds = set(pairs["kind"].unique().to_pylist())
+    untrained = [
+        part
+        for part, is_there, learns_from in (
+            ("the text branch", config.has_text, {"text", "multimodal"}),
+            ("the visual branch", config.has_visual, {"visual", "multimodal"}),
+            ("the gate with the joint head", config.has_text and config.has_visual, {"multimodal"}),
+        )
+        if is_there and not kinds & learns_from
+    ]
+    if untrained:
+        raise InvalidOption(
+            f"no pair to train on teaches {' and '.join(untrained)}: all pairs are {' or '.join(sorted(kinds))}. Give "
+            "images (--images) and corpora whose pairs have captions and an image, or train one branch (--branches)"
+        )
 
 
 def _folder(data: DataArguments) -> Path | None:
@@ -260,6 +295,24 @@ ABOUT_MODEL = (
 )
 
 
+def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -> tuple[str, str | None]:
+    """Pairs that the classifier can be scored on, and the folder of their images where it looks at them.
+
+    A part whose images are in the folder that the run has; else words in capitals for the user to replace.
+    """
+    folder, wanted = _folder(data), data.report_on or "cxc/test"
+    if not config.has_visual:
+        return wanted, None
+    for name in (wanted, *(f"{part_of(name)[0].name}/test" for name in data.train_on)):
+        try:
+            found = read_labelled(name, library, images=folder)
+        except (DataError, InvalidOption, UnknownName):
+            continue
+        if not found.table["image"].null_count:
+            return name, str(folder)
+    return "PAIRS", "THEIR_IMAGES"
+
+
 def _describe(
     folder: Path,
     library: Library,
@@ -276,10 +329,9 @@ def _describe(
         started = [getattr(arguments, name) for name in sorted(encoders)]
     else:
         unused, started = {*asdict(arguments)} - {"pretrained", "attention"}, [arguments.pretrained]
-    images = _folder(data)
-    shown = ["--images", str(images)] if config.has_visual and images else []
+    part, images = _scorable(library, data, config)
+    shown = ["--images", images] if images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
-    part = data.report_on or "cxc/test"
     return Trained(
         kind="entailment-classifier",
         about=" ".join([ABOUT_MODEL, *warn_of_training_data(config.training_data)]),

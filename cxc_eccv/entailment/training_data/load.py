@@ -56,6 +56,7 @@ def load_training_data(
     protect: str = "test",
     allow_test_data: bool = False,
     threshold: float = THRESHOLD,
+    used_as: Mapping[str, Sequence[str]] | None = None,
 ) -> TrainingData:
     """Labelled pairs of one or more parts of the corpora, in the order of the names and of the raw files.
 
@@ -64,7 +65,8 @@ def load_training_data(
     Flickr30k and Flickr8k.
 
     A pair has the kind of what is at hand for its premise: ``multimodal`` for an image and its captions, ``text``
-    for captions or a sentence, ``visual`` for an image alone.
+    for captions or a sentence, ``visual`` for an image alone. ``used_as`` makes other kinds of them: the paper trains
+    on each pair of SNLI-VE twice, as ``visual`` and as ``multimodal``.
 
     Args:
         library: the raw files.
@@ -73,10 +75,13 @@ def load_training_data(
         protect: ``test``, or ``val,test`` to keep validation splits out as well.
         allow_test_data: let test splits in; the provenance then says so.
         threshold: lowest rating that is a positive, in corpora with ratings from 0 to 5.
+        used_as: corpus to the kinds of pairs that each of its pairs becomes, one after the other; of those that are not
+            named, each has the kind of what is at hand.
 
     Raises:
         UnknownName: no such corpus, or no such part of it.
-        InvalidOption: no names, or one twice; an unknown ``protect``; a part of which nothing is left.
+        InvalidOption: no names, or one twice; an unknown ``protect``; a part of which nothing is left, or no pair of
+            which can be of a kind that it is used as.
         DataError: a raw file is missing or malformed, or the splits to protect are not at hand.
 
     Example:
@@ -97,6 +102,8 @@ def load_training_data(
         pairs = corpus.pairs(library, part, threshold)
         _check_guarded(name, pairs, guarded, missing)
         usable, left_out = _keep(name, corpus, pairs, protected, folder)
+        if used_as is not None and corpus.name in used_as:
+            usable, left_out = _use_as(name, usable, left_out, used_as[corpus.name], with_images=folder is not None)
         used.append(usable)
         tables.append(_finish(corpus, usable, with_images=folder is not None))
         sources[name] = _describe(library, corpus, tables[-1], left_out)
@@ -191,6 +198,37 @@ def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> 
         "neither captions nor an image as premise": int((has_hypothesis & ~has_premise).sum()),
     }
     return kept.filter(pa.array(has_hypothesis & has_premise)), useless
+
+
+NEEDS = {"text": "captions", "visual": "an image", "multimodal": "captions and an image"}
+"""Kind of a pair to what its premise is made of."""
+
+
+def _use_as(
+    name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
+) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs as each of these kinds, whatever else their premise has; and reason to the number of those left out."""
+    has_text = np.array(pc.not_equal(_join(pairs["premises"].combine_chunks()), ""))
+    has_image = np.array(pc.is_valid(pairs["image"])) & with_images
+    fits = {"text": has_text, "visual": has_image, "multimodal": has_text & has_image}
+    tables = []
+    for kind in kinds:
+        part = pairs.filter(pa.array(fits[kind]))
+        if not part.num_rows:
+            without = "" if with_images else " No folder of images is given (--images)."
+            raise InvalidOption(f"{name} as {kind}: no pair has {NEEDS[kind]} as premise.{without}")
+        if kind == "visual":
+            part = _blank(part, "premises", pa.array([[]] * part.num_rows, pairs.schema.field("premises").type))
+        elif kind == "text":
+            part = _blank(part, "image", pa.nulls(part.num_rows, pa.string()))
+        tables.append(part)
+    unused = int((~np.any([fits[kind] for kind in kinds], axis=0)).sum())
+    reason = f"without {' or '.join(NEEDS[kind] for kind in kinds)} as premise"
+    return pa.concat_tables(tables).combine_chunks(), {**left_out, **({reason: unused} if unused else {})}
+
+
+def _blank(pairs: pa.Table, column: str, values: pa.Array) -> pa.Table:
+    return pairs.set_column(pairs.schema.get_field_index(column), column, values)
 
 
 def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:

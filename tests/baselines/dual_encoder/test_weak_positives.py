@@ -165,18 +165,14 @@ def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path,
     tokenizer = tiny_models.bert_tokenizer()
     pairs = training_pairs(sample_library, TRAIN_ON, tokenizer, mode="t2t+i2t", images="sample", seed=0)
     weak = read(path, groups)
-    collated = []
     dataset = RecolouredPairs(pairs, tokenizer) if recolours else pairs
-
-    def collate(items):
-        collated.extend(items)
-        return {}
-
-    batches = weak.batches(dataset, collate, size=4, seed=0)["weak_batches"]
+    batches = weak.batches(dataset, PairCollator(tokenizer, tiny_models.vit_images()), size=4, seed=0)["weak_batches"]
     drawn = batches.draw([5, 9, 60], step=3)
     assert {image for image, _ in drawn} >= {5, 9}
-    batches.make_batch(drawn, 3)
-    for (image, text), item in zip(drawn, collated, strict=True):
+    parts = [batches.load(drawn[:1], 3), batches.load(drawn[1:], 3)]
+    for name, tensor in batches.collate([batches.load(drawn, 3)]).items():
+        assert torch.equal(batches.collate(parts)[name], tensor), name
+    for (image, text), item in zip(drawn, [item for part in parts for item in part.items], strict=True):
         assert weak.matrix[image, text]
         assert item["image_index"] == image
         first, second = item["text_index"]

@@ -81,8 +81,13 @@ def test_defaults_are_the_papers(tmp_path):
     assert (training.per_device_train_batch_size, training.head_learning_rate) == (96, None)
     assert training.optim.startswith("adamw")
     objective = ObjectiveArguments()
-    assert (objective.masking, objective.mask_ratio, objective.mask_images, objective.soft_labels) == (True, 0.4, 4, 0)
-    assert (ModelArguments().branches, ModelArguments().head) == ("both", "softmax")
+    assert (objective.masking, objective.mask_ratio, objective.mask_share, objective.soft_labels) == (
+        True,
+        0.4,
+        0.25,
+        0,
+    )
+    assert (ModelArguments().choose_branches("val2014").branches, ModelArguments().head) == ("both", "softmax")
     assert DataArguments().protect == "test"
     assert not DataArguments().allow_test_data
 
@@ -103,6 +108,10 @@ def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(
     pairs = read_labelled("cxc/test", Library("sample"))
     said = classifier.score(*pairs.ask(classifier, None).part(slice(None)), progress=False)
     assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
+
+
+def test_the_command_that_scores_a_classifier_of_both_branches_runs(whole_run):
+    assert [status(command) for command in whole_run[1].scoring] == [0]
 
 
 def sample_folder():
@@ -208,9 +217,9 @@ def arguments(options):
 def test_ablations_of_the_objective_and_the_head():
     sizes = ModelArguments(text_model="sample", visual_text_model="sample", image_model="sample", head="sigmoid")
     config = starting_model(sizes, ObjectiveArguments(masking=False))[0].config
-    assert (config.mask_images, config.head) == (0, "sigmoid")
-    config = starting_model(sizes, ObjectiveArguments(mask_images=2, mask_ratio=0.3))[0].config
-    assert (config.mask_images, config.mask_ratio) == (2, 0.3)
+    assert (config.mask_share, config.head) == (0, "sigmoid")
+    config = starting_model(sizes, ObjectiveArguments(mask_share=0.5, mask_ratio=0.3))[0].config
+    assert (config.mask_share, config.mask_ratio) == (0.5, 0.3)
 
 
 NOTHING_CHOSEN = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end"]
@@ -344,6 +353,34 @@ def test_batches_have_few_lengths_and_padding_counts_for_nothing():
         assert torch.allclose(model.eval()(**batch).logits, model(**plain).logits, atol=1e-6)
 
 
+def test_padding_is_the_token_that_the_encoder_knows_as_padding():
+    """RoBERTa's is 1, and its positions are counted by it: 0 would be read as a word."""
+    _, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    processor.tokenizer.pad_token = "[SEP]"
+    pairs = pa.table({"premise": ["a red heart"], "hypothesis": ["a heart"], "image": pa.array([None], pa.string())})
+    batch = PairCollator(processor, looks=False)([PairItems(pairs, [1.0], {})[0]])
+    padding = batch["input_ids"][batch["attention_mask"] == 0]
+    assert len(padding)
+    assert set(padding.tolist()) == {processor.tokenizer.pad_token_id} != {0}
+
+
+def test_an_evaluation_leaves_the_model_in_training():
+    model, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    pairs = pa.table({"premise": ["a dog"], "hypothesis": ["a cat"], "image": pa.array([None], pa.string())})
+    trainer = plain_trainer(model, data_collator=PairCollator(processor, looks=False))
+    for training in (True, False):
+        model.train(training)
+        trainer.leads(PairItems(pairs, [1.0], {}))
+        assert model.training is training
+
+
+def plain_trainer(model, **options):
+    training = EntailmentTrainingArguments(
+        output_dir="unwritten", use_cpu=True, eval_strategy="no", load_best_model_at_end=False
+    )
+    return EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training, **options)
+
+
 def test_new_layers_have_a_learning_rate_of_their_own(tmp_path):
     model, _ = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
     training = EntailmentTrainingArguments(
@@ -382,7 +419,8 @@ def test_the_card_tells_of_the_data_and_the_results(whole_run, tmp_path):
     command = ["train", "entailment-classifier", *TEXT, "--report-on", "cxc/test", "--output-dir", str(tmp_path / "it")]
     assert status(command) == 0
     card = ModelCard.load(tmp_path / "it" / "README.md")
-    assert card.data.to_dict()["pipeline_tag"] == "text-classification"
+    assert "pipeline_tag" not in card.data.to_dict()  # none of transformers takes a premise and a hypothesis
+    assert "textual-entailment" in card.data.tags
     assert "Trained on val data" in card.text
     assert "| accuracy |" in card.text
     assert "cxc-eccv entailment score" in card.text

@@ -269,6 +269,18 @@ def test_the_users_own_pairs_are_guarded_however_they_name_an_image(mirror, libr
     assert data.pairs["image_key"].to_pylist() == ["coco/1", None]
 
 
+def test_the_sixth_caption_of_a_test_image_is_left_out_too(mirror):
+    """It is in no split, for Karpathy's files have five captions an image that count, and is known by its id alone."""
+    six = COCO | {"test": {2: [f"dogs {number}" for number in range(6)]}}
+    (mirror / "coco/dataset_coco.json").write_text(karpathy(six, filepath="val2014"), encoding="utf-8")
+    row = {"image": "COCO_val2014_000000000001.jpg", "premise": ["it is so"], "label": 1}
+    rows = [row | {"hypothesis": f"words of {number}", "hypothesis_id": number} for number in (25, 10)]
+    (mirror / "entailment/entailment_val.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    data = load_training_data(Library(mirror, offline=True), ["entailment/val"])
+    assert sources(data) == {"entailment/val": (1, {"caption in coco/test": 1})}
+    assert data.pairs["caption_key"].to_pylist() == ["coco/10"]
+
+
 def test_a_caption_in_the_words_of_another_image_stays_and_is_counted(tmp_path):
     folder = write_mirror(tmp_path)
     alike = COCO | {"val": {1: ["Two dogs run", "a rider", "someone"]}}

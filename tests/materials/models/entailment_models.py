@@ -53,9 +53,9 @@ PARTS = {
     "wide bert over narrow": lambda: over(tiny_models.vit, text_model=bert(), visual_text_model=wide_bert()),
     "roberta over dinov2": lambda: over(tiny_models.dinov2, text_model=roberta(), visual_text_model=roberta()),
     "bert over clip": lambda: over(tiny_models.clip, text_model=bert()),
-    "bert over resnet": lambda: over(tiny_models.resnet, text_model=bert(), mask_images=0),
-    "vilt": lambda: {"text_model": bert(), "visual_text_model": tiny_models.vilt()[0], "mask_images": 0},
-    "bridgetower": lambda: {"text_model": bert(), "visual_text_model": bridgetower(), "mask_images": 0},
+    "bert over resnet": lambda: over(tiny_models.resnet, text_model=bert(), mask_share=0),
+    "vilt": lambda: {"text_model": bert(), "visual_text_model": tiny_models.vilt()[0], "mask_share": 0},
+    "bridgetower": lambda: {"text_model": bert(), "visual_text_model": bridgetower(), "mask_share": 0},
 }
 """Arguments of ``from_parts``, by what the encoders are."""
 

@@ -31,9 +31,12 @@ def train(folder, share):
     """What was said, the pairs of each extra batch, and the weights at the end."""
     extra = []
 
-    def make_batch(pairs, step):
+    def load(pairs, step):
         extra.append((step, pairs))
-        return transformers.default_data_collator([example(image, weak=True) for image, _ in pairs])
+        return [example(image, weak=True) for image, _ in pairs]
+
+    def collate(parts):
+        return transformers.default_data_collator([row for part in parts for row in part])
 
     images = SHARES[share][distributed.get_rank()]
     options = {"use_cpu": True, "ddp_backend": "gloo", "report_to": "none", "save_strategy": "no", "optim": "sgd"}
@@ -45,7 +48,7 @@ def train(folder, share):
         ),
         train_dataset=[example(image) for image in range(8)],
         data_collator=transformers.default_data_collator,
-        weak_batches=WeakBatches({image: [image] for image in images}, make_batch, size=2),
+        weak_batches=WeakBatches({image: [image] for image in images}, load, collate, size=2),
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -11,6 +11,7 @@ from pathlib import Path
 import char_gru_worker
 import enhanced_worker
 import gathering_worker
+import mixed_kinds_worker
 import pytest
 import torch
 from torch import distributed, multiprocessing
@@ -56,6 +57,7 @@ def run_process(rank, folder):
     run = encoding(folder, "two.npz")
     found["vectors"] = [torch.tensor(side.vectors) for side in (run.images, run.captions)]
     found["enhanced"] = enhanced_worker.train_all(folder, rank)
+    found["mixed kinds"] = mixed_kinds_worker.train(folder, 2)
     torch.save(found, folder / f"{rank}.pt")
     distributed.barrier()
     distributed.destroy_process_group()
