@@ -21,7 +21,7 @@ IRREGULAR_PLURALS = dict(
     "ox/oxen person/people potato/potatoes quiz/quizzes roman/Romans scarf/scarves shaman/shamans shelf/shelves "
     "thief/thieves tomato/tomatoes tooth/teeth wife/wives wolf/wolves".split()
 )
-DOUBLED = frozenset("begin big fat fit hit hot let sad sit slim thin wet win".split())
+DOUBLED = frozenset("begin big fat hit hot let sit thin unwrap wet win wrap".split())
 """Words that double their last letter before an ending."""
 
 IRREGULAR_PAST = dict(
