@@ -63,8 +63,9 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library):
     shown = {image: set(names) for image, names in load_concepts(real_library, "test").images.items() if names}
     captions = real_library.captions("test")
     found = find_mentions(captions["text"].to_pylist(), {name for names in shown.values() for name in names})
+    pairs = zip(captions["image_id"].to_pylist(), found, strict=True)
+    pairs = [(image, names) for image, names in pairs if image in shown]
     of_image = defaultdict(set)
-    pairs = [(image, names) for image, names in zip(captions["image_id"].to_pylist(), found, strict=True) if image in shown]
     for image, names in pairs:
         of_image[image] |= names
     right = sum(len(names & shown[image]) for image, names in pairs)

@@ -5,24 +5,21 @@ from cxc_eccv.altering.kind import Kind, Places, substitute
 from cxc_eccv.altering.sentences import Sentence
 
 RARER = (
-    "airplane/aeroplane airport/aerodrome animal/creature attire/garb automobile/motorcar baby/infant "
-    "backpack/knapsack,rucksack bartender/barkeep basement/cellar bedroom/bedchamber building/edifice "
-    "bus/motorcoach bush/shrub cafe/coffeehouse car/auto,automobile,motorcar cemetery/graveyard child/youngster "
-    "chunk/lump classroom/schoolroom cloth/fabric coast/seacoast coffee/java cowboy/cowhand creek/brook "
+    "animal/creature attire/garb automobile/motorcar baby/infant backpack/knapsack bartender/barkeep "
+    "basement/cellar building/edifice bush/shrub cafe/coffeehouse car/auto,automobile,motorcar cemetery/graveyard "
+    "child/youngster chunk/lump classroom/schoolroom cloth/fabric coast/seacoast cowboy/cowhand creek/brook "
     "curtain/drape dad/daddy decoration/ornament doctor/physician dusk/twilight,nightfall fabric/textile "
-    "faucet/spigot fireplace/hearth flower/blossom forest/woodland freeway/expressway,superhighway garbage/refuse "
-    "group/grouping hat/chapeau hospital/infirmary kid/youngster liquor/booze lobby/foyer,vestibule "
-    "luggage/baggage lunch/luncheon meal/repast microphone/mike mom/mum musician/instrumentalist napkin/serviette "
-    "neighborhood/locality night/nighttime noon/midday owner/proprietor pancake/flapjack,hotcake parachute/chute "
-    "person/individual photographer/lensman pig/hog pile/heap plane/aeroplane poster/placard potato/spud "
-    "purse/handbag,pocketbook railroad/railway refrigerator/icebox residence/abode restaurant/eatery "
-    "roadside/wayside seagull/gull singer/vocalist sleep/slumber slope/incline smile/grin speed/velocity "
-    "steeple/spire store/shop student/pupil sunlight/sunshine sunrise/sunup sunset/sundown surfer/surfboarder "
-    "teenager/adolescent television/telly tie/necktie toddler/tot toilet/commode trash/rubbish truck/motortruck "
-    "tub/bathtub tv/telly vegetable/veggie violin/fiddle wine/vino winter/wintertime"
+    "fireplace/hearth flower/blossom freeway/superhighway garbage/refuse group/grouping hospital/infirmary "
+    "kid/youngster liquor/booze lobby/foyer,vestibule luggage/baggage lunch/luncheon microphone/mike "
+    "musician/instrumentalist napkin/serviette neighborhood/locality night/nighttime noon/midday owner/proprietor "
+    "parachute/chute person/individual pile/heap purse/handbag railroad/railway refrigerator/icebox "
+    "residence/abode roadside/wayside singer/vocalist sleep/slumber slope/incline smile/grin speed/velocity "
+    "steeple/spire store/shop student/pupil sunlight/sunshine sunset/sundown teenager/adolescent tie/necktie "
+    "trash/rubbish tub/bathtub violin/fiddle winter/wintertime"
 )
-"""Noun and rarer words for the same, each read in captions: WordNet has them in one synset, and captions have the noun
-at least twice as often. A *toilet* is the fixture, as captions mean it, and no *privy*."""
+"""Noun and rarer words for the same, each read in captions. It is the first sense of the rarer word in WordNet, which
+counts that word at least once, and captions have the noun at least twice as often: no toilet is a *privy*, and no hat a
+*chapeau*."""
 
 SYNONYMS = {noun: names.split(",") for noun, names in (pair.split("/") for pair in RARER.split())}
 
