@@ -12,6 +12,7 @@ from PIL import ImageColor
 
 from cxc_eccv.altering.kind import Change, substitute
 from cxc_eccv.altering.sentences import Sentence
+from cxc_eccv.sources.coco_words import load_category_words
 
 __all__ = ["LEAST_DISTANCE", "Mention", "all_colours", "find_colours", "recolour"]
 
@@ -30,10 +31,6 @@ PARTS = re.compile(
 SHADES = frozenset("baby bright dark deep dull hot light lime navy neon olive pale royal sky".split())
 """Words before a colour that are a part of it; its RGB value is then that of the colour alone, or of the compound."""
 
-PEOPLE = frozenset(
-    "baby boy child children female females gentleman girl guy guys kid kids ladies lady male males man men people "
-    "person player teen teenager toddler woman women boys girls".split()
-)
 BLACK_AND_WHITE = frozenset("image images film photo photograph photographs photos picture pictures shot".split())
 ORANGE_FRUIT = frozenset(
     "cake carrot carrots half halves juice marmalade peel peels rind section sections segments slice slices soda tree "
@@ -89,11 +86,13 @@ def find_colours(sentence: Sentence) -> Iterator[Mention]:
 
 def _looks_like_colour_only(sentence: Sentence, place: int) -> bool:
     name = sentence.lower[place]
-    described = sentence.lower[sentence.words[place].head]
     if name in ("black", "white"):
         near = sentence.lower[max(place - 2, 0) : place + 3]
         mixed = {"black", "white"} <= set(near)
-        return described in PEOPLE or sentence.after(place) in PEOPLE or (mixed and _shows_photograph(sentence))
+        described = {
+            word.lemma for word in (sentence.words[sentence.words[place].head], *sentence.words[place + 1 : place + 2])
+        }
+        return not described.isdisjoint(load_category_words()["person"]) or (mixed and _shows_photograph(sentence))
     return name == "orange" and (sentence.after(place) in ORANGE_FRUIT or sentence.words[place].role != "amod")
 
 

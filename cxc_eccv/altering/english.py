@@ -1,14 +1,11 @@
 """English grammar that an altered sentence must keep: articles, capitals, plurals, forms of verbs and adjectives.
 
-What has no rule here has no form (None), and the sentence is then left as it is: no form is better than a wrong one.
+Irregular verbs are those that the kinds of alteration put into sentences, and no others.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
-
-from cxc_eccv.sources.wordnet import load_wordnet
 
 __all__ = ["article_for", "compare_adjective", "inflect_verb", "keep_capital", "plural_of", "third_person"]
 
@@ -24,7 +21,16 @@ IRREGULAR_PLURALS = dict(
     "ox/oxen person/people potato/potatoes quiz/quizzes roman/Romans scarf/scarves shaman/shamans shelf/shelves "
     "thief/thieves tomato/tomatoes tooth/teeth wife/wives wolf/wolves".split()
 )
-UNCHANGED_PAST = frozenset("bet burst cast cost cut hit hurt let put quit set shed shut split spread thrust".split())
+DOUBLED = frozenset("begin big fat hit hot let sit thin unwrap wet win wrap".split())
+"""Words that double their last letter before an ending."""
+
+IRREGULAR_PAST = dict(
+    pair.split("/")
+    for pair in "begin/began buy/bought fall/fell hit/hit let/let lie/lay lose/lost rise/rose sell/sold sink/sank "
+    "sit/sat stand/stood wake/woke win/won".split()
+)
+"""Of the verbs that stand for others here."""
+
 COMPARED = {("good", "JJR"): "better", ("good", "JJS"): "best", ("bad", "JJR"): "worse", ("bad", "JJS"): "worst"}
 
 
@@ -81,70 +87,55 @@ def third_person(verb: str) -> str:
     return verb + ("es" if re.search(r"(s|x|z|ch|sh)$", verb) or verb in ("go", "do") else "s")
 
 
-def inflect_verb(verb: str, tag: str) -> str | None:
-    """A verb in the form of a Penn tag; of several words, the first one is inflected. None where two forms compete.
+def inflect_verb(verb: str, tag: str) -> str:
+    """A verb in the form of a Penn tag; of several words, the first one is inflected.
 
-    Irregular forms are those of WordNet's list of exceptions.
-
-    Raises:
-        SourceMissing: WordNet is not at hand.
+    Example:
+        >>> [inflect_verb("lie", tag) for tag in ("VB", "VBZ", "VBG", "VBD")], inflect_verb("let go of", "VBG")
+        (['lie', 'lies', 'lying', 'lay'], 'letting go of')
     """
     head, blank, rest = verb.partition(" ")
-    if tag in ("VB", "VBP"):
-        form: str | None = head
-    elif tag == "VBZ":
+    if tag == "VBZ":
         form = third_person(head)
+    elif tag == "VBG":
+        form = _ing(head)
     else:
-        form = _ing(head) if tag == "VBG" else _past(head)
-    return None if form is None else form + blank + rest
+        form = _past(head) if tag == "VBD" else head
+    return form + blank + rest
 
 
 def _ing(verb: str) -> str:
-    irregular = [form for form in _exceptions("verb").get(verb, ()) if form.endswith("ing")]
-    if irregular:
-        return irregular[0]
+    if verb == "lie":
+        return "lying"
+    if verb in DOUBLED:
+        return verb + verb[-1] + "ing"
     return (verb[:-1] if re.search(r"[^eoy]e$", verb) else verb) + "ing"
 
 
-def _past(verb: str) -> str | None:
-    if verb in UNCHANGED_PAST:
-        return verb
-    irregular = [form for form in _exceptions("verb").get(verb, ()) if not form.endswith("ing")]
-    if irregular:
-        # Of two forms, a participle ends in n: rode, ridden.
-        past = irregular if len(irregular) == 1 else [form for form in irregular if not form.endswith("n")]
-        return past[0] if len(past) == 1 else None
+def _past(verb: str) -> str:
+    if verb in IRREGULAR_PAST:
+        return IRREGULAR_PAST[verb]
+    if verb in DOUBLED:
+        return verb + verb[-1] + "ed"
     if verb.endswith("e"):
         return verb + "d"
     return verb[:-1] + "ied" if re.search(r"[^aeiou]y$", verb) else verb + "ed"
 
 
 def compare_adjective(adjective: str, tag: str) -> str | None:
-    """An adjective as it is (``JJ``), as a comparative (``JJR``) or a superlative (``JJS``).
+    """An adjective as it is (``JJ``), as a comparative (``JJR``) or a superlative (``JJS``); None where it has none.
 
-    None where it has no such form in one word. Irregular ones are those of WordNet's list of exceptions.
-
-    Raises:
-        SourceMissing: WordNet is not at hand.
+    Example:
+        >>> [compare_adjective(word, "JJR") for word in ("short", "wide", "hot", "dirty", "good", "beautiful")]
+        ['shorter', 'wider', 'hotter', 'dirtier', 'better', None]
     """
     if tag == "JJ" or (adjective, tag) in COMPARED:
         return COMPARED.get((adjective, tag), adjective)
     ending = "er" if tag == "JJR" else "est"
-    irregular = [form for form in _exceptions("adj").get(adjective, ()) if form.endswith(ending)]
-    if irregular:
-        return irregular[0]
-    if len(re.findall(r"[aeiouy]+", adjective.rstrip("e"))) > 1 or " " in adjective:
+    if adjective in DOUBLED:
+        return adjective + adjective[-1] + ending
+    if re.search(r"[^aeiou]y$", adjective):
+        return adjective[:-1] + "i" + ending
+    if len(re.findall(r"[aeiouy]+", adjective.removesuffix("e"))) > 1:
         return None
-    return adjective.rstrip("e") + ending
-
-
-@cache
-def _exceptions(part: str) -> dict[str, list[str]]:
-    """Lemma to its irregular forms, from WordNet's list of one part of speech."""
-    forms: dict[str, list[str]] = {}
-    with load_wordnet().open(f"{part}.exc") as lines:
-        for line in lines:
-            form, *lemmas = line.split()
-            for lemma in lemmas:
-                forms.setdefault(lemma, []).append(form)
-    return forms
+    return adjective.removesuffix("e") + ending

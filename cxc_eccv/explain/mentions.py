@@ -1,20 +1,18 @@
-"""Concepts that a sentence mentions, by WordNet."""
+"""Concepts that a sentence mentions: a checked list of words for COCO's categories, WordNet for all others."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from cxc_eccv.altering.english import plural_of
 from cxc_eccv.explain.concepts import synsets_of_categories
 from cxc_eccv.explain.wordnet import find_synset, load_wordnet
+from cxc_eccv.sources.coco_words import load_category_words
 
-__all__ = ["PERSONS", "find_mentions", "locate_mentions"]
-
-PERSONS = frozenset({"people", "folk", "folks", "crowd", "someone", "somebody", "everyone", "everybody", "he", "him"})
-PERSONS |= {"his", "himself", "she", "her", "hers", "herself"}
-"""Words for persons whose nouns WordNet has elsewhere, as groups, or not at all."""
+__all__ = ["find_mentions", "locate_mentions"]
 
 WORD = re.compile(r"[^\W\d_]+")
 LONGEST = 3
@@ -24,17 +22,16 @@ LONGEST = 3
 def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set[str]]:
     """Concepts of the vocabulary that each sentence mentions.
 
-    Words are read from left to right, the longest noun that WordNet knows first, in any number: a ``hot dog`` is no
-    dog, and ``fire hydrants`` are a fire hydrant. What a noun means is one of its senses or several:
+    Words are read from left to right, the longest name first, in the singular or the plural: a ``hot dog`` is no dog.
 
-    1. Those senses that are in the vocabulary, whichever they are: ``mouse`` is the computer's where the vocabulary has
-       that one alone, and both where it has both, so that the images decide. COCO's own names of its categories are
-       names of their synsets as well: ``stop sign``.
-    2. If none is, its first sense, the most frequent one; of ``men`` that of ``man`` as well. A word that is another
-       part of speech more often than a noun in the texts that WordNet counted has none: ``white`` is no person.
+    1. COCO's 80 categories have a list of words, which was checked on captions of images with known categories:
+       ``kitten`` mentions a cat, ``people`` and ``she`` a person, a ``bus stop`` no bus. No other word mentions them.
+    2. Of other concepts of the vocabulary, a word mentions every one that WordNet has it as a name of: ``star`` is the
+       figure where the vocabulary has that one alone, and the celestial body too where it has both, so that the images
+       decide.
 
-    It mentions these, and every concept above them: a ``puppy`` is a dog, a ``woman`` a person; a ``dog`` is no puppy.
-    Words for persons that are no such nouns (``people``, ``she``) mention a person.
+    A sentence mentions these, and every concept above them: an ``oak`` is a tree, a ``tree`` is no oak. Of two
+    categories none is above the other: a ``hot dog`` is no sandwich, as COCO's annotators have it.
 
     Args:
         texts: N sentences.
@@ -59,6 +56,19 @@ def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[l
     return [reader.read(text) for text in texts]
 
 
+@cache
+def _synsets_of_phrases() -> Mapping[str, frozenset[str]]:
+    """Every phrase of the checked list, in both numbers, to the synsets of its categories, if any."""
+    synsets = {name: {entry.synset} for name, entry in synsets_of_categories().items()}
+    phrases: dict[str, frozenset[str]] = {}
+    for category, words in load_category_words().items():
+        for phrase in words:
+            before, blank, last = phrase.rpartition(" ")
+            for form in (phrase, before + blank + plural_of(last)):
+                phrases[form] = phrases.get(form, frozenset()) | synsets.get(category, set())
+    return phrases
+
+
 class _Reader:
     """Looks words up, each once."""
 
@@ -66,11 +76,12 @@ class _Reader:
         self.corpus = load_wordnet()
         self.names: dict[str, set[str]] = {}
         """Synset to what the vocabulary calls it, as a synset has a name for each of its words."""
-        self.categories = {name.replace(" ", "_"): entry.synset for name, entry in synsets_of_categories().items()}
         for name in vocabulary:
             self.names.setdefault(find_synset(name).name(), set()).add(name)
         self.parts = sorted({name.split(".")[-2] for name in self.names})
         """Of speech."""
+        self.listed = _synsets_of_phrases()
+        self.unlisted = self.names.keys() - frozenset().union(*self.listed.values())
         self.look_up = cache(self._look_up)
 
     def read(self, text: str) -> list[tuple[int, int, frozenset[str]]]:
@@ -88,39 +99,18 @@ class _Reader:
         return found
 
     def _look_up(self, *words: str) -> frozenset[str] | None:
-        """Concepts that a name mentions; None where it is none."""
-        form = "_".join(words)
-        spellings = dict.fromkeys([form, "-".join(words), "".join(words)])  # skate board, t-shirt
+        """Concepts that a name mentions; None where it is no name."""
+        synsets = self.listed.get(" ".join(words))
+        spellings = dict.fromkeys(mark.join(words) for mark in ("_", "-", ""))  # fire_hydrant, t-shirt, wineglass
         every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts)]
-        every += [self.corpus.synset(synset) for synset in self._categories(form)]
-        if named := [sense for sense in every if sense.name() in self.names]:
-            return self._go_up(named)
-        if form in PERSONS:
-            return self._go_up([self.corpus.synset("person.n.01")])
-        nouns = self.corpus.synsets(form, "n")
-        if not nouns:
+        senses = [sense for sense in every if sense.name() in self.unlisted]
+        if synsets is None and not senses:
             return None
-        written = [sense for sense in nouns if form in map(str.lower, sense.lemma_names())]
-        base = [sense for sense in nouns if sense not in written]
-        found = self._go_up([*written[:1], *base[:1]])
-        return found if found and self._is_mostly_noun(form) else frozenset()
+        # WordNet has a hot dog below sandwich, and a doughnut below cake: COCO's annotators do not.
+        above = self._go_up(map(self.corpus.synset, synsets or ())) & self.unlisted
+        meant = {*self._go_up(senses), *above, *(synsets or ())}
+        return frozenset(name for synset in meant & self.names.keys() for name in self.names[synset])
 
-    def _categories(self, form: str) -> set[str]:
-        """Synsets of the category of this name, in the singular or the plural."""
-        *first, last = form.split("_")
-        singular = "_".join([*first, self.corpus.morphy(last, "n") or last])
-        return {self.categories[name] for name in (form, singular) if name in self.categories}
-
-    def _go_up(self, senses: list[Any]) -> frozenset[str]:
-        """Concepts of the vocabulary that are these senses, or above them."""
-        above = {ancestor.name() for sense in senses for ancestor, _ in sense.hypernym_distances()}
-        return frozenset(name for synset in above & self.names.keys() for name in self.names[synset])
-
-    def _is_mostly_noun(self, form: str) -> bool:
-        """Whether WordNet counted it as no other part of speech more often than as a noun."""
-        counts = {pos: self._count(form, pos) for pos in "nvar"}
-        return counts["n"] == max(counts.values())
-
-    def _count(self, form: str, pos: str) -> int:
-        base = self.corpus.morphy(form, pos)
-        return sum(lemma.count() for lemma in self.corpus.lemmas(base, pos)) if base else 0
+    def _go_up(self, senses: Iterable[Any]) -> set[str]:
+        """Synsets that are these senses, or above them."""
+        return {ancestor.name() for sense in senses for ancestor, _ in sense.hypernym_distances()}

@@ -17,9 +17,7 @@ STATIC = {"text", "bibtex", "html"}
 PARSED = {"json": json.loads, "yaml": yaml.safe_load, "toml": tomllib.loads}
 RUN = {"python", "diff", "sh"}
 
-NOT_BUILT = {
-    "docs/datasets/adversarial.md": "needs a tagger and WordNet; tests/altering/test_config.py builds and loads it"
-}
+NOT_BUILT = {"docs/datasets/adversarial.md": "needs a tagger; tests/altering/test_config.py builds and loads it"}
 """Pages whose example loads what the sample alone does not give."""
 
 

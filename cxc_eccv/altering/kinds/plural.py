@@ -61,7 +61,7 @@ def _to_plural(sentence: Sentence, place: int, verb: int) -> Change | None:
     if first == 0 or sentence.before(first) not in ("a", "an") or word.lemma in NO_PLURAL:
         return None
     plural = plural_of(word.lemma)
-    if word.lemma != sentence.lower[place] or plural == word.lemma or sentence.before(first - 1) in BEFORE_AN_ARTICLE:
+    if plural == word.lemma or sentence.before(first - 1) in BEFORE_AN_ARTICLE:
         return None
     return _rewrite(sentence, first - 1, place, verb, "", plural)
 

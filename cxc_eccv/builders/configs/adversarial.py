@@ -9,13 +9,11 @@ from datasets import Features, Value
 from cxc_eccv.altering import Altered, all_kinds, alter_tagged, describe_tagger, require_seed, tag_sentences
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.wordnet import load_wordnet
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per caption and kind, by kind in alphabetical order, then in Karpathy order."""
     require_seed(options.seed)
-    load_wordnet()  # before minutes of tagging
     captions = library.captions(split)
     sentences = tag_sentences(captions["text"].to_pylist(), options.tagger)
     ids = captions["caption_id"].to_pylist()
@@ -27,10 +25,9 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 
 def made_with(options: BuildOptions) -> Mapping[str, str]:
-    """Tagger, WordNet and seed."""
+    """Tagger and seed."""
     return {
         "tagger": describe_tagger(options.tagger),
-        "WordNet": load_wordnet().get_version(),
         "seed": str(options.seed),
     }
 
@@ -44,9 +41,9 @@ CONFIG = DatasetConfig(
     + "\n".join(f"- `{kind.name}`: {kind.description}" for kind in all_kinds().values()),
     collection="Made from the captions by rules, after *Towards explainable evaluation of language models on the "
     "semantic similarity of visual concepts* (Lymperaiou et al., 2022), section 5, which has the kinds antonym, "
-    "colour and size; the others are ours. Words are tagged by a spaCy pipeline, antonyms and synonyms are WordNet's. "
-    "Where a caption has several places, or a place several words to choose from, a hash of seed, kind and caption id "
-    "decides.",
+    "colour and size; the others are ours. Words are tagged by a spaCy pipeline; antonyms and synonyms come from "
+    "lists that were read in captions. Where a caption has several places, or a place several words to choose from, a "
+    "hash of seed, kind and caption id decides.",
     features=Features(
         {
             "id": Value("int64"),
@@ -80,7 +77,7 @@ CONFIG = DatasetConfig(
         "Rules know no scene: some altered queries describe their image still (an image with several buses shows a bus "
         "of the other colour), and some are odd English. The documentation counts these by kind.",
         "Whether a caption has a place depends on its tags, some of which are wrong.",
-        "WordNet and the tagger are not among the raw files: another version of either gives other rows.",
+        "The tagger is not among the raw files: another version of it gives other rows.",
     ),
     example='for row in dataset.select(range(3)):\n    print(row["original"], "->", row["altered"])',
     sentences=Sentences("kind", ("ids", "query_id"), {"embeddings": "altered"}),

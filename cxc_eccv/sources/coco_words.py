@@ -1,0 +1,40 @@
+"""Words by which captions name the 80 categories of COCO: a list that was checked on captions with categories."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+__all__ = ["ANIMALS", "NO_CATEGORY", "load_category_words", "words_for_living"]
+
+NO_CATEGORY = ""
+"""Key of phrases that hold a category's name and name none, such as ``bus stop``."""
+
+ANIMALS = ("bear", "bird", "cat", "cow", "dog", "elephant", "giraffe", "horse", "sheep", "zebra")
+
+
+@cache
+def load_category_words() -> Mapping[str, tuple[str, ...]]:
+    """Category to its words and phrases in the singular and in lower case, its own name first.
+
+    Words that several categories share (``bike``) stand with each of them.
+
+    Example:
+        >>> load_category_words()["couch"]
+        ('couch', 'sofa', 'loveseat', 'love seat')
+    """
+    text = resources.files("cxc_eccv.sources").joinpath("coco_words.csv").read_text(encoding="utf-8")
+    table = {}
+    for row in csv.DictReader(text.splitlines()):
+        words = [word.replace("-", " ") for word in row["words"].split()]
+        table[row["category"]] = tuple(filter(None, [row["category"], *words]))
+    return table
+
+
+@cache
+def words_for_living() -> frozenset[str]:
+    """Words for persons and for the animals among the categories, in the singular."""
+    words = load_category_words()
+    return frozenset(word for category in ("person", *ANIMALS) for word in words[category])
