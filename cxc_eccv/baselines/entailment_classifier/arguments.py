@@ -190,6 +190,7 @@ class DataArguments:
                 f"--dev {self.dev} is in --train-on, too: train on other parts, or leave out --dev, and a tenth of the "
                 "images of the first part is held out"
             )
+        self.kinds()
 
     @property
     def parts(self) -> list[str]:

@@ -81,11 +81,11 @@ def train(command: Sequence[str]) -> Trained:
     Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
     """
     model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
-    model_arguments = model_arguments.choose_branches(data.images)
     library = Library(data.data_dir)
     # A wrong name is told before anything is loaded.
     if data.report_on is not None:
         find_labelled(data.report_on)
+    model_arguments = model_arguments.choose_branches(data.images)
     set_seed(training.seed)
     model, processor = starting_model(model_arguments, objective)
     if model_arguments.attention is not None:
