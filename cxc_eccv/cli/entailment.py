@@ -129,11 +129,13 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
 
 def _ask(classifier: Classifier, pairs: str, library: Library, images: Path | None, batch_size: int) -> Said:
     from cxc_eccv.entailment.labelled import read_labelled
+    from cxc_eccv.entailment.seen import seen_by
 
     config = classifier.model.config
     labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
     said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
     facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
+    facts["seen"] = seen_by(classifier)
     return labelled, said, {**facts, "training_data": getattr(config, "training_data", None)}
 
 

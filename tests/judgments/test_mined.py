@@ -12,7 +12,7 @@ import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.judgments.evidence import label_sources, official_sources
 from cxc_eccv.judgments.qrels import entailed_pairs, merge
 from cxc_eccv.parquet import write_parquet
@@ -212,7 +212,7 @@ def test_two_files_of_one_split_are_refused(mined):
             "every pair of image_id and caption_id once",
         ),
         ({}, {"schema": 2}, "which this version reads"),
-        ({}, {"collection": "flickr30k"}, "'flickr30k'"),
+        ({}, {"collection": "flickr8k"}, "'flickr8k'"),
         ({}, {"split": None}, "metadata, split"),
         ({}, {"classifier": "a name"}, "metadata, classifier"),
     ],
@@ -223,6 +223,11 @@ def test_a_malformed_file_is_refused(tmp_path, sample_library, columns, others, 
     pq.write_table(table, tmp_path / "weak.parquet")
     with pytest.raises(MalformedSource, match=told):
         read_mined(tmp_path / "weak.parquet")
+
+
+def test_a_dataset_takes_no_weak_positives_of_flickr30k(mined):
+    with pytest.raises(InvalidOption, match="weak positives of flickr30k train: datasets are of COCO alone"):
+        rows_of("pairs", "train", Library("sample", mined=[mined(collection="flickr30k")]))
 
 
 def test_what_is_no_file_of_weak_positives_is_refused(tmp_path, sample_library):
