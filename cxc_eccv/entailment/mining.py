@@ -162,6 +162,8 @@ def mine(
                 lists = _rank(own, of_part, top_k, processes, **options)
             listed, labels = _find_labelled(labelled, part, of_part, lists)
             said = score("labelled", _questions(classifier, of_part, listed, images))[0]
+            if share is None:
+                _warn_of_gaps(labelled, listed, lists)
             names = of_part.image_ids[listed.images]
             fitted = fit_rule(said, listed.ranks, labels, names, threshold=threshold, precision=precision, share=share)
         scores, cut = score("pairs", questions)
@@ -303,7 +305,7 @@ def _run_of_labelled(run: Run | None, labelled: LabelledPairs, part: tuple[str, 
 def _find_labelled(
     labelled: LabelledPairs, part: tuple[str, str], content: KarpathySplit, lists: Candidates
 ) -> tuple[Candidates, IntArray]:
-    """The labelled pairs that are in the lists, each once, and their labels; a warning where lists have few labels."""
+    """The labelled pairs that are in the lists, each once, and their labels."""
     size = content.caption_ids.size
     captions = {f"{part[0]}/{number}": place for place, number in enumerate(content.caption_ids.tolist())}
     by_words = {text.strip(): place for place, text in enumerate(content.captions["text"].to_pylist())}
@@ -387,6 +389,17 @@ def _questions(
     for owner, text in zip(positions_of(content.caption_image_ids, content.image_ids)[0].tolist(), texts, strict=True):
         premises[owner].append(text.strip())
     return Questions([" ".join(own) for own in premises], files, texts, found.images, found.captions)
+
+
+def _warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
+    """Pairs that were labelled because they look alike are true more often than the others of their lists."""
+    whole = int(np.isin(lists.images, listed.images).sum())
+    if listed.ranks.size < whole:
+        warnings.warn(
+            f"labelled pairs {labelled.name}: {listed.ranks.size:,} of {whole:,} pairs in the lists of their images "
+            "have a label. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
+            stacklevel=3,
+        )
 
 
 class _PairSide:
