@@ -19,6 +19,7 @@ from cxc_eccv.evaluation.restriction import first_images
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import Embeddings, Report, check_whole
 
 if TYPE_CHECKING:
@@ -121,24 +122,31 @@ def encode_split(
 
 
 def split_items(
-    sides: tuple[str, ...], library: Library, split: str, images: str | Path | None, limit: int | None = None
+    sides: tuple[str, ...],
+    library: Library,
+    split: str,
+    images: str | Path | None,
+    limit: int | None = None,
+    *,
+    collection: Collection = COCO,
 ) -> dict[str, Any]:
     """What ``encode`` takes of these sides of a split: (id, file) of the images in a folder, the table of captions."""
     if limit is not None:
         check_whole("limit", limit)
-    first = None if limit is None else first_images(np.asarray(library.images(split)["image_id"]), limit)
+    content = collection.content(library, split)
+    first = None if limit is None else first_images(content.image_ids, limit)
 
     def shorten(table: pa.Table) -> pa.Table:
         return table if first is None else table.filter(np.isin(table["image_id"], first))
 
     found: dict[str, Any] = {}
     if "images" in sides and images is not None:
-        own, files = shorten(library.images(split)), ImageFolder(images)
+        own, files = shorten(content.images), ImageFolder(images)
         pairs = zip(own["image_id"].to_pylist(), own["file_name"].to_pylist(), strict=True)
         # A file that is not there keeps its name, for the message.
         found["images"] = [(number, files.find(name) or files.folder / name) for number, name in pairs]
     if "captions" in sides:
-        found["captions"] = shorten(library.captions(split))
+        found["captions"] = shorten(content.captions)
     return found
 
 

@@ -2,15 +2,18 @@
 
 Run from the root of the repository::
 
+    python tools/weak_positives.py labelled --images 15 --output labelled.parquet
     python tools/weak_positives.py check weak.parquet
     python tools/weak_positives.py true --precision 0.8 --output true.parquet
     python tools/weak_positives.py compare true.parquet --seeds 5 --output compared
 
-``check`` tells precision and recall of what ``cxc-eccv mine`` found in the sample's train split: its generator knows
-which caption is true of which scene. ``true`` writes pairs that are true, and others, at a precision of your choice.
-``rated`` writes the pairs of images and captions that Crisscrossed Captions rates from 3 on, for training on real
-data. ``compare`` trains a dual encoder on the sample with and without, once for each seed, and prints the scores side
-by side; the options after ``--`` are those of ``cxc-eccv train dual-encoder``, for the runs with weak positives alone.
+``labelled`` says of some images of the sample's train split which captions of other images are true of them, as a
+person would who labels a retriever's lists: for ``cxc-eccv mine --labelled``. ``check`` tells precision and recall of
+what ``cxc-eccv mine`` found there: the sample's generator knows which caption is true of which scene. ``true`` writes
+pairs that are true, and others, at a precision of your choice. ``rated`` writes the pairs of images and captions that
+Crisscrossed Captions rates from 3 on, for training on real data. ``compare`` trains a dual encoder on the sample with
+and without, once for each seed, and prints the scores side by side; the options after ``--`` are those of ``cxc-eccv
+train dual-encoder``, for the runs with weak positives alone.
 """
 
 from __future__ import annotations
@@ -73,6 +76,25 @@ def mixed_pairs(split: str, precision: float) -> list[Pair]:
     true, false = (sorted(pairs) for pairs in true_pairs(split))
     wrong = round(len(true) * (1 - precision) / precision)
     return sorted([*true, *random.Random(0).sample(false, wrong)])  # noqa: S311 - drawn pairs keep no secret
+
+
+def label(path: Path, library: Library, split: str, count: int) -> None:
+    """All pairs of some images, drawn by chance, with captions of others, and whether they are true."""
+    content, (true, false) = library.karpathy(split), true_pairs(split)
+    drawn = set(random.Random(0).sample(content.image_ids.tolist(), count))  # noqa: S311 - as above
+    pairs = [(*pair, int(pair in true)) for pair in sorted(true | false) if pair[0] in drawn]
+    files, texts = (
+        dict(zip(table[key].to_pylist(), table[value].to_pylist(), strict=True))
+        for table, key, value in ((content.images, "image_id", "file_name"), (content.captions, "caption_id", "text"))
+    )
+    columns = {
+        "image": [files[image] for image, _, _ in pairs],
+        "image_key": [f"coco/{image}" for image, _, _ in pairs],
+    }
+    columns |= {"hypothesis": [texts[caption] for _, caption, _ in pairs]}
+    columns |= {"caption_key": [f"coco/{caption}" for _, caption, _ in pairs]}
+    pq.write_table(pa.table(columns | {"label": [truth for _, _, truth in pairs]}), path)
+    print(f"{path}: {len(pairs):,} pairs of {count} images, {sum(truth for _, _, truth in pairs):,} true")
 
 
 def rated_pairs(library: Library, split: str) -> list[Pair]:
@@ -157,12 +179,18 @@ def main(arguments: list[str] | None = None) -> None:
         description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, about in (("true", "true pairs of the sample, and others"), ("rated", "pairs that CxC rates from 3 on")):
+    made_of = {
+        "true": "true pairs of the sample, and others",
+        "rated": "pairs that CxC rates from 3 on",
+        "labelled": "labels of all pairs of some images of the sample",
+    }
+    for name, about in made_of.items():
         made = commands.add_parser(name, help=about)
-        made.add_argument("--split", default="train" if name == "true" else "validation")
+        made.add_argument("--split", default="validation" if name == "rated" else "train")
         made.add_argument("--output", type=Path, required=True, help="file to write")
     commands.choices["true"].add_argument("--precision", type=float, default=1.0, help="share of true pairs")
     commands.choices["rated"].add_argument("--data-dir", help="folder with the raw files")
+    commands.choices["labelled"].add_argument("--images", type=int, default=15, help="how many")
     for name, about in (("check", "precision and recall on the sample"), ("compare", "train with and without")):
         commands.add_parser(name, help=about).add_argument("file", type=Path)
     commands.choices["compare"].add_argument("--seeds", type=int, default=5, help="how many runs of each")
@@ -170,6 +198,8 @@ def main(arguments: list[str] | None = None) -> None:
     found = parser.parse_args(given)
     if found.command == "true":
         write(found.output, Library("sample"), found.split, mixed_pairs(found.split, found.precision), "the scenes")
+    elif found.command == "labelled":
+        label(found.output, Library("sample"), found.split, found.images)
     elif found.command == "rated":
         library = Library(found.data_dir)
         write(found.output, library, found.split, rated_pairs(library, found.split), "CxC's ratings")

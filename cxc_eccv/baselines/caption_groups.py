@@ -14,7 +14,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import IntArray, Judgments
 
-__all__ = ["CaptionGroup", "caption_groups", "coco_splits", "link_judgments", "part_images"]
+__all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images", "parts_of"]
 
 SPLITS = {
     "train": "train",
@@ -74,14 +74,14 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
     return list(groups.values())
 
 
-def coco_splits(names: Sequence[str]) -> list[str]:
-    """The splits of COCO among parts named as in :func:`caption_groups`.
+def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Collection and split of parts named as in :func:`caption_groups`.
 
     Example:
-        >>> coco_splits(["coco/val", "flickr30k/train"])
-        ['validation']
+        >>> parts_of(["coco/val", "flickr30k/train"])
+        [('coco', 'validation'), ('flickr30k', 'train')]
     """
-    return [split for collection, split in map(_parse, names) if collection == "coco"]
+    return [_parse(name) for name in names]
 
 
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:

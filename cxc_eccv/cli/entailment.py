@@ -140,6 +140,7 @@ def _ask(
     with needs_train_extra():
         from cxc_eccv.entailment.scoring import announce, load_classifier
     from cxc_eccv.entailment.labelled import find_images, read_labelled
+    from cxc_eccv.entailment.seen import seen_by
 
     announced = announce(model)
     config = announced.config
@@ -148,6 +149,7 @@ def _ask(
     classifier = load_classifier(model, **loading)
     said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
     facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
+    facts["seen"] = seen_by(classifier)
     return labelled, said, {**facts, "training_data": getattr(config, "training_data", None)}
 
 

@@ -320,7 +320,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
 
     Architectures of ``own_class`` are loaded as themselves, others as their bare model.
     """
-    if _has_file(source, MODULES, origin.revision):
+    if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
     try:
         config = open_checkpoint(AutoConfig, source, origin)
@@ -328,7 +328,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         raise
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
         advice = "give a folder with config.json and weights, or a Hub id"
-        if _has_file(source, CONFIG, origin.revision):
+        if find_file(source, CONFIG, origin.revision):
             advice = (
                 f"it is a model of open_clip: name it {HUB if not Path(source).is_dir() else PREFIX + FOLDER}{source}"
             )
@@ -355,18 +355,19 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     return model
 
 
-def _has_file(source: str, name: str, revision: str | None) -> bool:
+def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
+    """A file of a model, in its folder or from the Hub; None where there is none, or no way to it."""
     if Path(source).is_dir():
-        return (Path(source) / name).is_file()
+        return Path(source) / name if (Path(source) / name).is_file() else None
     quiet: dict[str, Any] = {
         "_raise_exceptions_for_missing_entries": False,
         "_raise_exceptions_for_connection_errors": False,
     }
     try:
         found = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
-        return found is not None
     except OSError:
-        return False
+        return None
+    return None if found is None else Path(found)
 
 
 def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> Any:  # noqa: ANN401 - imported here

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.entailment.training_data import SCHEMA, load_training_data, part_of
+from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.entailment.training_data import SCHEMA, captions_of_images, keys, load_training_data, part_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import read_entailment
+from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.types import FloatArray, IntArray
 
@@ -145,8 +146,8 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
     """Labelled pairs of a file, or of a part of the corpora.
 
     A file is a table (``.parquet``) with ``hypothesis``, ``label`` and ``premise`` or ``image``, and whatever else
-    training data have; or one of the layouts of entailment labels (``.csv``, ``.jsonl``). A part may be of test data:
-    nothing is trained here.
+    training data have; a label file of ``cxc-eccv annotate merge`` (``.parquet``); or one of the layouts of entailment
+    labels (``.csv``, ``.jsonl``). A part may be of test data: nothing is trained here.
 
     Args:
         name: of the file, or as ``cxc/test``.
@@ -168,17 +169,19 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
         left_out = {rule: n for part in data.provenance["sources"].values() for rule, n in part["left_out"].items()}
         return LabelledPairs(name, data.pairs, left_out)
     if path.suffix == ".parquet":
-        return LabelledPairs(path.name, _read_table(path), {})
+        return LabelledPairs(path.name, _read_table(path, library), {})
     found = read_entailment(path)
     return LabelledPairs(path.name, _of_labels(found.table), found.left_out)
 
 
-def _read_table(path: Path) -> pa.Table:
+def _read_table(path: Path, library: Library) -> pa.Table:
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:
         raise MalformedSource(path, "", str(error), "a Parquet table of labelled pairs") from None
     names = set(table.column_names)
+    if set(LABELS_SCHEMA.names) <= names:
+        return _of_people(read_labels(path), library)
     if not {"hypothesis", "label"} <= names or not {"premise", "image"} & names:
         expected = "hypothesis, label, and premise or image among them"
         raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", expected)
@@ -211,11 +214,34 @@ def _check_labels(path: Path, labels: pa.ChunkedArray) -> None:
             raise MalformedSource(path, f"row {row}, label", shown(label), "1 (entailed) or 0")
 
 
+def _of_people(labels: LabelFile, library: Library) -> pa.Table:
+    """Pairs of a label file with the words of the split that they are of."""
+    library.check_labels(labels)
+    content = library.karpathy(labels.split)
+    images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
+    premises = captions_of_images(content, images).to_pylist()
+    given = {
+        "premise": pa.array([" ".join(text.strip() for text in texts) for texts in premises]),
+        "image": pa.array(file_names(library, labels.split, images), pa.string()),
+        "hypothesis": pa.array(caption_texts(library, labels.split, captions), pa.string()),
+        "label": labels.table["positive"].cast(pa.int8()),
+        "kind": pa.array(["multimodal"] * images.size),
+        "source": pa.array([labels.name] * images.size),
+        "image_key": pa.array(keys("coco", images)),
+        "caption_key": pa.array(keys("coco", captions)),
+    }
+    return pa.table([given.get(field.name, pa.nulls(images.size, field.type)) for field in SCHEMA], schema=SCHEMA)
+
+
 def _of_labels(table: pa.Table) -> pa.Table:
     """Pairs of one of the layouts of entailment labels, in the schema of all."""
     premises = [" ".join(text.strip() for text in texts) for texts in table["premise"].to_pylist()]
     ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
+    captions = [
+        f"coco/{caption}" if key.startswith("coco/") and caption is not None else None
+        for key, caption in zip(keys, table["hypothesis_id"].to_pylist(), strict=True)
+    ]
     given = {
         "premise": pa.array(premises),
         "image": pa.array(names),
@@ -224,6 +250,7 @@ def _of_labels(table: pa.Table) -> pa.Table:
         "kind": pa.array(["multimodal" if premise else "visual" for premise in premises]),
         "source": pa.array(["entailment"] * len(names)),
         "image_key": pa.array(keys),
+        "caption_key": pa.array(captions, pa.string()),
     }
     return pa.table([given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in SCHEMA], schema=SCHEMA)
 

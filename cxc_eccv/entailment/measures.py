@@ -26,13 +26,16 @@ __all__ = [
     "Rate",
     "Reliability",
     "ReliabilityBin",
+    "average_precision",
     "check_threshold",
     "choose_threshold",
     "compare_classifiers",
     "f_half",
     "fit_calibration",
+    "fit_logistic",
     "measure_classifier",
     "measure_reliability",
+    "precision_of_best",
 ]
 
 RATES = ("accuracy", "precision", "recall", "f_half")
@@ -184,7 +187,12 @@ def _differences(means: FloatArray) -> dict[str, FloatArray]:
 
 
 def choose_threshold(
-    scores: ArrayLike, labels: ArrayLike, *, for_: str = "f_half", precision: float | None = None
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    for_: str = "f_half",
+    precision: float | None = None,
+    share: float | None = None,
 ) -> float:
     """The threshold, among all distinct scores, that is best for a measure, or for a wanted precision.
 
@@ -196,6 +204,8 @@ def choose_threshold(
         labels: (N,) 0 or 1.
         for_: ``f_half`` or ``accuracy``; of no matter where ``precision`` is given.
         precision: the lowest precision to accept, in (0, 1].
+        share: of entailed pairs where the threshold will be used; None for that of these pairs. It counts for a wanted
+            precision alone.
 
     Raises:
         DataError: as of :func:`measure_classifier`.
@@ -209,10 +219,8 @@ def choose_threshold(
         0.9
     """
     truth, values = _check_pairs(labels, scores)
-    levels, places = np.unique(-values, return_inverse=True)  # the highest score first
-    predicted = np.cumsum(np.bincount(places))
-    hits = np.cumsum(np.bincount(places, weights=truth))
-    shares = hits / predicted
+    levels, predicted, hits = _count_from_the_top(truth, values)
+    shares = hits / predicted if share is None else _at_share(hits, predicted, truth, share)
     if precision is None:
         # One division of whole numbers, so that equal values are equal in floating point, too.
         by_measure = {
@@ -221,16 +229,67 @@ def choose_threshold(
         }
         if for_ not in by_measure:
             raise UnknownName("measure to choose a threshold for", for_, by_measure)
-        return float(-levels[np.argmax(by_measure[for_])])
+        return float(levels[np.argmax(by_measure[for_])])
     check_precision(precision)
     reached = np.flatnonzero(shares >= precision)
     if not reached.size:
         best = int(np.argmax(shares))
         raise InvalidOption(
             f"no threshold reaches a precision of {precision:g} on these {truth.size:,} pairs; the highest is "
-            f"{shares[best]:.3f}, from {-levels[best]:g} on. Ask for less, or take a better classifier."
+            f"{shares[best]:.3f}, from {levels[best]:g} on. Ask for less, or take a better classifier."
         )
-    return float(-levels[reached[np.argmax(hits[reached])]])
+    return float(levels[reached[np.argmax(hits[reached])]])
+
+
+def average_precision(labels: ArrayLike, scores: ArrayLike, *, share: float | None = None) -> float:
+    """The mean over the entailed pairs of the precision at each one's score; equal scores are predicted alike.
+
+    Args:
+        labels: (N,) 0 or 1.
+        scores: (N,) of any scale, higher where entailment is likelier.
+        share: of entailed pairs to tell the precision for; None for that of these pairs.
+
+    Example:
+        >>> average_precision([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1])
+        0.8333333333333333
+    """
+    truth, values = _check_pairs(labels, scores)
+    _, predicted, hits = _count_from_the_top(truth, values)
+    return float(np.diff(hits, prepend=0) @ _at_share(hits, predicted, truth, share) / truth.sum())
+
+
+def precision_of_best(labels: ArrayLike, scores: ArrayLike, pairs: int, *, share: float | None = None) -> float:
+    """The expected precision of so many pairs with the highest scores, where pairs of equal score are drawn at random.
+
+    Args:
+        labels: (N,) 0 or 1.
+        scores: (N,) of any scale, higher where entailment is likelier.
+        pairs: how many to take, from 1 to N.
+        share: as of :func:`average_precision`.
+
+    Example:
+        >>> precision_of_best([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1], 2)
+        0.75
+    """
+    truth, values = _check_pairs(labels, scores)
+    _, predicted, hits = _count_from_the_top(truth, values)
+    found = np.interp([pairs], np.append(0, predicted), np.append(0, hits))
+    return float(_at_share(found, np.array([pairs]), truth, share)[0])
+
+
+def _count_from_the_top(truth: FloatArray, values: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """The distinct scores, the highest first; pairs that reach each of them; and those of them that are labelled 1."""
+    levels, places = np.unique(-values, return_inverse=True)
+    return -levels, np.cumsum(np.bincount(places)), np.cumsum(np.bincount(places, weights=truth))
+
+
+def _at_share(hits: FloatArray, predicted: IntArray, truth: FloatArray, share: float | None) -> FloatArray:
+    """Precisions of predicted pairs, if this share of all pairs were entailed and not the share of these."""
+    if share is None:
+        return np.asarray(hits / predicted)
+    positives = truth.sum()
+    weight = share / (1 - share) * (truth.size - positives) / positives
+    return np.asarray(weight * hits / (weight * hits + predicted - hits))
 
 
 def check_threshold(threshold: float) -> None:
@@ -273,31 +332,59 @@ def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]
         >>> scale > 0
         True
     """
+    (scale,), offset = fit_logistic([scores], labels)
+    if scale <= 0:
+        raise DataError("pairs labelled 1 have no higher scores than pairs labelled 0: nothing to calibrate")
+    return scale, offset
+
+
+def fit_logistic(
+    features: Sequence[ArrayLike], labels: ArrayLike, *, rising: bool = False
+) -> tuple[tuple[float, ...], float]:
+    """A weight for every feature, and an offset: ``p = 1 / (1 + exp(-(sum of weight x feature + offset)))``.
+
+    A logistic regression with the targets of :func:`fit_calibration`.
+
+    Args:
+        features: (K,) of (N,) values of any scale.
+        labels: (N,) 0 or 1.
+        rising: no weight below 0: of a feature that is no higher where the label is 1 the weight is 0.
+
+    Raises:
+        DataError: as of :func:`measure_classifier`; labels of one kind alone; a feature that is the same everywhere.
+
+    Example:
+        >>> weights, offset = fit_logistic([[-2.0, -1.0, 0.5, 2.0], [1.0, 2.0, 2.0, 1.0]], [0, 0, 1, 1])
+        >>> weights[0] > 0, abs(weights[1]) < 0.5
+        (True, True)
+    """
     from scipy.optimize import minimize
 
-    truth, values = _check_pairs(labels, scores)
+    truth, columns = _check_pairs(labels, features[0])[0], [_check_pairs(labels, feature)[1] for feature in features]
     positives = int(truth.sum())
     if positives == truth.size:
         raise DataError(f"all {truth.size} pairs are labelled 1: a calibration needs pairs of both labels")
-    centre, spread = float(values.mean()), float(values.std())
-    if spread == 0:
-        raise DataError(f"all {truth.size} scores are {centre:g}: there is nothing to calibrate")
-    inputs = (values - centre) / spread
+    centres, spreads = [float(values.mean()) for values in columns], [float(values.std()) for values in columns]
+    for values in columns:
+        if values.min() == values.max():  # the spread of equal values may be rounded to more than 0
+            raise DataError(f"all {truth.size} scores are {values[0]:g}: there is nothing to calibrate")
+    inputs = [(values - centre) / spread for values, centre, spread in zip(columns, centres, spreads, strict=True)]
     high, low = (positives + 1) / (positives + 2), 1 / (truth.size - positives + 2)
     targets = np.where(truth == 1, high, low)
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
-        logits = weights[0] * inputs + weights[1]
+        logits = sum(weight * values for weight, values in zip(weights, inputs, strict=False)) + weights[-1]
         value = np.logaddexp(0, logits) - targets * logits
         slope = np.exp(-np.logaddexp(0, -logits)) - targets
-        return float(value.mean()), np.array([(slope * inputs).mean(), slope.mean()])
+        return float(value.mean()), np.array([*((slope * values).mean() for values in inputs), slope.mean()])
 
     options = {"maxiter": 1_000, "ftol": 1e-15, "gtol": 1e-10}
-    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", options=options)
-    scale, offset = found.x[0] / spread, found.x[1] - found.x[0] * centre / spread
-    if scale <= 0:
-        raise DataError("pairs labelled 1 have no higher scores than pairs labelled 0: nothing to calibrate")
-    return float(scale), float(offset)
+    start, bounds = np.append(np.ones(len(inputs)), 0.0), [(0.0 if rising else None, None)] * len(inputs)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options, bounds=[*bounds, (None, None)]).x
+    offset = float(found[-1])
+    for weight, centre, spread in zip(found, centres, spreads, strict=False):
+        offset -= float(weight * centre / spread)
+    return tuple(float(weight / spread) for weight, spread in zip(found, spreads, strict=False)), offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Mining weak positives: a retriever's best captions of every image, those kept that a classifier takes to be entailed.
+"""Mining weak positives: a retriever's best captions of every image, those kept that are likely to be entailed.
 
-Three steps: the retriever's top captions of other images, ranked exactly; their probabilities, scored in slices that
-processes share and that outlive a kill; and the pairs from a threshold on, in a file that says how they came about.
+Four steps: the retriever's top captions of other images, ranked exactly; a classifier's probabilities of them, scored
+in slices that processes share and that outlive a kill; what these and the ranks say together, by a rule that was fitted
+on labelled pairs of such lists; and the pairs from a threshold on, in a file that says how they came about.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,9 +33,11 @@ from cxc_eccv.encoding.distributed.shards import (
     remove_parts,
 )
 from cxc_eccv.entailment.labelled import LabelledPairs, Questions, find_images
-from cxc_eccv.entailment.measures import check_threshold, choose_threshold
+from cxc_eccv.entailment.measures import check_threshold
+from cxc_eccv.entailment.rule import FittedRule, check_share, fit_rule
+from cxc_eccv.entailment.seen import seen_by
 from cxc_eccv.entailment.training_data import count_named, evaluation_splits
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k as rank_top
 from cxc_eccv.ranking.scan import one_blas_thread
@@ -42,15 +45,18 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
+from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.entailment.scoring import Announced, Classifier
 
-__all__ = ["check_mining", "mine"]
+__all__ = ["COLLECTIONS", "check_mining", "labelled_part", "mine"]
 
 SPLITS = ("train", "restval", "validation")
+
+COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
 
 PAIRS_AT_ONCE = 2_048
 """Pairs of a slice, which is what a kill may cost."""
@@ -70,18 +76,24 @@ def mine(
     library: Library,
     *,
     split: str = "train",
+    collection: str = "coco",
     images: str | Path | None = None,
     top_k: int = 30,
     threshold: float | None = None,
     precision: float | None = None,
     labelled: LabelledPairs | None = None,
+    labelled_run: Run | None = None,
+    share: float | None = None,
     output: str | Path | None = None,
     similarity: str | None = None,
     device: str | None = None,
     batch_size: int = 64,
     progress: bool = True,
 ) -> MinedPairs:
-    """Captions of other images that a classifier takes to be entailed, among a retriever's best for every image.
+    """Captions of other images that are likely to be entailed, among a retriever's best for every image.
+
+    With ``labelled`` pairs, a logistic regression on those of them that are in the retriever's lists weighs the
+    classifier's probability against the rank; without them the classifier decides alone, from a ``threshold`` on.
 
     The premise is an image's own captions, joined by a blank, and the image where the classifier looks at images. A
     retriever of texts alone ranks by the mean of the vectors of an image's own captions. Under torchrun the processes
@@ -92,11 +104,17 @@ def mine(
         classifier: what :func:`cxc_eccv.entailment.scoring.load_classifier` gave.
         library: the raw sources.
         split: ``train``, ``restval`` or ``validation``.
+        collection: ``coco`` or ``flickr30k``.
         images: folder with the image files, at any depth; for a classifier that looks at images.
         top_k: captions per image to score.
-        threshold: lowest probability to keep; None for the classifier's own.
+        threshold: lowest probability to keep; of the classifier, or of the rule where there are ``labelled`` pairs, and
+            then 0.5 by default.
         precision: in its place, the precision that the threshold shall reach on ``labelled`` pairs.
-        labelled: what :func:`cxc_eccv.entailment.labelled.read_labelled` gave.
+        labelled: what :func:`cxc_eccv.entailment.labelled.read_labelled` gave: pairs of the lists that the classifier
+            was not trained on.
+        labelled_run: the same retriever's vectors, scores or lists of the split of the labelled pairs; None where that
+            is the split that is mined.
+        share: of entailed pairs in the lists; None for that of the labelled pairs in them.
         output: ``.parquet`` file to write.
         similarity: of vectors: ``cosine`` or ``dot``; None for what the run says, else cosine.
         device: torch device to rank vectors on; None for the processor.
@@ -107,8 +125,9 @@ def mine(
         The pairs, by image and rank, with all facts; on every process.
 
     Raises:
-        InvalidOption: the test split; a threshold and a precision, or one without ``labelled``; no ``images`` where
-            they are needed; no pair that reaches the threshold.
+        InvalidOption: the test split; neither ``labelled`` nor a threshold, or a threshold and a precision; labelled
+            pairs that the classifier was trained on, or that are in no list; no ``images`` where they are needed; no
+            pair that reaches the threshold.
         RunError: the run lacks images or captions of the split, or its lists are too short.
         DataError: a raw file or an image is missing or broken.
     """
@@ -116,32 +135,44 @@ def mine(
         classifier,
         library,
         split=split,
+        collection=collection,
         top_k=top_k,
         threshold=threshold,
         precision=precision,
         labelled=labelled,
+        share=share,
         output=output,
         images=images,
     )
-    content = library.karpathy(split)
-    files = find_images(classifier, content.images["file_name"].to_pylist(), images)
-    known = None if labelled is None else labelled.ask(classifier, images)
-    rule: dict[str, Any] = {
-        "top_k": top_k,
-        "threshold": float(classifier.model.config.threshold) if threshold is None else threshold,
-    }
+    content = COLLECTIONS[collection].content(library, split)
     with join_processes() as processes, lock_output(path, processes):
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        if labelled is not None and known is not None:
-            chosen = choose_threshold(score("labelled", known)[0], labelled.labels, precision=precision)
-            rule |= {"threshold": chosen, "precision": precision, "labelled": labelled.name}
-        ranking = _with_image_vectors(run, content, similarity)
         options = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
+        ranking = _with_image_vectors(run, content, similarity)
         found = _rank(ranking, content, top_k, processes, **options)
-        scores, cut = score("pairs", _questions(content, files, found))
+        questions = _questions(classifier, content, found, images)
+        fitted = None
+        if labelled is not None:
+            part = labelled_part(labelled, library)
+            of_part, lists = content, found
+            if part != (collection, split):
+                of_part = COLLECTIONS[part[0]].content(library, part[1])
+                own = _with_image_vectors(_run_of_labelled(labelled_run, labelled, part), of_part, similarity)
+                lists = _rank(own, of_part, top_k, processes, **options)
+            listed, labels = _find_labelled(labelled, part, of_part, lists)
+            said = score("labelled", _questions(classifier, of_part, listed, images))[0]
+            if share is None:
+                _warn_of_gaps(labelled, listed, lists)
+            names = of_part.image_ids[listed.images]
+            fitted = fit_rule(said, listed.ranks, labels, names, threshold=threshold, precision=precision, share=share)
+        scores, cut = score("pairs", questions)
+        rule: dict[str, Any] = {"top_k": top_k, "threshold": threshold}
+        if fitted is not None and labelled is not None:
+            rule |= {**fitted.facts(), "labelled": labelled.name}
+            rule |= {} if precision is None else {"precision": precision}
         facts = {
             "schema": MINED_FORMAT,
-            "collection": "coco",
+            "collection": collection,
             "split": split,
             "classifier": _describe_classifier(classifier),
             "retriever": _describe_retriever(run, ranking, found, similarity),
@@ -149,7 +180,7 @@ def mine(
             "data": _describe_data(library, content),
             "package": cxc_eccv.__version__,
         }
-        mined = MinedPairs(_keep(content, found, scores, facts), facts)
+        mined = MinedPairs(_keep(content, found, scores, fitted, facts), facts)
         _write(mined, path, processes)
     return mined
 
@@ -159,14 +190,18 @@ def check_mining(
     library: Library,
     *,
     split: str,
+    collection: str = "coco",
     top_k: int,
     threshold: float | None,
     precision: float | None,
     labelled: LabelledPairs | None = None,
+    share: float | None = None,
     output: str | Path | None = None,
     images: str | Path | None = None,
 ) -> Path | None:
     """Raise what :func:`mine` would raise of its options, before a retriever is encoded; gives the output's path."""
+    if collection not in COLLECTIONS:
+        raise UnknownName("collection", collection, COLLECTIONS)
     if split not in SPLITS:
         raise InvalidOption(
             f"split {split!r}: weak positives are for training, mine {', '.join(SPLITS)}. A classifier judges what "
@@ -175,25 +210,121 @@ def check_mining(
     check_whole("top_k", top_k)
     if threshold is not None:
         check_threshold(threshold)
+    if share is not None:
+        check_share(share)
     if threshold is not None and precision is not None:
         raise InvalidOption("a threshold and a precision: give one of them")
-    if (precision is None) != (labelled is None):
-        raise InvalidOption("precision (--precision) is reached on labelled pairs (--labelled): give both or none")
-    if labelled is not None:
+    if labelled is None:
+        if precision is not None or share is not None:
+            raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
+        if threshold is None:
+            raise InvalidOption(
+                "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists (--labelled): a "
+                "rule fitted on them weighs the classifier against the rank. Or give the probability (--threshold) "
+                "from which the classifier decides alone"
+            )
+    else:
         _refuse_test_pairs(labelled, library)
+        _refuse_seen_pairs(classifier, labelled)
+        labelled_part(labelled, library)
     find_images(classifier, [], images)
     return None if output is None else check_output(output, [".parquet"])
 
 
 def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
-    """A threshold chosen on test data would bring it into training; a file may hold what its name does not say."""
-    advice = "a threshold chosen on test data would bring it into training. Choose it on"
+    """A rule fitted on test data would bring it into training; a file may hold what its name does not say."""
+    advice = "a rule fitted on test data would bring it into training. Fit it on"
     if labelled.name.endswith("/test"):
         raise InvalidOption(f"labelled pairs {labelled.name}: {advice} {labelled.name.replace('/test', '/val')}")
     held = count_named(labelled.table, evaluation_splits(library, ["test"])[0])
     if held:
         told = " and ".join(f"{pairs:,} hold an image or a caption of {name}" for name, pairs in held.items())
         raise InvalidOption(f"labelled pairs {labelled.name}: of {labelled.table.num_rows:,}, {told}; {advice} others")
+
+
+def _refuse_seen_pairs(classifier: Classifier | Announced, labelled: LabelledPairs) -> None:
+    """A classifier is surer of pairs that it was trained on: a rule fitted on them promises too much for others."""
+    seen = seen_by(classifier)
+    if seen is None or not seen.complete:
+        warnings.warn(
+            f"no file beside {classifier.name} says which pairs it was trained on. If {labelled.name} is among them, "
+            "the rule promises a precision that mined pairs do not have",
+            stacklevel=2,
+        )
+    if seen is None:
+        return
+    uses = seen.among(labelled.table)
+    if uses["trained"].any():
+        raise InvalidOption(
+            f"labelled pairs {labelled.name}: {classifier.name} was trained on {int(uses['trained'].sum()):,} of "
+            f"{labelled.table.num_rows:,}. A rule fitted on them promises a precision that mined pairs do not have. "
+            "Name others, or train a classifier without them"
+        )
+    if uses["held_out"].any():
+        warnings.warn(
+            f"{int(uses['held_out'].sum()):,} of {labelled.table.num_rows:,} labelled pairs {labelled.name} chose the "
+            f"checkpoint and the calibration of {classifier.name}: the rule may promise a little too much",
+            stacklevel=2,
+        )
+
+
+def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
+    """The collection and the split that most images of labelled pairs are of, as ``("coco", "validation")``."""
+    keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
+    counts = {}
+    for name, collection in COLLECTIONS.items():
+        numbers = np.array(sorted(_numbers(keys, name)), dtype=np.int64)
+        for split in collection.splits(library) if numbers.size else ():
+            if split in SPLITS:
+                counts[name, split] = int(np.isin(numbers, collection.content(library, split).image_ids).sum())
+    best = max(counts, key=lambda part: counts[part], default=None)
+    if best is None or not counts[best]:
+        raise InvalidOption(
+            f"labelled pairs {labelled.name}: none has an image of a train, restval or val split at hand, of COCO or "
+            "Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
+        )
+    return best
+
+
+def _numbers(keys: Iterable[str | None], collection: str) -> list[int]:
+    """Ids of the keys of a collection, such as ``coco/391895``."""
+    parts = [(key or "").partition("/") for key in keys]
+    return [int(number) for name, _, number in parts if name == collection and number.isdecimal()]
+
+
+def _run_of_labelled(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
+    if run is None:
+        raise InvalidOption(
+            f"labelled pairs {labelled.name} are of {'/'.join(part)}: their ranks are those of the same retriever's "
+            "lists there. Name its file for that split too (--labelled-retriever)"
+        )
+    return run
+
+
+def _find_labelled(
+    labelled: LabelledPairs, part: tuple[str, str], content: KarpathySplit, lists: Candidates
+) -> tuple[Candidates, IntArray]:
+    """The labelled pairs that are in the lists, each once, and their labels."""
+    size = content.caption_ids.size
+    captions = {f"{part[0]}/{number}": place for place, number in enumerate(content.caption_ids.tolist())}
+    by_words = {text.strip(): place for place, text in enumerate(content.captions["text"].to_pylist())}
+    images = {f"{part[0]}/{number}": place for place, number in enumerate(content.image_ids.tolist())}
+    table = labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist()
+    known: dict[int, int] = {}
+    for row in table:
+        image, key = images.get(row["image_key"]), row["caption_key"]
+        caption = by_words.get(row["hypothesis"].strip()) if key is None else captions.get(key)
+        if image is not None and caption is not None:
+            known.setdefault(image * size + caption, row["label"])
+    numbers = lists.images * size + lists.captions
+    has_label = np.isin(numbers, np.array(list(known), dtype=np.int64))
+    listed = Candidates(*(column[has_label] for column in lists))
+    if not listed.ranks.size:
+        raise InvalidOption(
+            f"labelled pairs {labelled.name}: none of {labelled.table.num_rows:,} is in the retriever's lists of "
+            f"{'/'.join(part)}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
+        )
+    return listed, np.array([known[number] for number in numbers[has_label].tolist()], dtype=np.int64)
 
 
 def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:
@@ -245,12 +376,28 @@ def _rank(
     return Candidates(*(np.concatenate([part[place] for part in gathered]) for place in range(3)))
 
 
-def _questions(content: KarpathySplit, files: Sequence[Path | None] | None, found: Candidates) -> Questions:
+def _questions(
+    classifier: Classifier, content: KarpathySplit, found: Candidates, images: str | Path | None
+) -> Questions:
+    """What a classifier is asked of candidates; only their images have to be in the folder."""
+    asked, names = set(found.images.tolist()), content.images["file_name"].to_pylist()
+    files = find_images(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
     texts = content.captions["text"].to_pylist()
     premises: list[list[str]] = [[] for _ in range(content.image_ids.size)]
     for owner, text in zip(positions_of(content.caption_image_ids, content.image_ids)[0].tolist(), texts, strict=True):
         premises[owner].append(text.strip())
     return Questions([" ".join(own) for own in premises], files, texts, found.images, found.captions)
+
+
+def _warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
+    """Pairs that were labelled because they look alike are true more often than the others of their lists."""
+    whole = int(np.isin(lists.images, listed.images).sum())
+    if listed.ranks.size < whole:
+        warnings.warn(
+            f"labelled pairs {labelled.name}: {listed.ranks.size:,} of {whole:,} pairs in the lists of their images "
+            "have a label. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
+            stacklevel=3,
+        )
 
 
 class _PairSide:
@@ -331,16 +478,24 @@ def _describe_data(library: Library, content: KarpathySplit) -> dict[str, Any]:
     }
 
 
-def _keep(content: KarpathySplit, found: Candidates, scores: NDArray[np.float32], facts: dict[str, Any]) -> pa.Table:
+def _keep(
+    content: KarpathySplit,
+    found: Candidates,
+    scores: NDArray[np.float32],
+    fitted: FittedRule | None,
+    facts: dict[str, Any],
+) -> pa.Table:
     """The pairs from the threshold on, by image and rank."""
-    threshold = facts["rule"]["threshold"]
+    threshold, what = facts["rule"]["threshold"], "p"
+    if fitted is not None:
+        scores, what = fitted.rule.probabilities(scores, found.ranks).astype(np.float32), "p(classifier, rank)"
     kept = scores >= np.float32(threshold)  # scores are float32, and a threshold chosen among them is one of them
     if not kept.any():
         raise InvalidOption(
             f"none of {scores.size:,} pairs reaches the threshold {threshold:g}, the highest probability is "
             f"{scores.max():.3f}. Choose a lower one; with the same output, what is scored is not scored again."
         )
-    rule = f"top {facts['rule']['top_k']}, p >= {threshold:g}"
+    rule = f"top {facts['rule']['top_k']}, {what} >= {threshold:g}"
     names = {"classifier": facts["classifier"]["name"], "retriever": facts["retriever"]["name"], "rule": rule}
     rows = int(kept.sum())
     constants = {

@@ -19,6 +19,7 @@ from cxc_eccv.entailment.measures import (
     measure_classifier,
     measure_reliability,
 )
+from cxc_eccv.entailment.seen import SeenPairs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.sources.library import Library
@@ -153,6 +154,7 @@ def report_classifier(
     threshold_from: str = OWN_THRESHOLD,
     precision: float | None = None,
     training_data: Mapping[str, Any] | None = None,
+    seen: SeenPairs | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
@@ -168,6 +170,7 @@ def report_classifier(
         threshold_from: who said so.
         precision: in its place, the precision that a threshold chosen on these pairs shall reach.
         training_data: the record of what the classifier was trained on, where there is one.
+        seen: the pairs that it was trained on, where a file beside it says so.
         confidence: of the intervals.
         seed: of the draws.
         **facts: further entries of the provenance.
@@ -204,7 +207,7 @@ def report_classifier(
         rates,
         reliability,
         tuple(_cost(values, labels, wanted) for wanted in PRECISIONS),
-        warn_of_training_data(training_data),
+        warn_of_training_data(training_data) + (() if seen is None else seen.warn(labelled.table)),
         provenance_of(library, left_out=dict(labelled.left_out), **described),
     )
 

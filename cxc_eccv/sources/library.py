@@ -245,24 +245,28 @@ class Library:
         """The user's entailment labels of a Flickr30k split, or None."""
         return self._entailment(f"entailment_f30k_{RAW_SPLIT[split]}")
 
-    def mined(self, split: str) -> MinedPairs | None:
+    def mined(self, split: str, collection: str = "coco") -> MinedPairs | None:
         """The weak positives of a split, or None where the library was opened without a file of them.
+
+        Args:
+            split: of the collection.
+            collection: ``coco`` or ``flickr30k``.
 
         Raises:
             DataError: two files of one split; or the file was mined from other images or captions than these.
         """
-        found = self.once("mined", self._read_mined).get(split)
+        found = self.once("mined", self._read_mined).get((collection, split))
         if found is None:
             return None
-        self.once(("mined", split), lambda: self._check_mined(*found))
-        self._files[f"mined_{RAW_SPLIT[split]}"] = sha256_of(found[0])
+        self.once(("mined", collection, split), lambda: self._check_mined(*found))
+        self._files[_name_mined(collection, split)] = sha256_of(found[0])
         return found[1]
 
     @property
-    def mined_files(self) -> dict[str, tuple[Path, str]]:
-        """Path and split of the files of weak positives, under their names in :meth:`files_used`."""
+    def mined_files(self) -> dict[str, tuple[Path, MinedPairs]]:
+        """Path and pairs of the files of weak positives, under their names in :meth:`files_used`."""
         found = self.once("mined", self._read_mined)
-        return {f"mined_{RAW_SPLIT[split]}": (path, split) for split, (path, _) in found.items()}
+        return {_name_mined(*part): file for part, file in found.items()}
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -295,7 +299,7 @@ class Library:
         found = files[name].get(split)
         if found is None:
             return None
-        self.once(("labels", name, split), lambda: self._check_labels(found))
+        self.once(("labels", name, split), lambda: self.check_labels(found))
         self._files[f"labels_{name}_{RAW_SPLIT[split]}"] = sha256_of(found.path)
         return found
 
@@ -372,15 +376,14 @@ class Library:
     def _entailment(self, name: str) -> EntailmentPairs | None:
         return self._users_own(name, lambda path: parse(read_entailment, path))
 
-    def _read_mined(self) -> dict[str, tuple[Path, MinedPairs]]:
-        found: dict[str, tuple[Path, MinedPairs]] = {}
+    def _read_mined(self) -> dict[tuple[str, str], tuple[Path, MinedPairs]]:
+        found: dict[tuple[str, str], tuple[Path, MinedPairs]] = {}
         for path in self._mined:
             pairs = read_mined(path)
-            if pairs.split in found:
-                raise DataError(
-                    f"{found[pairs.split][0]} and {path} both hold weak positives of {pairs.split}: name one"
-                )
-            found[pairs.split] = path, pairs
+            part = pairs.collection, pairs.split
+            if part in found:
+                raise DataError(f"{found[part][0]} and {path} both hold weak positives of {pairs.split}: name one")
+            found[part] = path, pairs
         return found
 
     def _check_mined(self, path: Path, pairs: MinedPairs) -> None:
@@ -403,14 +406,15 @@ class Library:
                 of_splits[found.split] = found
         return files
 
-    def _check_labels(self, found: LabelFile) -> None:
+    def check_labels(self, found: LabelFile) -> None:
+        """Refuse labels of other images and captions than those at hand with a DataError."""
         remedy = "label the pairs of this data, with a project of its own"
         self._check_pairs(found.path, found.table, found.facts, "labels of", remedy)
 
     def _check_pairs(self, path: Path, table: pa.Table, facts: Mapping[str, Any], made: str, remedy: str) -> None:
         """Refuse pairs of images and captions that are not those of the split at hand."""
         split, data = facts["split"], facts["data"]
-        content = self.karpathy(split)
+        content = self.flickr30k(split) if facts["collection"] == "flickr30k" else self.karpathy(split)
         if data.get("content") != content.fingerprint:
             raise DataError(
                 f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with "
@@ -529,3 +533,8 @@ class Library:
         except KeyError as error:
             files = ", ".join(map(str, paths))
             raise MalformedSource(files, "images", f"no image {error}", f"every image of the {split} split") from None
+
+
+def _name_mined(collection: str, split: str) -> str:
+    prefix = "mined" if collection == "coco" else f"mined_{collection}"
+    return f"{prefix}_{RAW_SPLIT[split]}"

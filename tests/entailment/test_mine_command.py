@@ -21,6 +21,8 @@ from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
 SAMPLE = ("--data-dir", "sample")
 
+pytestmark = pytest.mark.filterwarnings("ignore:no file beside text says which pairs it was trained on")
+
 
 def run(*arguments):
     with pytest.raises(SystemExit) as ended:
@@ -77,14 +79,15 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path, capsys
 
 @pytest.mark.filterwarnings("ignore:.*pairs are longer than the context")
 def test_from_a_model_to_a_dataset(place, tmp_path, capsys):
-    """A retriever of texts alone, a threshold chosen on labelled pairs, and the config that takes the file."""
+    """A retriever of texts alone, a rule fitted on labelled pairs of val, and the config that takes the file."""
     tiny_models.save(tiny_models.bert(), tmp_path / "retriever")
     file = tmp_path / "weak.parquet"
-    command = ("mine", "--model", tmp_path / "retriever", "--classifier", place / "text", "--top-k", 3)
-    chosen = ("--precision", 0.3, "--labelled", "cxc/val")
+    command = ("mine", "--model", tmp_path / "retriever", "--classifier", place / "text", "--top-k", 100)
+    chosen = ("--precision", 0.1, "--labelled", "cxc/val", "--share", 0.1)
     assert run(*command, *chosen, "--output", file, *SAMPLE) == 0
+    assert "Rank alone" in capsys.readouterr().out
     facts = json.loads(pq.read_schema(file).metadata[b"cxc_eccv"])
-    assert facts["rule"]["precision"] == 0.3
+    assert (facts["rule"]["precision"], facts["rule"]["share"], facts["rule"]["labelled"]) == (0.1, 0.1, "cxc/val")
     assert facts["retriever"]["image_vectors"] == "mean of the image's own captions"
     built = ("--configs", "pairs", "--splits", "train", "--output", tmp_path / "data")
     assert run("build", *SAMPLE, *built, "--mined", file) == 0
@@ -107,16 +110,18 @@ def test_score_says_that_val_was_trained_on(place, capsys):
     [
         (("mine", "--classifier", "text"), "name the retriever's file, or a model"),
         (("mine", "run.npz", "--model", "m", "--classifier", "text"), "one of the two"),
-        (("mine", "run.npz", "--classifier", "both"), "give their folder with images (--images)"),
+        (("mine", "run.npz", "--classifier", "both", "--threshold", "0"), "give their folder with images (--images)"),
         (("mine", "run.npz", "--classifier", "text", "--split", "test"), "weak positives are for training"),
-        (("mine", "run.npz", "--classifier", "text", "--precision", "0.9"), "give both or none"),
+        (("mine", "run.npz", "--classifier", "text", "--precision", "0.9"), "need labelled pairs (--labelled)"),
+        (("mine", "run.npz", "--classifier", "text"), "neither labelled pairs nor a threshold"),
+        (("mine", "run.npz", "--classifier", "text", "--labelled", "cxc/val"), "(--labelled-retriever)"),
         (
             ("mine", "run.npz", "--classifier", "text", "--precision", "0.9", "--labelled", "cxc/test"),
-            "Choose it on cxc/val",
+            "Fit it on cxc/val",
         ),
-        (("mine", "none.npz", "--classifier", "text"), "none.npz"),
+        (("mine", "none.npz", "--classifier", "text", "--threshold", "0"), "none.npz"),
         (("mine", "run.npz", "--classifier", "run.npz"), "run.npz"),
-        (("mine", "run.npz", "--classifier", "text", "--split", "val"), "lacks"),
+        (("mine", "run.npz", "--classifier", "text", "--threshold", "0", "--split", "val"), "lacks"),
         (("mine", "run.npz", "--classifier", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
     ],
 )

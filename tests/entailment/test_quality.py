@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from label_files import write_label_file
 
 from cxc_eccv.cli import main
 from cxc_eccv.entailment.labelled import read_labelled
@@ -53,6 +54,19 @@ def run(*arguments):
     with pytest.raises(SystemExit) as ended:
         main([*map(str, arguments), "--data-dir", "sample"])
     return ended.value.code
+
+
+def test_labels_of_people_are_labelled_pairs(library, tmp_path):
+    content = library.karpathy("train")
+    pairs = [(int(content.image_ids[0]), int(caption)) for caption in content.caption_ids[5:8]]
+    write_label_file(tmp_path / "labels.parquet", library, pairs, [0, 1, 1], split="train")
+    found = read_labelled(str(tmp_path / "labels.parquet"), library)
+    assert found.table["caption_key"].to_pylist() == [f"coco/{caption}" for _, caption in pairs]
+    assert found.table["hypothesis"].to_pylist() == content.captions["text"][5:8].to_pylist()
+    assert found.table["premise"][0].as_py() == " ".join(
+        text.strip() for text in content.captions["text"][:5].to_pylist()
+    )
+    assert found.labels.tolist() == [0, 1, 1]
 
 
 def test_parts_are_read_by_name_test_data_as_well(pairs, library):

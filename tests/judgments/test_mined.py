@@ -213,7 +213,7 @@ def test_two_files_of_one_split_are_refused(mined):
             "every pair of image_id and caption_id once",
         ),
         ({}, {"schema": 2}, "which this version reads"),
-        ({}, {"collection": "flickr30k"}, "'flickr30k'"),
+        ({}, {"collection": "flickr8k"}, "'flickr8k'"),
         ({}, {"split": None}, "metadata, split"),
         ({}, {"classifier": "a name"}, "metadata, classifier"),
     ],
@@ -224,6 +224,11 @@ def test_a_malformed_file_is_refused(tmp_path, sample_library, columns, others, 
     pq.write_table(table, tmp_path / "weak.parquet")
     with pytest.raises(MalformedSource, match=told):
         read_mined(tmp_path / "weak.parquet")
+
+
+def test_a_dataset_takes_no_weak_positives_of_flickr30k(mined):
+    with pytest.raises(InvalidOption, match="weak positives of flickr30k train: datasets are of COCO alone"):
+        rows_of("pairs", "train", Library("sample", mined=[mined(collection="flickr30k")]))
 
 
 def test_what_is_no_file_of_weak_positives_is_refused(tmp_path, sample_library):

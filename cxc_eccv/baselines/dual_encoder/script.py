@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
 
-from cxc_eccv.baselines.caption_groups import coco_splits, link_judgments
+from cxc_eccv.baselines.caption_groups import link_judgments, parts_of
 from cxc_eccv.baselines.command_line import read_arguments
 from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.baselines.dual_encoder.arguments import (
@@ -238,7 +238,7 @@ def _pipeline_of(model: Any) -> str | None:  # noqa: ANN401 - any dual encoder
 
 def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # noqa: ANN401 - any dual encoder
     """What it has seen of val and test, by itself and through the classifier of its weak positives."""
-    mined = [library.mined(split) for split in coco_splits(data.train_on)] if data.weak_positives else []
+    mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
     records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
     return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from cxc_eccv.baselines.caption_groups import CaptionGroup, coco_splits
+from cxc_eccv.baselines.caption_groups import CaptionGroup, parts_of
 from cxc_eccv.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.baselines.dual_encoder.data import LoadedItems, PairCollator
 from cxc_eccv.baselines.dual_encoder.losses import Objective
@@ -19,7 +19,8 @@ from cxc_eccv.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.entailment.enhanced import WeakBatches
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import positions_of
+from cxc_eccv.sources.readers import MinedPairs
+from cxc_eccv.types import IntArray, positions_of
 
 __all__ = ["WeakPositives", "check_weak_positives"]
 
@@ -71,20 +72,16 @@ class WeakPositives:
         A warning counts what is of no image or caption that is trained on, for one of those held out. InvalidOption
         for a file of another split, and where fewer than two images have any left, which make no batch.
         """
-        found = [mined for split in coco_splits(data.train_on) if (mined := library.mined(split)) is not None]
+        parts = parts_of(data.train_on)
+        found = [mined for name, split in parts if (mined := library.mined(split, name)) is not None]
         if len(found) < len(data.weak_positives):
             raise InvalidOption(
                 f"--train-on {' '.join(data.train_on)}: {len(found)} of {len(data.weak_positives)} files of weak "
                 "positives are of what is trained on. Mine that, or leave out the others"
             )
-        table = pa.concat_tables([mined.table.select(["image_id", "caption_id"]) for mined in found])
-        of_coco = [group.collection == "coco" for group in groups]
         sizes = [len(group.texts) for group in groups]
-        images = np.where(of_coco, [group.image_id for group in groups], -1)
-        texts = np.where(np.repeat(of_coco, sizes), [number for group in groups for number in group.caption_ids], -1)
-        rows, has_image = positions_of(table["image_id"].to_numpy(), images)
-        columns, has_text = positions_of(table["caption_id"].to_numpy(), texts)
-        known = has_image & has_text
+        places = [_find(mined, groups, sizes) for mined in found]
+        rows, columns, known = (np.concatenate(column) for column in zip(*places, strict=True))
         if not known.all():
             warnings.warn(
                 f"{int((~known).sum())} of {len(known)} weak positives are of an image or a caption that is "
@@ -98,7 +95,7 @@ class WeakPositives:
                 f"weak positives of {np.unique(rows).size} training images: a batch takes two. Mine with a larger "
                 "--top-k or a lower threshold"
             )
-        matrix = csr_matrix((np.ones(rows.size, dtype=bool), (rows, columns)), shape=(images.size, texts.size))
+        matrix = csr_matrix((np.ones(rows.size, dtype=bool), (rows, columns)), shape=(len(groups), sum(sizes)))
         return cls(matrix, groups, arguments.weak_positives_as, arguments.alpha)
 
     def spare(self, objective: Objective) -> Objective:
@@ -141,3 +138,16 @@ class _BatchMaker:
     def collate(self, parts: list[LoadedItems]) -> dict[str, Any]:
         """The batch."""
         return {**self.collator.collate(parts), **self.added}
+
+
+def _find(
+    mined: MinedPairs, groups: Sequence[CaptionGroup], sizes: Sequence[int]
+) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
+    """(P,) places of the images and of the captions among those of the groups, and whether both are there."""
+    collection = "coco" if mined.collection == "coco" else "flickr"
+    inside = [group.collection == collection for group in groups]
+    images = np.where(inside, [group.image_id for group in groups], -1)
+    texts = np.where(np.repeat(inside, sizes), [number for group in groups for number in group.caption_ids], -1)
+    rows, has_image = positions_of(mined.table["image_id"].to_numpy(), images)
+    columns, has_text = positions_of(mined.table["caption_id"].to_numpy(), texts)
+    return rows, columns, has_image & has_text

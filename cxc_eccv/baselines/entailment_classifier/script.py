@@ -48,6 +48,7 @@ from cxc_eccv.entailment.measures import choose_threshold, fit_calibration
 from cxc_eccv.entailment.processing import EntailmentProcessor
 from cxc_eccv.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.entailment.scoring import Classifier
+from cxc_eccv.entailment.seen import SeenPairs, record_seen
 from cxc_eccv.entailment.training_data import load_training_data, part_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
@@ -102,6 +103,7 @@ def train(command: Sequence[str]) -> Trained:
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
         trainer.train(resume_from_checkpoint=checkpoint)
         trained_model = _settle_and_save(trainer, data, record)
+        seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
     trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
@@ -109,7 +111,7 @@ def train(command: Sequence[str]) -> Trained:
         return trained
     trained_model.train(False)
     classifier = Classifier(trained_model, processor, trained.name)
-    return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data)))
+    return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data), seen))
 
 
 def _trainer(
@@ -268,12 +270,12 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
     config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
 
 
-def _score(classifier: Classifier, name: str, library: Library, images: Path | None) -> ScoredPairs:
+def _score(classifier: Classifier, name: str, library: Library, images: Path | None, seen: SeenPairs) -> ScoredPairs:
     """What it says of labelled pairs, and how good that is."""
     config = classifier.model.config
     labelled = read_labelled(name, library, images=images if config.has_visual else None)
     said = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
-    facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data}
+    facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data, "seen": seen}
     report = report_classifier(labelled, said, library, model=classifier.name, threshold=config.threshold, **facts)
     return ScoredPairs(report, labelled, said)
 

@@ -259,7 +259,7 @@ def _require_brought(library: Library, splits: Sequence[str], sources: Collectio
 
     Of several files of labels of one name some may be of splits that are not asked for.
     """
-    mined = [(key, key, path, split) for key, (path, split) in library.mined_files.items()]
+    mined = [(key, key, path, pairs.split) for key, (path, pairs) in library.mined_files.items()]
     labels = [(key, found.name, found.path, found.split) for key, found in library.label_files.items()]
     brought = [*mined, *labels]
     taken = {key for key, _, _, split in brought if (split in splits if sources is None else key in sources)}

@@ -5,9 +5,9 @@ Each corpus is one file in ``corpora/`` that declares itself; ``corpus.py`` has 
 """
 
 from cxc_eccv.entailment.training_data.corpora import corpora
-from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
+from cxc_eccv.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, captions_of_images, keys
 from cxc_eccv.entailment.training_data.counts import Count, count_corpora, table_of_counts
-from cxc_eccv.entailment.training_data.leakage import count_images, count_named, evaluation_splits
+from cxc_eccv.entailment.training_data.leakage import count_images, count_named, evaluation_splits, plain_texts
 from cxc_eccv.entailment.training_data.load import TrainingData, load_training_data, part_of
 
 __all__ = [
@@ -16,12 +16,15 @@ __all__ = [
     "Count",
     "Pairs",
     "TrainingData",
+    "captions_of_images",
     "corpora",
     "count_corpora",
     "count_images",
     "count_named",
     "evaluation_splits",
+    "keys",
     "load_training_data",
     "part_of",
+    "plain_texts",
     "table_of_counts",
 ]

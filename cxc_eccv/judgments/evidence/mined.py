@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, sources_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
@@ -15,6 +16,14 @@ JUDGED = "mined pairs that an official source judges"
 
 def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
     """The mined pairs that nobody judged, official source or label file; where one does, a machine adds nothing."""
+    others = [
+        f"{pairs.collection} {pairs.split}" for _, pairs in library.mined_files.values() if pairs.collection != "coco"
+    ]
+    if others:
+        raise InvalidOption(
+            f"weak positives of {', '.join(others)}: datasets are of COCO alone. Leave the file out here; "
+            "cxc-eccv train dual-encoder --weak-positives takes it"
+        )
     pairs = library.mined(split) if direction in ("i2t", "t2i") else None
     if pairs is None:
         return None

@@ -34,12 +34,14 @@ MINED_SCHEMA = pa.schema(
         pa.field("rule", NAMES, nullable=False),
     ]
 )
-"""``score`` is the probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
+"""``score`` is the rule's probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
 
 MINED_FACTS = b"cxc_eccv"
 """Metadata key of the facts, in JSON."""
 
 MINED_FORMAT = 1
+
+COLLECTIONS = ("coco", "flickr30k")
 
 FACTS: Mapping[str, type] = {
     "schema": int,
@@ -62,6 +64,11 @@ class MinedPairs:
 
     table: pa.Table
     facts: Mapping[str, Any]
+
+    @property
+    def collection(self) -> str:
+        """``coco`` or ``flickr30k``."""
+        return str(self.facts["collection"])
 
     @property
     def split(self) -> str:
@@ -104,8 +111,8 @@ def _facts(path: Path, table: pa.Table) -> dict[str, Any]:
         raise MalformedSource(
             path, "metadata, schema", shown(facts["schema"]), f"{MINED_FORMAT}, which this version reads"
         )
-    if facts["collection"] != "coco":
-        raise MalformedSource(path, "metadata, collection", shown(facts["collection"]), "'coco'")
+    if facts["collection"] not in COLLECTIONS:
+        raise MalformedSource(path, "metadata, collection", shown(facts["collection"]), " or ".join(COLLECTIONS))
     if facts["split"] not in SPLITS.values():
         raise MalformedSource(path, "metadata, split", shown(facts["split"]), f"one of {', '.join(SPLITS.values())}")
     return facts

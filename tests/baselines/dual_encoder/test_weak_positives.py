@@ -12,6 +12,7 @@ from dual_encoder_models import inputs, model  # noqa: E402
 from mined_files import write_mined  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from scipy.sparse import csr_matrix  # noqa: E402
+from tiny_flickr import IMAGES, flickr_library  # noqa: E402
 
 from cxc_eccv.baselines.caption_groups import CaptionGroup, caption_groups  # noqa: E402
 from cxc_eccv.baselines.dual_encoder.arguments import (  # noqa: E402
@@ -67,6 +68,26 @@ def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_libr
     # Those of images that are held out are left out, and counted.
     with pytest.warns(UserWarning, match="4 of 120 weak positives are of an image or a caption that is not trained on"):
         read(files[0], [*groups[:30], *groups[31:60]])
+
+
+def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample_library):
+    """Ids of COCO and of Flickr30k are numbers alike: a file is looked up in its own collection."""
+    flickr_library(tmp_path, split="train")
+    library = Library(tmp_path, offline=True)
+    pairs = [(IMAGES[0], 5), (IMAGES[1], 12), (IMAGES[2], 0)]
+    path = write_mined(tmp_path / "weak.parquet", library, "train", pairs, collection="flickr30k")
+    groups = [*caption_groups(sample_library, ["coco/train"])[:2], *caption_groups(library, ["flickr30k/train"])]
+    data = DataArguments(train_on=["flickr30k/train"], weak_positives=[path])
+    opened = Library(tmp_path, offline=True, mined=[path])
+    weak = WeakPositives.read(opened, data, groups, ObjectiveArguments())
+    rows, columns = weak.matrix.nonzero()
+    ids = [(group.collection, number) for group in groups for number in group.caption_ids]
+    found = {(groups[row].image_id, ids[column]) for row, column in zip(rows, columns, strict=True)}
+    assert found == {(image, ("flickr", caption)) for image, caption in pairs}
+    with pytest.raises(InvalidOption, match="0 of 1 files of weak positives are of what is trained on"):
+        WeakPositives.read(
+            Library("sample", mined=[path]), DataArguments(weak_positives=[path]), groups, ObjectiveArguments()
+        )
 
 
 def test_an_images_own_captions_are_no_weak_positives(tmp_path, sample_library, groups):

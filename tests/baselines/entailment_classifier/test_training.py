@@ -39,6 +39,7 @@ from cxc_eccv.entailment.classifier import EntailmentConfig  # noqa: E402
 from cxc_eccv.entailment.labelled import read_labelled  # noqa: E402
 from cxc_eccv.entailment.measures import choose_threshold, measure_classifier  # noqa: E402
 from cxc_eccv.entailment.scoring import load_classifier  # noqa: E402
+from cxc_eccv.entailment.seen import seen_by  # noqa: E402
 from cxc_eccv.entailment.training_data import load_training_data  # noqa: E402
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
@@ -129,6 +130,20 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
     assert record["held_out"] > 0
     assert "Trained on val data" in trained.pairs.report.cautions[0]
     assert "Trained on val data" in trained.about
+
+
+def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_library):
+    """Of cxc/val, its training data, and of cxc/test, which it is measured on."""
+    folder, trained = whole_run
+    classifier = load_classifier(folder, device="cpu")
+    seen, record = seen_by(classifier), classifier.model.config.training_data
+    pairs = read_labelled("cxc/val", sample_library).table
+    uses = {use: int(found.sum()) for use, found in seen.among(pairs).items()}
+    assert seen.complete
+    assert 0 < uses["held_out"] <= record["held_out"]  # some have the words of a pair that is trained on
+    assert not any(found.any() for found in seen.among(read_labelled("cxc/test", sample_library).table).values())
+    assert not any("the numbers are too good" in caution for caution in trained.pairs.report.cautions)
+    assert "the numbers are too good" in seen.warn(pairs)[0]
 
 
 def test_test_data_is_let_in_where_it_is_asked_for_and_told_ever_after(tmp_path, capsys):
@@ -225,7 +240,7 @@ def test_ablations_of_the_objective_and_the_head():
 NOTHING_CHOSEN = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end"]
 
 
-def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_run, tmp_path):
+def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_run, tmp_path, sample_library):
     folder, _ = whole_run
     start = tmp_path / "start"
     shutil.copytree(folder, start, ignore=shutil.ignore_patterns("checkpoint-*"))
@@ -239,6 +254,8 @@ def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_
     config = load_classifier(tmp_path / "end", device="cpu").model.config
     # What was chosen for the weights that it went on from is not for these.
     assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
+    pairs = read_labelled("cxc/val", sample_library).table
+    assert seen_by(load_classifier(tmp_path / "end", device="cpu")).among(pairs)["trained"].any()
     record = config.training_data
     assert (record["parts"], record["before"]["parts"]) == (["coco/train"], ["cxc/val", "coco/val"])
     assert (record["holds"], record["trained_on_val"], record["trained_on_test"]) == ({}, True, False)

@@ -11,7 +11,8 @@ from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA
 
 def write_mined(path, library, split, pairs, **others):
     """The path of a file with these pairs of image id and caption id; ``others`` replace facts."""
-    content = library.karpathy(split)
+    flickr = others.get("collection") == "flickr30k"
+    content = library.flickr30k(split) if flickr else library.karpathy(split)
     model = {"name": "a model", "fingerprint": "0"}
     data = {"edition": library.edition, "content": content.fingerprint, "images": 0, "captions": 0}
     facts = {"schema": 1, "collection": "coco", "split": split, "classifier": model, "retriever": model, "rule": {}}

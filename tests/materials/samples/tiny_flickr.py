@@ -12,12 +12,12 @@ from cxc_eccv.types import Embeddings
 IMAGES = (1007129816, 1009434119, 101362133)
 
 
-def flickr_library(folder: Path, labels=(), images=IMAGES) -> Library:
+def flickr_library(folder: Path, labels=(), images=IMAGES, split="test") -> Library:
     """Captions 5 p to 5 p + 4 are those of the image at place p; labels are (image, caption, label) each."""
     content = [
         {
             "filename": f"{image}.jpg",
-            "split": "test",
+            "split": split,
             "sentences": [{"raw": f"a thing {number}", "sentid": number} for number in range(5 * place, 5 * place + 5)],
         }
         for place, image in enumerate(images)
