@@ -47,7 +47,7 @@ def write_parquet(table: pa.Table, path: Path, compression: str = "zstd") -> Non
 
 
 def _refuse_expansion(path: Path) -> None:
-    """Encodings write a value that repeats once: the footer says how many values there are before they are in memory."""
+    """A value that repeats is written once: the footer says how many there are before they are in memory."""
     packed, chunks = path.stat().st_size, read_footer(path)
     fixed = sum(chunk.values * (OFFSET if chunk.width is None else chunk.width) for chunk in chunks)
     refuse_expansion(packed, max(fixed, sum(chunk.unpacked for chunk in chunks)))

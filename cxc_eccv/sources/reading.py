@@ -202,7 +202,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_table(path: Path, expected: str) -> pa.Table:
-    """The table of a Parquet file, as strictly as :func:`cxc_eccv.parquet.read_parquet`; errors name what is expected."""
+    """The table of a Parquet file, by :func:`cxc_eccv.parquet.read_parquet`; errors name what is expected."""
     try:
         return read_parquet(path)
     except pa.ArrowInvalid as error:

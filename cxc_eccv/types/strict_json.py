@@ -1,4 +1,4 @@
-"""JSON, read strictly: every key once, finite numbers, whole characters, a few levels, and a bounded number of parts."""
+"""JSON, read strictly: every key once, finite numbers, whole characters, a few levels, a bounded number of parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPEST = 64
 """Levels of lists and objects; real files have fewer than ten."""
 
 MOST_CONTAINERS = 1 << 23
-"""Lists and objects of one text: three times those of instances_train2014.json. An empty one takes 20 times its text."""
+"""Lists and objects of one text: three times those of instances_train2014.json. In memory each is 20 times its text."""
 
 BRACKETS = b'[]{}"'
 ALL_ELSE = bytes(set(range(256)) - set(BRACKETS))

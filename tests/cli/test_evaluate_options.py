@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import cxc_eccv as ce
 from cxc_eccv.cli import app
-from cxc_eccv.cli.user_tables import policy, read_captions
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation import check_request
 from cxc_eccv.runs import load_embeddings, save_embeddings

@@ -60,7 +60,7 @@ def test_json_lines_never_end_the_interpreter(tmp_path, read, first, words):
 @pytest.mark.parametrize("value", ["1.5", "-0.1", '"0.5"', "true", "null"])
 def test_a_probability_is_from_0_to_1(tmp_path, value):
     (tmp_path / "mine.jsonl").write_text(f'{{"probability": 0.25}}\n{{"probability": {value}}}\n')
-    with pytest.raises(DataError, match="line 2, column 'probability': found .*, expected a number from 0 to 1"):
+    with pytest.raises(DataError, match=r"line 2, column 'probability': found .*, expected a number from 0 to 1"):
         read_probabilities(tmp_path / "mine.jsonl")
     (tmp_path / "mine.csv").write_text("probability\n1.5\n")
     with pytest.raises(DataError, match="line 2, column 'probability'"):
@@ -79,7 +79,7 @@ def test_json_lines_are_read_as_they_stand(tmp_path):
 def test_a_column_of_a_parquet_file_that_is_there_twice(tmp_path):
     columns = [pa.array([1]), pa.array([2]), pa.array(["a"])]
     pq.write_table(pa.table(columns, names=["caption_id", "caption_id", "text"]), tmp_path / "mine.parquet")
-    with pytest.raises(DataError, match="found no readable Parquet file .* expected a table of captions"):
+    with pytest.raises(DataError, match=r"found no readable Parquet file .* expected a table of captions"):
         read_captions(tmp_path / "mine.parquet")
 
 
