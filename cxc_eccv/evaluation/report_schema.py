@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.registry import metric_variants
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types.shapes import COUNT, MAPPING, NUMBER, SHARE, TEXT, Each, Kind, Loose, Shape, check_shape
+from cxc_eccv.types.strict_json import JsonFault
 
 __all__ = ["ROUNDING", "SCHEMA", "SPREAD", "report_of"]
 
@@ -21,47 +22,13 @@ ROUNDING = 1e-9
 SPREAD = "_std"
 """End of the name of a standard deviation."""
 
-LARGEST = 1e12
-"""No count, rank or sum of a report is as large."""
-
 EDITED = "; the file was edited. Evaluate again."
 
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """A type of values: what tells them, and how messages call them."""
-
-    holds: Callable[[Any], bool]
-    expected: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Each:
-    """A mapping of any names to values of one kind."""
-
-    of: object
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a finite decimal number that a report can hold."""
-    return type(value) is float and math.isfinite(value) and abs(value) < LARGEST
-
-
-def is_count(value: object) -> bool:
-    """Whether a value is a whole number from 0 on that a report can hold."""
-    return type(value) is int and 0 <= value < LARGEST
-
-
-TEXT = Kind(lambda value: isinstance(value, str), "text")
-COUNT = Kind(is_count, "a whole number of at least 0")
-NUMBER = Kind(is_number, "a finite decimal number")
-SHARE = Kind(lambda value: is_number(value) and 0 <= value <= 1, "a fraction")
-MAPPING = Kind(lambda value: isinstance(value, dict), "an object")
 
 RESULT: Mapping[str, Kind] = {
     **dict.fromkeys(("key", "task", "direction", "metric"), TEXT),
     "value": NUMBER,
-    "n_queries": Kind(lambda value: is_count(value) and value > 0, "a whole number of at least 1"),
+    "n_queries": Kind(lambda value: COUNT.holds(value) and value > 0, "a whole number of at least 1"),
     "low": NUMBER,
     "high": NUMBER,
     "ties": COUNT,
@@ -75,27 +42,33 @@ OPTIONAL = ("low", "high", "coverage", "bounds")
 BOUNDS: Mapping[str, Kind] = {"low": NUMBER, "high": NUMBER, "unjudged": COUNT, "retrieved": COUNT, "expected": NUMBER}
 
 SIDE = {"used": COUNT, "of": COUNT}
-PROVENANCE: Mapping[str, object] = {
-    **dict.fromkeys(("split", "model", "similarity", "command", "intervals"), TEXT),
-    "confidence": SHARE,
-    "package": {"name": TEXT, "version": TEXT},
-    "data": {
-        **dict.fromkeys(("edition", "version", "fingerprint"), TEXT),
-        "files": Each(TEXT),
-        "modified": Each({"expected": TEXT, "found": TEXT}),
-    },
-    "run": {"file": TEXT, "directions": Each({"shallowest": COUNT})},
-    "labels": {"sources": [TEXT], "files": Each({"version": TEXT, "sha256": TEXT})},
-    "label_files": Each({"sha256": TEXT}),
-    "restriction": {"limit": COUNT, "unreadable_images": COUNT, "images": SIDE, "captions": SIDE},
-    "unjudged": {"model": TEXT, "pairs": Each(COUNT), "cautions": [TEXT]},
+PROVENANCE = Loose(
+    {
+        **dict.fromkeys(("split", "model", "similarity", "command", "intervals"), TEXT),
+        "confidence": SHARE,
+        "package": Loose({"name": TEXT, "version": TEXT}),
+        "data": Loose(
+            {
+                **dict.fromkeys(("edition", "version", "fingerprint"), TEXT),
+                "files": Each(TEXT),
+                "modified": Each({"expected": TEXT, "found": TEXT}),
+            }
+        ),
+        "run": Loose({"file": TEXT, "directions": Each(Loose({"shallowest": COUNT}))}),
+        "labels": Loose({"sources": [TEXT], "files": Each(Loose({"version": TEXT, "sha256": TEXT}))}),
+        "label_files": Each(Loose({"sha256": TEXT})),
+        "restriction": Loose({"limit": COUNT, "unreadable_images": COUNT, "images": SIDE, "captions": SIDE}),
+        "unjudged": {"model": TEXT, "pairs": Each(COUNT), "cautions": [TEXT]},
+    }
+)
+"""Entries that somebody reads; others are only shown."""
+
+CONTENT: Mapping[str, Shape] = {
+    "results": [MAPPING],
+    "scores": MAPPING,
+    "skipped": Each(TEXT),
+    "provenance": PROVENANCE,
 }
-"""Entries that somebody reads, where they are there; others are only shown. A text or a number may be null."""
-
-CONTENT = {"results": [MAPPING], "scores": MAPPING, "skipped": Each(TEXT), "provenance": PROVENANCE}
-
-WHOLE = ({"expected", "found"}, {"used", "of"}, {"model", "pairs"})
-"""Entries that stand together in one object, or not at all."""
 
 
 def report_of(content: object) -> Report:
@@ -108,8 +81,10 @@ def report_of(content: object) -> Report:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         found = content.get("schema") if isinstance(content, dict) else content
         raise DataError(f"not a report.json of schema {SCHEMA}: schema is {shown(found)}")
-    for name, shape in CONTENT.items():
-        _check(content.get(name), shape, name)
+    try:
+        check_shape(content, CONTENT)
+    except JsonFault as fault:
+        raise DataError(f"not a report.json of schema {SCHEMA}: {fault}") from None
     results = tuple(_result(entry) for entry in content["results"])
     _check_scores(content["scores"], results)
     return Report(results, content["skipped"], content["provenance"])
@@ -188,26 +163,3 @@ def _check_scores(scores: Mapping[str, Any], results: tuple[Result, ...]) -> Non
     for key, value in values.items():
         if type(scores[key]) is not float or scores[key] != value:
             raise DataError(f"scores say {shown(key)} is {shown(scores[key])}, results say {value!r}{EDITED}")
-
-
-def _check(value: object, shape: object, place: str) -> None:
-    """Look at a value, and at what is in it, as far as a shape says: a kind, a list, or an object's entries."""
-    if isinstance(shape, Kind):
-        if not shape.holds(value):
-            raise DataError(f"{place} is {shown(value)}, expected {shape.expected}")
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            raise DataError(f"{place} is {shown(value)}, expected a list")
-        for number, part in enumerate(value):
-            _check(part, shape[0], f"{place}[{number}]")
-    else:
-        if not isinstance(value, dict):
-            raise DataError(f"{place} is {shown(value)}, expected an object")
-        if isinstance(shape, Each):
-            entries, needed = dict.fromkeys(value, shape.of), set(value)
-        else:
-            entries = dict(shape)  # type: ignore[call-overload]
-            needed = next((names for names in WHOLE if names <= entries.keys()), set())
-        for name, own in entries.items():
-            if name in needed or (name in value and not (value[name] is None and isinstance(own, Kind))):
-                _check(value.get(name), own, f"{place}, {name:.60}")

@@ -25,12 +25,14 @@ from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.expansion import refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.types.shapes import Shape, check_shape
 from cxc_eccv.types.strict_json import JsonFault, decode_json, scan_json
 from cxc_eccv.writing import unshield
 
 __all__ = [
     "Expected",
     "Fingerprint",
+    "check_content",
     "fingerprint",
     "first_duplicate",
     "integer",
@@ -308,6 +310,14 @@ def _skip_space(text: str, start: int) -> int:
 
 def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> MalformedSource:
     return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
+
+
+def check_content(path: Path, value: object, shape: Shape, place: str = "") -> None:
+    """Refuse JSON content that has not the shape that is given."""
+    try:
+        check_shape(value, shape, place)
+    except JsonFault as fault:
+        raise MalformedSource(path, fault.place, fault.found, fault.expected) from None
 
 
 def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:

@@ -262,7 +262,7 @@ def test_report_json_reads_back_and_has_the_agreed_form(report):
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "results": [{"a": 1}]}'])
 def test_other_json_is_no_report(text):
-    with pytest.raises(DataError, match=r"report\.json|is None, expected"):
+    with pytest.raises(DataError, match=r"report\.json"):
         report_from_json(text)
 
 

@@ -29,7 +29,7 @@ FACTS = {
     },
     "run": {"file": "clip.npz", "directions": {"i2t": {"shallowest": 10}}},
     "labels": {"sources": ["coco", "mine"], "files": {"mine": {"version": "1", "sha256": SHA}}},
-    "restriction": {"limit": 200, "images": {"used": 200, "of": 5000}, "allow_missing": False},
+    "restriction": {"limit": 200, "images": {"used": 200, "of": 5000}},
     "unjudged": {"model": "judge", "pairs": {"entailment/i2t": 3}, "cautions": ["Trained on val."]},
 }
 RESULTS = (
@@ -77,10 +77,13 @@ def replaced(value, path, new):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(place=st.sampled_from(list(places_of(CONTENT))), new=st.sampled_from(STRANGE))
 def test_an_edited_report_is_refused_or_shown(place, new):
+    message = ""
     try:
         report = report_from_json(json.dumps(replaced(CONTENT, place, new)))
     except DataError as error:
-        assert len(str(error)) < 12_000
+        message = str(error)
+    if message:
+        assert len(message) < 12_000
         return
     page = Page(report)
     shown = render_markdown(page) + render_html(page) + str(report) + repr(report)

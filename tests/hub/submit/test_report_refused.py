@@ -89,7 +89,7 @@ EDITS = {
     "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file of your own"),
     "no-hash": (set_data(files=FILES | {"sts_test": "abc"}), "not 64 hexadecimal digits"),
     "no-files": (set_data(files={}), "lists no data files"),
-    "files-type": (set_data(files=["sts_test"]), "provenance, data, files is ['sts_test'], expected an object"),
+    "files-type": (set_data(files=["sts_test"]), "provenance, data, files: found ['sts_test'], expected an object"),
     "lacking-file": (
         set_data(files={name: FILES[name] for name in FILES if "eccv" not in name}),
         "results of eccv_caption but lists no file of eccv_caption",
@@ -97,7 +97,7 @@ EDITS = {
     "package": (lambda c: c["provenance"]["package"].update(name="other"), "does not name this package"),
     "package-version": (lambda c: c["provenance"]["package"].update(version="0.0.9"), "made by cxc_eccv 0.0.9"),
     "split": (lambda c: c["provenance"].update(split="validation"), "covers the split 'validation'"),
-    "no-provenance": (lambda c: c.update(provenance=[]), "provenance is [], expected an object"),
+    "no-provenance": (lambda c: c.update(provenance=[]), "provenance: found [], expected an object"),
     "score-edited": (lambda c: c["scores"].update({"eccv_caption/i2t/map_at_r": 0.99}), "results say 0.3125"),
     "result-edited": (lambda c: row(c).update(value=0.35), "results say 0.35"),
     "score-added": (lambda c: c["scores"].update({"coco_1k/rsum": 600.0}), "name different metrics"),
