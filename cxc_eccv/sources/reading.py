@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray
-from cxc_eccv.types.expansion import refuse_expansion
+from cxc_eccv.types.expansion import RATIO, refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
 from cxc_eccv.types.shapes import Shape, check_shape
 from cxc_eccv.types.strict_json import JsonFault, decode_json, scan_json
@@ -39,6 +39,7 @@ __all__ = [
     "parse_ids",
     "parse_json",
     "parse_metadata",
+    "parse_number",
     "read_bytes",
     "read_csv",
     "read_ids",
@@ -83,7 +84,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
     """The content block by block; a gzip file may expand less far where all of it is to be in memory at once."""
-    packed, unpacked = path.stat().st_size, 0
+    packed, unpacked, ratio = path.stat().st_size, 0, 1 if at_once else RATIO
     with path.open("rb") as raw:
         is_packed = path.suffix == ".gz"
         stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
@@ -91,7 +92,7 @@ def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
             while block := stream.read(BLOCK):
                 unpacked += len(block)
                 if is_packed:
-                    refuse_expansion(0 if at_once else packed, unpacked)
+                    refuse_expansion(packed, unpacked, ratio)
                 yield block
         except ValueError as error:
             raise MalformedSource(path, "", str(error), "a file that holds no more than real ones") from None
@@ -335,6 +336,16 @@ def integer(path: Path, place: str, value: object, least: int = 0) -> int:
     if type(value) is not int or not least <= value <= LARGEST_ID:
         raise MalformedSource(path, place, shown(value), f"a whole number from {least} to 2^63 - 1")
     return value
+
+
+def parse_number(cell: str) -> int | str:
+    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits.
+
+    Example:
+        >>> parse_number("12"), parse_number("-1"), len(parse_number("9" * 5000))
+        (12, '-1', 5000)
+    """
+    return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 19 else cell
 
 
 def text(path: Path, place: str, value: object) -> str:
