@@ -40,7 +40,7 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
     order = library.fold_order() if split == "test" else captions
     if not np.array_equal(np.sort(order), np.sort(captions)):
         raise DataError(
-            f"coco_test_ids names {order.size:,} captions which are not the {captions.size:,} of the {split} split; "
+            f"coco_test_ids names {order.size:,} captions, which are not the {captions.size:,} of the {split} split; "
             "coco_1k cuts its folds in their order. Restore the file (cxc-eccv fetch), or leave coco_1k out."
         )
     ordered_images = images[positions_of(order, captions)[0]]
