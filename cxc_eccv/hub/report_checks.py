@@ -82,8 +82,9 @@ def _check_data(report: Report) -> Mapping[str, str]:
 
 def _read_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """``edition``, ``version``, ``fingerprint`` and ``files``, after a look at the package and the split."""
-    package, data = provenance.get("package"), provenance.get("data")
-    if not package or package.get("name") != "cxc_eccv" or not data:
+    package: dict[str, Any] = provenance.get("package") or {}
+    data: dict[str, Any] = provenance.get("data") or {}
+    if package.get("name") != "cxc_eccv" or not data:
         raise ReportRefused(f"its provenance does not name this package and its data. {EVALUATE}")
     if package.get("version") != cxc_eccv.__version__:
         found, ours = package.get("version"), cxc_eccv.__version__

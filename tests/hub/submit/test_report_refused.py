@@ -103,7 +103,7 @@ EDITS = {
     "score-added": (lambda c: c["scores"].update({"coco_1k/rsum": 600.0}), "name different metrics"),
     "row-removed": (lambda c: c["results"].remove(row(c)), "name different metrics"),
     "row-twice": (lambda c: c["results"].append(row(c)), "is there twice"),
-    "key": (lambda c: row(c).update(key="eccv_caption/t2i/map_at_r"), "it was edited"),
+    "key": (lambda c: row(c).update(key="eccv_caption/t2i/map_at_r"), "the file was edited"),
     "no-results": (lambda c: c.update(results=[], scores={}), "holds no result"),
     "text-value": (lambda c: both(c, "0.3"), "value is '0.3', expected a finite decimal number"),
     "whole-value": (lambda c: both(c, 1), "value is 1, expected a finite decimal number"),
