@@ -124,7 +124,7 @@ def _check_result(result: Result) -> None:
         raise DataError(f"{name}: its interval begins at {result.low} and ends at {result.high}{EDITED}")
     low, high = _range(result.metric)
     for value in (result.value, result.low, result.high):
-        if value is not None and not low <= value <= high + ROUNDING:
+        if value is not None and not low - ROUNDING <= value <= high + ROUNDING:
             limit = f"{low} or more" if high == math.inf else f"{low} to {high}"
             raise DataError(f"{name} is {value}, outside its range of {limit}{EDITED}")
     if result.bounds is not None:
