@@ -66,11 +66,11 @@ class CxcEccvError(Exception):
     """Root of the tree: catch this to catch everything the package raises on purpose.
 
     What a file names itself, its members or its columns may hold control characters; a message shows them escaped, so
-    that none reaches a terminal.
+    that none reaches a terminal. They may also be of any length; a message leaves out the middle of a long text.
     """
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(escape(text, keep="\n") if isinstance(text, str) else text for text in args))
+        super().__init__(*(cut(escape(cut(text), keep="\n")) if isinstance(text, str) else text for text in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an error that comes from another process is made again from its text alone, which the
@@ -92,6 +92,22 @@ def escape(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in keep else repr(one)[1:-1] for one in text)
+
+
+def cut(text: str) -> str:
+    """The text without its middle, if it is longer than anybody reads.
+
+    Example:
+        >>> len(cut("x" * 1_000_000)), cut("x" * 1_000_000)[6990:7030]
+        (10024, 'xxxxxxxxxx … 990,000 characters … xxxxxx')
+    """
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:BEGINNING]} … {len(text) - LONGEST:,} characters … {text[BEGINNING - LONGEST :]}"
+
+
+LONGEST, BEGINNING = 10_000, 7_000
+"""Characters of a message, and how many of them stand before what is left out."""
 
 
 def _make_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
@@ -223,9 +239,9 @@ class UnknownName(CxcEccvError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = list(known)
-        near = difflib.get_close_matches(str(name), names, n=1)
+        near = difflib.get_close_matches(str(name)[:100], names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+        super().__init__(f"unknown {kind} {cut(repr(name))}{hint} Known: {', '.join(names)}")
 
 
 class InvalidOption(CxcEccvError):

@@ -1,4 +1,4 @@
-"""Parquet tables that tell when they are damaged: page checksums, and a footer that must agree with itself."""
+"""Parquet tables, read strictly: page checksums, a footer that agrees with itself, and no more than a file can hold."""
 
 from __future__ import annotations
 
@@ -9,28 +9,69 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cxc_eccv.types.expansion import refuse_expansion
+from cxc_eccv.types.parquet_footer import Chunk, read_footer
+
 __all__ = ["read_parquet", "write_parquet"]
+
+LONGEST_REASON = 300
+"""Characters of pyarrow's messages, which may quote names of any length."""
+
+LISTS = (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)
+
+OFFSET = 4
+"""Bytes that say where a text begins."""
 
 
 def read_parquet(path: Path) -> pa.Table:
     """The table of a Parquet file.
 
     Checksums cover the pages alone, and only where the writer made them, as :func:`write_parquet` does. The footer has
-    none, but says names, types and lengths twice, which must agree. A file that does not hold up raises ArrowInvalid.
+    none, but says names, types and lengths twice, which must agree. What a file expands to is looked up before it is
+    read. A file that does not hold up raises ArrowInvalid.
     """
     try:
+        _refuse_expansion(path)
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         sorted(table.column_names)  # decodes them
         _refuse_contradictions(table, pq.read_metadata(path))  # after the read: of a bad footer pyarrow may abort here
-    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
-        raise pa.ArrowInvalid(str(error).partition("\n")[0]) from None
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise pa.ArrowInvalid(str(error).partition("\n")[0][:LONGEST_REASON]) from None
     return table
 
 
 def write_parquet(table: pa.Table, path: Path, compression: str = "zstd") -> None:
     """Write a table with a checksum for every page."""
     pq.write_table(table, path, compression=compression, write_page_checksum=True)
+
+
+def _refuse_expansion(path: Path) -> None:
+    """A value that repeats is written once: the footer says how many there are before they are in memory."""
+    packed, chunks = path.stat().st_size, read_footer(path)
+    fixed = sum(chunk.values * (OFFSET if chunk.width is None else chunk.width) for chunk in chunks)
+    refuse_expansion(packed, max(fixed, sum(chunk.unpacked for chunk in chunks)))
+    texts = [chunk for chunk in chunks if chunk.width is None]
+    try:
+        refuse_expansion(packed, fixed + sum(chunk.values * chunk.unpacked for chunk in texts))
+    except ValueError:  # as long as the longest text might be; look at the texts themselves
+        refuse_expansion(packed, fixed + _measure_texts(path, texts))
+
+
+def _measure_texts(path: Path, chunks: list[Chunk]) -> int:
+    """Bytes of all texts, from their dictionaries: each text is in memory once."""
+    names = sorted({chunk.path for chunk in chunks})
+    table = pq.ParquetFile(path, read_dictionary=names).read(columns=names)
+    return sum(_measure(part) for column in table.columns for part in column.chunks)
+
+
+def _measure(values: pa.Array) -> int:
+    if pa.types.is_dictionary(values.type):
+        lengths = pc.binary_length(values.dictionary)
+        return int(pc.sum(pc.take(lengths, values.indices)).as_py() or 0)
+    if pa.types.is_struct(values.type):
+        return sum(map(_measure, values.flatten()))
+    return _measure(values.flatten()) if isinstance(values, LISTS) else int(values.nbytes)
 
 
 def _refuse_contradictions(table: pa.Table, footer: pq.FileMetaData) -> None:

@@ -75,9 +75,9 @@ def _sets(categories: Mapping[Any, ArrayLike] | None) -> Sets:
 def _item_id(key: object) -> int:
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return int(key)
-    if isinstance(key, str) and key.isascii() and key.isdecimal():  # as JSON writes them
+    if isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) < 19:  # as JSON writes them
         return int(key)
-    raise InvalidOption(f"categories has the key {key!r}; item ids are whole numbers")
+    raise InvalidOption(f"categories has the key {key!r:.60}; item ids are whole numbers")
 
 
 def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:

@@ -58,6 +58,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.shapes import COUNT, TEXT, WHOLE
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
 
 __all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]
@@ -68,6 +69,10 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 PAIR = ["image_id", "caption_id"]
 SAID = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
+
+DATA = {"edition": TEXT, "version": TEXT, "content": TEXT, "images": COUNT, "captions": COUNT}
+FACTS = {"name": TEXT, "scheme": TEXT, "split": TEXT, "seed": WHOLE, "data": DATA, "rounds": COUNT}
+"""What annotation.json says."""
 
 PATIENCE = 60.0
 """Seconds to wait for another process that is at a step of the same project."""
@@ -139,7 +144,7 @@ class Project:
         if (folder / LABELS).exists():
             raise InvalidOption(f"{folder / LABELS} is there, and not the rounds that it was made of; {RESTORE}")
         if (folder / PROJECT).exists():
-            _refuse_lost(folder, 0, unseal(folder / PROJECT, ("rounds",))["rounds"])
+            _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
         if not NAME.fullmatch(name):
             raise InvalidOption(
                 f"name {name!r}: give one (--name) of small letters, digits and _ that begins with a letter"
@@ -174,7 +179,7 @@ class Project:
             there = bool(round_numbers(folder))
             told = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
             raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {told}")
-        facts = unseal(path, ("name", "scheme", "split", "seed", "data", "rounds"))
+        facts = unseal(path, FACTS)
         if facts["scheme"] not in schemes():
             raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
         scheme, split, data = schemes()[facts["scheme"]], facts["split"], facts["data"]
@@ -203,7 +208,8 @@ class Project:
     ) -> Project:
         """Add a round: candidates that no earlier round asked about, in sheets with known pairs among them.
 
-        The same request once more, while sheets of the round that it made are open, changes nothing.
+        The same request once more, while sheets of the round that it made are open, changes nothing: it may be the
+        repetition of one that was killed after its round was written.
 
         Args:
             runs: name of each model to its run.
@@ -246,16 +252,17 @@ class Project:
         return Project.open(self.folder, self.library)
 
     def _waits_for_answers(self, request: str | None, *, leave_open: bool) -> bool:
-        """Whether sheets of the last round are open and it was requested alike; another request is refused."""
+        """Whether sheets of the last round are open and it was requested alike; another request may be refused."""
         last = self.rounds[-1] if self.rounds else None
-        if last is None or leave_open or not last.open_sheets:
+        if last is None or not last.open_sheets:
             return False
-        if request is None or last.facts["request"] != request:
+        is_repeated = request is not None and last.facts["request"] == request
+        if not (is_repeated or leave_open):
             raise InvalidOption(
                 f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
                 "Import answers to them first, or leave them open (--leave-open)."
             )
-        return True
+        return is_repeated
 
     def _write_round(
         self, number: int, found: Proposal, sheets: Sequence[Sequence[Question]], request: str | None

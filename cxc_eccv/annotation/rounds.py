@@ -19,13 +19,23 @@ import pyarrow as pa
 from cxc_eccv.annotation.answers import SCHEMA as ANSWERS
 from cxc_eccv.annotation.answers import read_answers
 from cxc_eccv.annotation.asking.questionnaire import questionnaire_id
-from cxc_eccv.annotation.asking.questions import Question, sheets_from_table, sheets_to_table
+from cxc_eccv.annotation.asking.questions import QUESTIONS, Question, sheets_from_table, sheets_to_table
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.exchange import formats
 from cxc_eccv.annotation.proposing.candidates import CANDIDATES
-from cxc_eccv.errors import MalformedSource, SourceMissing
-from cxc_eccv.parquet import read_parquet, write_parquet
-from cxc_eccv.sources.reading import read_json, require_keys, sha256_of, shown
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.reading import (
+    check_content,
+    parse_metadata,
+    read_json,
+    read_table,
+    require_keys,
+    sha256_of,
+    shown,
+)
+from cxc_eccv.types.shapes import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape
+from cxc_eccv.types.strict_json import decode_json
 from cxc_eccv.writing import replaced_file, replaced_folder
 
 __all__ = [
@@ -52,6 +62,22 @@ STORED_ANSWERS = ANSWERS.append(pa.field("origin", pa.string()))
 """Answers, each with the file and the place in it that it was imported from."""
 
 RESTORE = "restore it, from version control for example"
+
+PROPOSAL = {
+    "strategy": TEXT,
+    "options": MAPPING,
+    "counts": Each(COUNT),
+    "models": Each({"run": MAPPING, "similarity": OR_NOTHING}),
+}
+SAID_OF_ROUND = {
+    "project": TEXT,
+    "round": COUNT,
+    "request": OR_NOTHING,
+    "questionnaire": TEXT,
+    "files": {f"{name}.parquet": TEXT for name in TABLES},
+    "proposal": PROPOSAL,
+}
+"""What round.json says."""
 
 KEY = ("sheet", "worker", "pair_id")
 SAID = ("answer", "details", "remark")
@@ -154,22 +180,59 @@ def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round
     for path in (place / ROUND, place / STORED, *(place / f"{name}.parquet" for name in TABLES)):
         if not path.is_file():
             raise SourceMissing(f"{path} is missing; {RESTORE}")
-    facts = unseal(place / ROUND, ("project", "round", "request", "proposal", "questionnaire", "files"))
+    facts = unseal(place / ROUND, SAID_OF_ROUND)
     if (facts["project"], facts["round"]) != (project, number):
         found = (
             f"round {facts['round']} of another project" if facts["project"] != project else f"round {facts['round']}"
         )
         raise MalformedSource(place / ROUND, "", found, f"round {number} of this one; {RESTORE}")
-    for name, expected in facts["files"].items():
+    for name, expected in ((f"{name}.parquet", facts["files"][f"{name}.parquet"]) for name in TABLES):
         if sha256_of(place / name) != expected:
             raise MalformedSource(place / name, "", "a table that was changed", f"the one that was written; {RESTORE}")
-    candidates, known, questions = (read_parquet(place / f"{name}.parquet") for name in TABLES)
+    candidates, known, questions = (
+        _read_own(place / f"{name}.parquet", QUESTIONS if name == "questions" else CANDIDATES) for name in TABLES
+    )
     sheets = sheets_from_table(questions)
     if questionnaire_id(sheets, scheme) != facts["questionnaire"]:
         found = shown(facts["questionnaire"])
         raise MalformedSource(place / ROUND, "questionnaire", found, "that of its questions, as this version asks them")
     answers = _read_stored(place / STORED, facts["questionnaire"]).select(ANSWERS.names)
-    return Round(number, place, facts, candidates.cast(CANDIDATES), known.cast(CANDIDATES), sheets, answers)
+    _check_answers(place / STORED, answers, sheets, scheme)
+    return Round(number, place, facts, candidates, known, sheets, answers)
+
+
+def _read_own(path: Path, schema: pa.Schema) -> pa.Table:
+    """A table without nulls, but that a strategy may have no priority."""
+    table = read_table(path, "a table of this round")
+    if not table.schema.equals(schema) or any(table[name].null_count for name in schema.names if name != "priority"):
+        raise MalformedSource(path, "", "other columns, or nulls", f"what was written; {RESTORE}")
+    return table
+
+
+def _check_answers(path: Path, answers: pa.Table, sheets: Sequence[Sequence[Question]], scheme: Scheme) -> None:
+    """Stored answers are to questions that were asked, as they could be given, and one of a worker to each."""
+    asked = {(number, one.pair_id): one for number, sheet in enumerate(sheets) for one in sheet}
+    seen = set()
+    for row, answer in enumerate(answers.to_pylist()):
+        question = asked.get((answer["sheet"], answer["pair_id"]))
+        try:
+            said = decode_json(answer["answer"])
+            gain = scheme.gain_of(said)
+            scheme.check_details(said, decode_json(answer["details"]))
+        except (ValueError, TypeError, AttributeError, InvalidOption):  # a null is no text
+            gain = None
+        key = (answer["sheet"], answer["pair_id"], answer["worker"])
+        positive = gain is not None and scheme.is_positive(gain)
+        pair = question and (question.image_id, question.caption_id, question.role, gain, positive)
+        if not (
+            gain is not None
+            and key not in seen
+            and isinstance(answer["worker"], str)
+            and isinstance(answer["remark"], str)
+            and pair == tuple(answer[name] for name in ("image_id", "caption_id", "role", "gain", "positive"))
+        ):
+            raise MalformedSource(path, f"row {row}", "what is no answer to a question of this round", RESTORE)
+        seen.add(key)
 
 
 def add_answers(own: Round, scheme: Scheme, files: Iterable[Path], form: str) -> int:
@@ -229,11 +292,9 @@ def _store(path: Path, rows: list[dict[str, Any]], questionnaire: str) -> None:
 
 def _read_stored(path: Path, questionnaire: str) -> pa.Table:
     """The answers imported so far, and where each came from."""
-    try:
-        table = read_parquet(path)
-        facts = _check_seal(path, json.loads((table.schema.metadata or {})[FACTS]))
-    except (pa.ArrowInvalid, KeyError, ValueError) as error:
-        raise MalformedSource(path, "", f"no table of answers ({error})", f"what import wrote; {RESTORE}") from None
+    expected = f"a table of answers, as import wrote it; {RESTORE}"
+    table = read_table(path, expected)
+    facts = _check_seal(path, parse_metadata(path, table, FACTS, expected))
     if facts.get("questionnaire") != questionnaire:
         raise MalformedSource(path, "", "answers to other questions", f"those of this round; {RESTORE}")
     if table.schema.remove_metadata() != STORED_ANSWERS or facts.get("rows") != _checksum(table.to_pylist()):
@@ -247,13 +308,15 @@ def seal(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**sealed, "checksum": _checksum(sealed)}
 
 
-def unseal(path: Path, keys: Iterable[str]) -> dict[str, Any]:
+def unseal(path: Path, shape: Shape) -> dict[str, Any]:
     """The content of a file that was sealed, with its checksum.
 
     Raises:
-        MalformedSource: no JSON, of another version of this package, or changed.
+        MalformedSource: no JSON, of another version of this package, changed, or of another shape.
     """
-    return require_keys(path, "", _check_seal(path, read_json(path)), keys)
+    content = _check_seal(path, read_json(path))
+    check_content(path, content, shape)
+    return content
 
 
 def _check_seal(path: Path, read: object) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,21 +14,43 @@ from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.evaluation.settings import Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
-from cxc_eccv.sources.reading import read_csv, shown
+from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values
 
 __all__ = ["policy", "read_captions", "read_probabilities", "read_summaries"]
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
-NUMBER = (re.compile(r"-?[0-9]{1,18}"), "a whole number")
-PROBABILITY = (re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"), "a number from 0 to 1")
-LABEL = (re.compile(r"0|1|true|false", re.IGNORECASE), "1 or 0, true or false")
+
+class Form(NamedTuple):
+    """What the values of a column are: a cell of CSV by a pattern and what it is read as, then any value by a test."""
+
+    cell: re.Pattern[str]
+    read: Callable[[str], int | float]
+    holds: Callable[[Any], bool]
+    expected: str
+
+
+NUMBER = Form(
+    re.compile(r"-?[0-9]{1,18}"), int, lambda value: type(value) is int and abs(value) < 2**63, "a whole number"
+)
+PROBABILITY = Form(
+    re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"),
+    float,
+    lambda value: type(value) in (int, float) and 0 <= value <= 1,
+    "a number from 0 to 1",
+)
+LABEL = Form(
+    re.compile(r"0|1|true|false", re.IGNORECASE),
+    lambda cell: int(cell.lower() in ("1", "true")),
+    lambda value: type(value) in (int, bool) and value in (0, 1),
+    "1 or 0, true or false",
+)
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
-Forms = Mapping[str, tuple[re.Pattern[str], str]]
-"""Column to what its CSV cells look like, and that in words; every other column holds text."""
+Forms = Mapping[str, Form]
+"""Column to its form; every other column holds text."""
 
 
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
@@ -91,33 +114,40 @@ def read_summaries(path: Path) -> pa.Table:
 
 def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:
     try:
-        return _read(path, forms)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: no readable table of {what}: {error}") from None
-
-
-def _read(path: Path, forms: Forms) -> pa.Table:
-    if path.suffix == ".parquet":
-        from cxc_eccv.parquet import read_parquet
-
-        return read_parquet(path)
-    if path.suffix == ".csv":
+        if path.suffix == ".parquet":
+            return read_table(path, f"a table of {what}")
+        if path.suffix == ".jsonl":
+            return _read_json_lines(path, forms)
         table = read_csv(path)
-        columns = {name: table[name].to_pylist() for name in table.column_names}
-        numbers = {name: _read_numbers(path, name, columns[name], *forms[name]) for name in forms.keys() & columns}
-        return pa.table(columns | numbers)
-    from pyarrow import json
+    except OSError as error:
+        raise DataError(f"{path}: no readable table of {what}: {error}") from None
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    return pa.table(
+        columns | {name: _read_cells(path, name, columns[name], forms[name]) for name in forms if name in columns}
+    )
 
-    return json.read_json(path)
+
+def _read_cells(path: Path, name: str, cells: list[str], form: Form) -> list[Any]:
+    values = [form.read(cell) if form.cell.fullmatch(cell) else None for cell in cells]
+    for number, (cell, value) in enumerate(zip(cells, values, strict=True), start=2):
+        if not form.holds(value):
+            raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), form.expected)
+    return values
 
 
-def _read_numbers(
-    path: Path, name: str, cells: list[str], form: re.Pattern[str], expected: str
-) -> list[int] | list[float]:
-    for number, cell in enumerate(cells, start=2):
-        if not form.fullmatch(cell):
-            raise MalformedSource(path, f"line {number}, column {name!r}", shown(cell), expected)
-    if form is PROBABILITY[0]:
-        return [float(cell) for cell in cells]
-    words = {"true": 1, "false": 0}
-    return [words[cell.lower()] if cell.lower() in words else int(cell) for cell in cells]
+def _read_json_lines(path: Path, forms: Forms) -> pa.Table:
+    """Every line is an object; a column that a line lacks is null there."""
+    lines = list(read_json_lines(path))
+    columns = {}
+    for name in dict.fromkeys(name for _, row in lines for name in row):
+        for number, row in lines:
+            if name in forms and not forms[name].holds(row.get(name)):
+                raise MalformedSource(
+                    path, f"line {number}, column {name!r}", shown(row.get(name)), forms[name].expected
+                )
+        try:
+            columns[name] = pa.array([row.get(name) for _, row in lines])
+        except (pa.ArrowException, OverflowError) as error:
+            reason = str(error).partition("\n")[0]
+            raise MalformedSource(path, f"column {shown(name)}", reason, "values of one type in all lines") from None
+    return pa.table(columns)

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report, read_table
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
 
 __all__ = ["QueryValues", "ScoredReport", "load_reports", "query_values", "read_reports"]
@@ -166,7 +167,8 @@ def load_reports(
         report, beside = read_report(file), file.with_name(PER_QUERY)
         if not beside.is_file():
             raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
-        loaded.append(ScoredReport.of(name, replace(report, per_query=read_table(beside)), data_dir))
+        values = read_table(beside, "what evaluate --output wrote")
+        loaded.append(ScoredReport.of(name, replace(report, per_query=values), data_dir))
     return tuple(loaded)
 
 

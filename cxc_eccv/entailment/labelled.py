@@ -16,10 +16,9 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.entailment.training_data import SCHEMA, captions_of_images, keys, load_training_data, part_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
-from cxc_eccv.sources.reading import shown
+from cxc_eccv.sources.reading import read_table, shown
 from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -169,16 +168,13 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
         left_out = {rule: n for part in data.provenance["sources"].values() for rule, n in part["left_out"].items()}
         return LabelledPairs(name, data.pairs, left_out)
     if path.suffix == ".parquet":
-        return LabelledPairs(path.name, _read_table(path, library), {})
+        return LabelledPairs(path.name, _read_pairs(path, library), {})
     found = read_entailment(path)
     return LabelledPairs(path.name, _of_labels(found.table), found.left_out)
 
 
-def _read_table(path: Path, library: Library) -> pa.Table:
-    try:
-        table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", str(error), "a Parquet table of labelled pairs") from None
+def _read_pairs(path: Path, library: Library) -> pa.Table:
+    table = read_table(path, "a table of labelled pairs")
     names = set(table.column_names)
     if set(LABELS_SCHEMA.names) <= names:
         return _of_people(read_labels(path), library)

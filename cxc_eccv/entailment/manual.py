@@ -26,15 +26,25 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.sources.reading import parse_json, read_json, read_rows, require_keys, shown
+from cxc_eccv.sources.reading import check_content, parse_json, parse_number, read_json, read_rows, require_keys, shown
 from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, Result, TopK, check_whole, positions_of
+from cxc_eccv.types.shapes import MAPPING, TEXT, WHOLE
 from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
 
 __all__ = ["ManualScores", "export_pairs", "score_answers"]
 
 SCHEMA = 1
+EXPORT = {
+    **dict.fromkeys(("task", "split", "content"), TEXT),
+    **dict.fromkeys(("schema", "seed", "depth"), WHOLE),
+    "data": {"edition": TEXT},
+    "images": [WHOLE],
+    "models": [{"name": TEXT, "run": MAPPING, "captions": [[WHOLE]]}],
+}
+"""What stands beside exported pairs."""
+
 TASKS = ("entailment", "flickr30k_entailment")
 LABELS_OF = {"entailment": Library.entailment, "flickr30k_entailment": Library.flickr30k_entailment}
 """Task to the user's file of labels of its collection."""
@@ -357,26 +367,19 @@ def _read_export(path: Path) -> tuple[dict[str, Any], dict[str, TopK]]:
         if not file.is_file():
             lacking = "" if file == path else f", which says what was exported to {path.name}: keep both together"
             raise DataError(f"{file} is missing{lacking}")
-    keys = ("schema", "task", "split", "data", "content", "seed", "depth", "known", "images", "models")
-    about = require_keys(beside, "", read_json(beside), keys)
-    require_keys(beside, "data", about["data"], ("edition",))
+    about = require_keys(beside, "", read_json(beside), ("known",))
+    check_content(beside, about, EXPORT)
     if about["schema"] != SCHEMA or about["task"] not in TASKS:
         found = f"schema {shown(about['schema'])}, task {shown(about['task'])}"
         raise MalformedSource(beside, "", found, f"what this version's export wrote, schema {SCHEMA}")
     images, tops = _ids(about["images"]), {}
-    if images.ndim != 1 or not images.size or not isinstance(about["models"], list) or not about["models"]:
+    if not images.size or not about["models"]:
         raise MalformedSource(beside, "images, models", "no lists", "lists of what was exported: bring the file back")
     for model in about["models"]:
-        require_keys(beside, "models", model, ("name", "run", "captions"))
         captions = _ids(model["captions"])
-        if (
-            not isinstance(model["name"], str)
-            or model["name"] in tops
-            or captions.shape
-            != (
-                images.size,
-                about["depth"],
-            )
+        if model["name"] in tops or captions.shape != (
+            images.size,
+            about["depth"],
         ):
             expected = f"a name of its own, and {about['depth']} captions for each of {images.size} images"
             raise MalformedSource(beside, f"model {shown(model['name'])}", "another one, or other lists", expected)
@@ -464,13 +467,9 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Place and content of every row."""
     for number, row in read_rows(path, COLUMNS):
         if path.suffix == ".csv":
-            ids = {name: _number(row[name]) for name in ("image_id", "hypothesis_id")}
+            ids = {name: parse_number(row[name]) for name in ("image_id", "hypothesis_id")}
             row = {**row, **ids, "premise": parse_json(row["premise"], path, number)}
         yield f"line {number}", row
-
-
-def _number(cell: str) -> int | str:
-    return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 19 else cell
 
 
 def _own_links(images: IntArray, content: KarpathySplit) -> Judgments:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.needs import QueryValues, Scored
-from cxc_eccv.parquet import read_parquet
-from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.evaluation.report_schema import SCHEMA, report_of
+from cxc_eccv.types import Report, Result
+from cxc_eccv.types.strict_json import decode_json
 
 __all__ = [
     "PER_QUERY",
@@ -24,7 +25,6 @@ __all__ = [
     "find_report",
     "per_query_table",
     "read_report",
-    "read_table",
     "report_from_json",
     "report_to_json",
     "write_report",
@@ -33,7 +33,6 @@ __all__ = [
 REPORT, PER_QUERY = "report.json", "per_query.parquet"
 REPORT_FOLDER = "report"
 """Folder of a trained model's report, within the model's."""
-SCHEMA = 1
 
 
 def report_to_json(report: Report) -> str:
@@ -64,7 +63,8 @@ def report_from_json(text: str) -> Report:
     """The report that :func:`report_to_json` wrote.
 
     Raises:
-        DataError: not such a file, or of another schema.
+        DataError: not such a file, of another schema, or with an entry of another type, out of range, or at odds with
+            the rest.
 
     Example:
         >>> report_from_json("{}")
@@ -72,24 +72,16 @@ def report_from_json(text: str) -> Report:
         cxc_eccv.errors.DataError: not a report.json of schema 1: schema is None
     """
     try:
-        content = json.loads(text)
-        if content.get("schema") != SCHEMA:
-            raise DataError(f"not a report.json of schema {SCHEMA}: schema is {content.get('schema')!r}")
-        results = tuple(_make_result(entry) for entry in content["results"])
-        return Report(results, content["skipped"], content["provenance"])
-    except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-        raise DataError(f"not a report.json of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+        content = decode_json(text)
+    except ValueError as error:
+        raise DataError(f"not a report.json of schema {SCHEMA}: {error}") from None
+    return report_of(content)
 
 
 def _make_entry(result: Result) -> dict[str, Any]:
     """Bounds stand there only where they were asked for."""
     entry = {"key": result.key, **dataclasses.asdict(result)}
     return entry if result.bounds is not None else {name: entry[name] for name in entry if name != "bounds"}
-
-
-def _make_result(entry: dict[str, Any]) -> Result:
-    values = {name: value for name, value in entry.items() if name != "key"}
-    return Result(**values | ({"bounds": Bounds(**values["bounds"])} if "bounds" in values else {}))
 
 
 def write_report(path: Path, report: Report) -> None:
@@ -117,14 +109,6 @@ def find_report(path: Path) -> Path:
     if len(found) > 1:
         raise InvalidOption(f"{path} holds {REPORT} and {REPORT_FOLDER}/{REPORT}. Name the one that you mean.")
     return (found or places)[0]
-
-
-def read_table(path: Path) -> pa.Table:
-    """A table that stands beside ``report.json``, whatever its columns."""
-    try:
-        return read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", f"no readable Parquet file ({error})", "what evaluate --output wrote") from None
 
 
 NAME = pa.dictionary(pa.int32(), pa.string())

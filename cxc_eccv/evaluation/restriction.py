@@ -123,5 +123,6 @@ def _read_unreadable(run: Run) -> IntArray:
     """Images that the record beside a run's file names as left out, and that the run does not have."""
     record = {} if run.path is None else read_record(run.path) or {}
     skipped = record.get("skipped")
-    named = [int(number) for number in skipped if number.isdecimal()] if isinstance(skipped, dict) else []
+    names = skipped if isinstance(skipped, dict) else {}
+    named = [int(number) for number in names if number.isdecimal() and len(number) < 19]
     return np.setdiff1d(np.array(named, dtype=np.int64), run.ids("images"))

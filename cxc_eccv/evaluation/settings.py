@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
-from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole
 
@@ -111,7 +111,7 @@ class Settings:
             check_whole("bounds_depth", self.bounds_depth)
         probabilities = self.probabilities
         if isinstance(probabilities, str | Path):
-            probabilities = read_parquet(Path(probabilities))
+            probabilities = read_table(Path(probabilities), "probabilities of pairs")
         if isinstance(probabilities, pa.Table):
             probabilities = PairValues(probabilities, "probability", "probabilities")
         if probabilities is not None and not callable(probabilities):

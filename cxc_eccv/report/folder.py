@@ -12,13 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, read_table, write_report
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, write_report
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, thumbnails, with_every_source
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.sources.download import image_folder
+from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
@@ -175,7 +176,7 @@ def _refuse_incomplete(folder: Path) -> None:
 def _read_own_table(file: Path, name: str, schema: pa.Schema) -> pa.Table:
     """A table with at least the columns of the schema that was written with the report.json beside it."""
     path = file.with_name(name)
-    table = read_table(path)
+    table = read_table(path, "what evaluate --output wrote")
     absent = [column for column in schema.names if column not in table.column_names]
     if absent:
         raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", f"{absent[0]} among them")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.strict_json import JsonFault, decode_json
 
 __all__ = [
     "CORPUS",
@@ -123,19 +124,13 @@ def hash_file(path: Path) -> str:
 
 def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
     """The value of a JSON text in which every number is whole and no key is given twice."""
-
-    def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        entries = dict(pairs)
-        if len(entries) < len(pairs):
-            seen: set[str] = set()
-            repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise MalformedRun(f"{path}: key {repeated!r:.80} is given twice; keep one")
-        return entries
-
-    def refuse(number: str) -> NoReturn:
-        raise MalformedRun(f"{path}: the number {number:.40} is no whole number; ids are the COCO ids")
-
     try:
-        return json.loads(text, object_pairs_hook=unrepeated, parse_float=refuse, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:  # a ValueError too where a number has thousands of digits
+        return decode_json(text, parse_float=_refuse_float)
+    except JsonFault as fault:
+        raise MalformedRun(f"{path}: {fault}; correct it, or save it again") from None
+    except json.JSONDecodeError as error:
         raise MalformedRun(f"{path}: not JSON ({error}); it may be cut short, save it again") from None
+
+
+def _refuse_float(number: str) -> NoReturn:
+    raise JsonFault("", f"the number {number:.40}", "whole numbers, the COCO ids")

@@ -6,7 +6,7 @@ import itertools
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.types.expansion import refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
 
 __all__ = ["read_npz", "write_npz"]
@@ -49,6 +50,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
             with zipfile.ZipFile(file) as archive:
                 _refuse_loose_bytes(file, archive)
                 members = archive.infolist()
+                _refuse_expansion(path, members)
                 arrays = {_name(member): _read_member(path, archive, member) for member in members}
         except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, struct.error) as error:
             raise MalformedRun(
@@ -58,6 +60,13 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         names = [member.filename for member in members]
         raise MalformedRun(f"{path}: holds an array twice, among {names}; save it again")
     return arrays
+
+
+def _refuse_expansion(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    try:
+        refuse_expansion(sum(own.compress_size for own in members), sum(own.file_size for own in members))
+    except ValueError as error:
+        raise MalformedRun(f"{path}: {error}; save a file of real vectors or scores with np.savez") from None
 
 
 def _refuse_loose_bytes(file: IO[bytes], archive: zipfile.ZipFile) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cxc_eccv.runs.checks import hash_file
+from cxc_eccv.types.strict_json import decode_json
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["read_record", "record_path", "write_record"]
@@ -42,7 +43,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     if not (path.is_file() and record_path(path).is_file()):  # a pipe would be waited for
         return None
     try:
-        content = json.loads(record_path(path).read_text(encoding="utf-8"))
+        content = decode_json(record_path(path).read_text(encoding="utf-8"))
         is_its_own = content["sha256"] == hash_file(path)
     except (OSError, ValueError, KeyError, TypeError):
         return None

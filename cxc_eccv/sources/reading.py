@@ -1,4 +1,4 @@
-"""Raw files opened: their bytes and hashes, and strict parsing, in which every fault becomes a MalformedSource."""
+"""Files opened: their bytes and hashes, and strict parsing, in which every fault becomes a MalformedSource."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -22,25 +21,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.expansion import RATIO, refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.types.shapes import Shape, check_shape
+from cxc_eccv.types.strict_json import JsonFault, decode_json, scan_json
 from cxc_eccv.writing import unshield
 
 __all__ = [
     "Expected",
     "Fingerprint",
+    "check_content",
     "fingerprint",
     "first_duplicate",
     "integer",
     "parse_ids",
     "parse_json",
+    "parse_metadata",
+    "parse_number",
     "read_bytes",
     "read_csv",
     "read_ids",
     "read_json",
+    "read_json_lines",
     "read_lines",
     "read_records",
     "read_rows",
+    "read_table",
     "read_text",
     "require_keys",
     "sha256_of",
@@ -71,15 +79,23 @@ class Expected(NamedTuple):
 
 def read_bytes(path: str | Path) -> bytes:
     """The file's content; a file named ``*.gz`` is un-gzipped."""
-    return b"".join(_blocks(Path(path)))
+    return b"".join(_blocks(Path(path), at_once=True))
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
+    """The content block by block; a gzip file may expand less far where all of it is to be in memory at once."""
+    packed, unpacked, ratio = path.stat().st_size, 0, 1 if at_once else RATIO
     with path.open("rb") as raw:
-        stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        is_packed = path.suffix == ".gz"
+        stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
         try:
             while block := stream.read(BLOCK):
+                unpacked += len(block)
+                if is_packed:
+                    refuse_expansion(packed, unpacked, ratio)
                 yield block
+        except ValueError as error:
+            raise MalformedSource(path, "", str(error), "a file that holds no more than real ones") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
 
@@ -125,10 +141,11 @@ def verify(path: Path, expected: Expected, remedy: str) -> None:
         )
 
 
+MOST_VALUES = 1 << 26
+"""Values of one JSON text, twice those of instances_train2014.json: each takes some 60 bytes of memory."""
+
 CELL = r'([^"{0}]*|"[^"]*(?:""[^"]*)*"){0}'
 """A CSV cell and the separator that ends it; quotes stand around the whole cell."""
-
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -168,15 +185,43 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
     """The JSON value of a text that is ``path``, or that line of it, as strictly as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
-    with _strict_decoder(path, prefix) as decoder:
-        try:
-            value = decoder.decode(content)
-        except json.JSONDecodeError as error:
-            place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
-            cut = CUT if error.pos >= len(content.rstrip()) - 1 else ""
-            raise _refuse(path, prefix, place, f"{error.msg}{cut}", "valid JSON") from None
-        _check_surrogates(content, value)
-    return value
+    if content.count(",") > MOST_VALUES:
+        raise _refuse(path, prefix, "", f"more than {MOST_VALUES:,} values", "a file that holds no more than real ones")
+    try:
+        return decode_json(content)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
+        cut = CUT if error.pos >= len(content.rstrip()) - 1 else ""
+        raise _refuse(path, prefix, place, f"{error.msg}{cut}", "valid JSON") from None
+    except JsonFault as fault:
+        raise _refuse(path, prefix, fault.place, fault.found, fault.expected) from None
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and content of every line that is not blank; each holds a JSON object."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield number, require_keys(path, f"line {number}", parse_json(line, path, number), ())
+
+
+def read_table(path: Path, expected: str) -> pa.Table:
+    """The table of a Parquet file, by :func:`cxc_eccv.parquet.read_parquet`; errors name what is expected."""
+    try:
+        return read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedSource(path, "", f"no readable Parquet file ({error})", expected) from None
+
+
+def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> dict[str, Any]:
+    """The JSON object that stands in the metadata of a Parquet file."""
+    content = (table.schema.metadata or {}).get(key)
+    if content is None:
+        raise MalformedSource(path, "metadata", f"no entry {key.decode()!r}", expected)
+    try:
+        facts = decode_json(content.decode())
+    except ValueError as error:
+        raise MalformedSource(path, "metadata", f"no strict JSON ({error})", expected) from None
+    return require_keys(path, "metadata", facts, ())
 
 
 HEAD = 1 << 16
@@ -205,8 +250,9 @@ def read_records(path: Path) -> Iterator[Any]:
     while not ended:
         prefix = f"[{number}]"
         try:
-            with _strict_decoder(path, prefix) as decoder:
-                record, end = _decode_element(decoder, text, start)
+            record, end = _decode_element(text, start)
+        except JsonFault as fault:
+            raise _refuse(path, prefix, fault.place, fault.found, fault.expected) from None
         except json.JSONDecodeError as error:
             text, start = _extend(path, prefix, text[start:], blocks, error), 0
             continue
@@ -217,11 +263,9 @@ def read_records(path: Path) -> Iterator[Any]:
             raise MalformedSource(path, "after the list", shown(remainder.strip()[:20]), "the end of the file")
 
 
-def _decode_element(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int]:
+def _decode_element(text: str, start: int) -> tuple[Any, int]:
     """The element of a list that starts there, and the place of the comma or bracket after it."""
-    first = _skip_space(text, start)
-    value, end = decoder.raw_decode(text, first)
-    _check_surrogates(text[first:end], value)
+    value, end = scan_json(text, _skip_space(text, start))
     end = _skip_space(text, end)
     if text[end : end + 1] not in (",", "]"):
         raise json.JSONDecodeError("Expecting ',' delimiter", text, end)
@@ -265,41 +309,16 @@ def _skip_space(text: str, start: int) -> int:
     return match.end() if match else start
 
 
-@contextmanager
-def _strict_decoder(path: Path, prefix: str) -> Iterator[json.JSONDecoder]:
-    """A decoder that takes nothing json lets pass; what it stumbles over is refused, but for faults of the syntax."""
-
-    def no_constant(name: str) -> None:
-        raise _refuse(path, prefix, "", name, "finite numbers")
-
-    def no_duplicate(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        table = dict(pairs)
-        if len(table) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for number, key in enumerate(keys) if key in keys[:number])
-            raise _refuse(path, prefix, f"key {shown(twice)}", "it twice", "every key once")
-        return table
-
-    try:
-        yield json.JSONDecoder(object_pairs_hook=no_duplicate, parse_constant=no_constant)
-    except json.JSONDecodeError:
-        raise
-    except UnicodeEncodeError as error:
-        half = f"half a surrogate pair, {error.object[error.start]!r}"
-        raise _refuse(path, prefix, "", half, "Unicode text") from None
-    except RecursionError:
-        raise _refuse(path, prefix, "", "lists or objects nested without end", "a few levels") from None
-    except ValueError:  # Python converts no integer of more than 4,300 digits.
-        raise _refuse(path, prefix, "", "a number of thousands of digits", "numbers of 64 bits") from None
-
-
-def _check_surrogates(content: str, value: object) -> None:
-    if SURROGATE.search(content):
-        json.dumps(value, ensure_ascii=False).encode()
-
-
 def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> MalformedSource:
     return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
+
+
+def check_content(path: Path, value: object, shape: Shape, place: str = "") -> None:
+    """Refuse JSON content that has not the shape that is given."""
+    try:
+        check_shape(value, shape, place)
+    except JsonFault as fault:
+        raise MalformedSource(path, fault.place, fault.found, fault.expected) from None
 
 
 def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:
@@ -317,6 +336,16 @@ def integer(path: Path, place: str, value: object, least: int = 0) -> int:
     if type(value) is not int or not least <= value <= LARGEST_ID:
         raise MalformedSource(path, place, shown(value), f"a whole number from {least} to 2^63 - 1")
     return value
+
+
+def parse_number(cell: str) -> int | str:
+    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits.
+
+    Example:
+        >>> parse_number("12"), parse_number("-1"), len(parse_number("9" * 5000))
+        (12, '-1', 5000)
+    """
+    return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 19 else cell
 
 
 def text(path: Path, place: str, value: object) -> str:
@@ -371,8 +400,8 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[st
         for number, row in enumerate(read_csv(path, columns).to_pylist(), start=2):
             yield number, {name: unshield(cell) for name, cell in row.items()}
         return
-    for number, line in enumerate(read_lines(path), start=1):
-        yield number, require_keys(path, f"line {number}", parse_json(line, path, number), columns)
+    for number, row in read_json_lines(path):
+        yield number, require_keys(path, f"line {number}", row, columns)
 
 
 def _cells(path: Path, number: int, line: str, separator: str) -> list[str]:

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from cxc_eccv.errors import DataError
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task
@@ -37,6 +38,11 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
             f"the {split} split at hand has {unique_images.size:,} and {captions.size:,}"
         )
     order = library.fold_order() if split == "test" else captions
+    if not np.array_equal(np.sort(order), np.sort(captions)):
+        raise DataError(
+            f"coco_test_ids names {order.size:,} captions, which are not the {captions.size:,} of the {split} split; "
+            "coco_1k cuts its folds in their order. Restore the file (cxc-eccv fetch), or leave coco_1k out."
+        )
     ordered_images = images[positions_of(order, captions)[0]]
     first = np.sort(np.unique(ordered_images, return_index=True)[1])
     return order, ordered_images[first]

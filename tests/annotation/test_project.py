@@ -1,5 +1,6 @@
 """The state of a project: what each step writes, what it refuses, and what a killed one leaves."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from annotated_projects import content_of, knows, noisy_run, save_runs, write_an
 from cxc_eccv.annotation import project as module
 from cxc_eccv.annotation.project import Project, compare_labels
 from cxc_eccv.annotation.quality.sheets import Checks, read_checks
-from cxc_eccv.annotation.rounds import seal, write_sorted
+from cxc_eccv.annotation.rounds import _store, seal, write_sorted
 from cxc_eccv.errors import (
     DataError,
     InvalidOption,
@@ -189,6 +190,7 @@ def test_the_same_request_is_answered_by_what_is_there(sample_library, tmp_path)
     assert content_of(project.folder) == before
     after = project.propose(models, budget=11, size=5, leave_open=True)
     assert len(after.rounds) == 2
+    assert after.propose(models, budget=11, size=5, leave_open=True) is after  # as after a kill behind the last write
     whole = write_answers(tmp_path / "ann.jsonl", after, "ann", knows(after))
     assert len(after.add_answers([whole]).propose(models, budget=11, size=5).rounds) == 3  # nothing is open
 
@@ -546,7 +548,7 @@ DAMAGE = {
     "questions without a row": (lambda f: drop_row(f / "rounds/1/questions.parquet"), "a table that was changed"),
     "answers that were cut": (
         lambda f: cut(f / "rounds/1/answers.parquet"),
-        r"answers\.parquet: .*no table of answers",
+        r"answers\.parquet.* expected a table of answers",
     ),
     "answers that were lost": (
         lambda f: (f / "rounds/1/answers.parquet").unlink(),
@@ -557,7 +559,7 @@ DAMAGE = {
     "answers of another round": (swap_answers, "answers to other questions"),
     "answers of anybody": (
         lambda f: write_parquet(pa.table({"a": [1]}), f / "rounds/1/answers.parquet"),
-        r"answers\.parquet: .*no table of answers",
+        r"answers\.parquet.* expected a table of answers",
     ),
 }
 
@@ -569,6 +571,48 @@ def test_damage_is_refused_with_its_place(spoil, message, copy, sample_library):
     with pytest.raises((DataError, UnknownName), match=message) as raised:
         Project.open(folder, sample_library)
     assert str(folder) in str(raised.value)
+
+
+STRANGE = [None, True, [], {}, "", "\0", -1, 2**70, 0.5, [None], {"a": None}, "../x"]
+
+
+def places_of(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places_of(inner, (*path, key))
+
+
+def replaced(value, path, new):
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("name", ["annotation.json", "rounds/1/round.json"])
+def test_files_with_a_right_seal_and_other_content(name, copy, sample_library):
+    """What is free to change, such as options, is read; anything else is refused, never a traceback."""
+    path = copy("proposed") / name
+    folder, content = path.parents[name.count("/")], json.loads(path.read_text())
+    content = {key: value for key, value in content.items() if key not in ("schema", "checksum")}
+    for number, place in enumerate(list(places_of(content))[1:]):
+        write_sorted(path, seal(replaced(content, place, STRANGE[number % len(STRANGE)])))
+        with contextlib.suppress(DataError, UnknownName):
+            Project.open(folder, sample_library)
+
+
+@pytest.mark.parametrize(
+    "change", [{"answer": "[1"}, {"answer": None}, {"gain": 0.25}, {"worker": None}, {"image_id": 1}]
+)
+def test_answers_with_a_right_seal_that_nobody_can_have_given(change, copy, sample_library):
+    folder = copy("answered")
+    own = Project.open(folder, sample_library).rounds[0]
+    rows = read_parquet(own.folder / "answers.parquet").to_pylist()
+    _store(own.folder / "answers.parquet", [rows[0] | change, *rows[1:]], own.facts["questionnaire"])
+    with pytest.raises(MalformedSource, match=r"answers\.parquet, row 0: .*no answer to a question of this round"):
+        Project.open(folder, sample_library)
 
 
 def test_line_ends_that_version_control_changes_are_no_damage(copy, sample_library):

@@ -236,14 +236,15 @@ def test_answers_without_what_was_exported_are_refused(path, runs, sample_librar
     ("changed", "message"),
     [
         (lambda about: {"models": []}, "images, models: found no lists"),
-        (lambda about: {"images": None}, "images, models: found no lists"),
+        (lambda about: {"images": None}, "images: found None, expected a list"),
+        (lambda about: {"split": {}}, "split: found {}, expected text"),
         (lambda about: {"data": {}}, "edition"),
         (lambda about: {"images": about["images"][:2]}, "model 'a': .* 10 captions for each of 2 images"),
         (lambda about: {"depth": 9}, "model 'a': .* 9 captions for each of 3 images"),
         (lambda about: {"models": about["models"][:1] * 2}, "model 'a': .* a name of its own"),
-        (lambda about: {"models": [about["models"][0] | {"name": ["a"]}]}, "a name of its own"),
+        (lambda about: {"models": [about["models"][0] | {"name": ["a"]}]}, r"models\[0\], name: found"),
         (lambda about: {"models": [about["models"][0] | {"captions": [[1, 2], [3], [4]]}]}, "10 captions for each"),
-        (lambda about: {"models": [about["models"][0] | {"captions": [["x"] * 10] * 3}]}, "10 captions for each"),
+        (lambda about: {"models": [about["models"][0] | {"captions": [["x"] * 10] * 3}]}, "found 'x'"),
     ],
 )
 def test_a_damaged_record_of_the_export_gives_no_number(tmp_path, runs, sample_library, changed, message):

@@ -142,7 +142,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path, library):
     with pytest.raises(SourceMissing, match=r"is no file\. Name labelled pairs"):
         read_labelled(str(tmp_path / "pairs.csv"), library)
     (tmp_path / "pairs.parquet").write_bytes(b"no table")
-    with pytest.raises(MalformedSource, match="a Parquet table of labelled pairs"):
+    with pytest.raises(MalformedSource, match="expected a table of labelled pairs"):
         read_labelled(str(tmp_path / "pairs.parquet"), library)
 
 
@@ -281,7 +281,7 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         (("--scores", "none.csv"), "none.csv"),
         (("--scores", "wrong.csv"), "no column probability"),
         (("--scores", "text.csv"), "line 3, column 'probability'"),
-        (("--scores", "high.csv"), "high.csv: column probability, row 0: found 1.5, expected a number from 0 to 1"),
+        (("--scores", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
         (("--scores", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
         (("--scores", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
         (("--scores", "low.npz"), "with a column probability"),

@@ -240,7 +240,7 @@ def test_what_is_no_file_of_weak_positives_is_refused(tmp_path, sample_library):
         read_mined(path)
     table = table_of(some_pairs(content), facts_of(content, "train"))
     pq.write_table(table.replace_schema_metadata(None), path)
-    with pytest.raises(MalformedSource, match="nothing that says how it was mined"):
+    with pytest.raises(MalformedSource, match="expected how it was mined"):
         read_mined(path)
     pq.write_table(table.drop_columns(["score"]), path)
     with pytest.raises(MalformedSource, match="expected score float"):

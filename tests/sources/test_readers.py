@@ -219,13 +219,14 @@ class TestPositives:
         [
             ('{"5": [1], "5": [2]}', ["key '5'", "twice"]),
             ('{"five": [1]}', ["key 'five'", "a whole number"]),
+            ('{"373119": [1], "0373119": [2]}', ["key '0373119'", "without leading zeros"]),
             ('{"5": []}', ["key '5'", "at least one positive"]),
             ('{"5": ["1"]}', ["key '5'", "'1'"]),
             ('{"5": [true]}', ["key '5'", "True"]),
             ('{"5": [1, 1]}', ["key '5'", "a positive twice"]),
             ("[]", ["an object"]),
         ],
-        ids=["key-twice", "key", "no-positive", "text", "bool", "twice", "list"],
+        ids=["key-twice", "key", "zero", "no-positive", "text", "bool", "twice", "list"],
     )
     def test_bad_files(self, tmp_path, content, parts):
         refused(read_positives, written(tmp_path, "e.json", content), *parts)
@@ -296,6 +297,10 @@ class TestInstances:
             ({"categories": None}, ["the key 'categories'"]),
             ({"annotations": [{"id": 1, "image_id": 4, "category_id": 1}]}, ["annotations[0]", "unlisted image_id 4"]),
             ({"annotations": [{"id": 1, "image_id": 3, "category_id": 2}]}, ["annotations[0]", "category_id 2"]),
+            (
+                {"annotations": [{"id": 1, "image_id": 3, "category_id": 1}] * 2},
+                ["annotations[1]", "id 1 a second time"],
+            ),
             ({"annotations": [{"id": 1}]}, ["'image_id'"]),
             ({"annotations": [None]}, ["annotations[0]", "an object"]),
             ({"annotations": [{"id": 1, "image_id": "3", "category_id": 1}]}, ["annotations[0].image_id", "'3'"]),
@@ -343,6 +348,12 @@ class TestEntailment:
             (json.dumps(OWN | {"label": {}}), ["line 1, label", "{}"]),
             (json.dumps(OWN | {"image": ["a"]}), ["line 1, image", "['a']"]),
             (json.dumps(OWN | {"premise": [["x"]]}), ["line 1, premise", "['x']"]),
+            (json.dumps(OWN | {"premise": ["a", None]}), ["line 1, premise", "None"]),
+            (json.dumps(OWN | {"premise": False}), ["line 1, premise", "False"]),
+            (json.dumps(OWN | {"premise": 0}), ["line 1, premise", "0"]),
+            (json.dumps(OWN | {"hypothesis": -1}), ["line 1, hypothesis", "-1"]),
+            (json.dumps(OWN | {"image": -1}), ["line 1, image", "-1"]),
+            (json.dumps(OWN | {"image_id": [7]}), ["line 1, image_id", "[7]"]),
             (json.dumps(OWN | {"votes": 1.5}), ["line 1, votes", "1.5"]),
             (json.dumps(OWN) + "\n[" + "9" * 5000 + "]", ["line 2", "thousands of digits"]),
             (json.dumps(OWN)[:-1] + ', "label": 0}', ["line 1, key 'label'", "it twice"]),

@@ -174,6 +174,12 @@ def sheets_from_table(table: pa.Table) -> list[list[Question]]:
     sheets: list[list[Question]] = []
     for row in table.to_pylist():
         number = row.pop("sheet")
+        if (
+            None in (number, *row.values())
+            or None in row["captions"]
+            or row["role"] not in (CANDIDATE, POSITIVE, NEGATIVE)
+        ):
+            raise DataError(f"question {row['pair_id']} lacks a value, or has another role; restore the table")
         if number == len(sheets):
             sheets.append([])
         if number != len(sheets) - 1:

@@ -16,15 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from cxc_eccv.annotation.asking.questionnaire import Asked
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, name_answers
 from cxc_eccv.annotation.exchange.instructions import describe_detail
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.parquet import read_parquet
-from cxc_eccv.sources.reading import read_json, require_keys, shown
+from cxc_eccv.sources.reading import read_json, read_table, require_keys, shown
+
+MOST_RECORDS = 1_000_000
+"""More than any questionnaire asks; each becomes an object in memory."""
 
 METADATA = {"questionnaire": "terms", "sheet": "integer", "image_id": "integer", "caption_id": "integer"}
 FLAT = "the statuses of responses: json.dump(dataset.records.to_list(flatten=True), file)"
@@ -114,10 +114,10 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.suffix.lower() == ".parquet":
-        try:
-            rows: Any = read_parquet(path).to_pylist()
-        except pa.ArrowInvalid as error:
-            raise MalformedSource(path, "", error, "a Parquet file; fetch it again") from None
+        table = read_table(path, "a Parquet file of records; fetch it again")
+        if table.num_rows > MOST_RECORDS:
+            raise MalformedSource(path, "", f"{table.num_rows:,} records", "those of a questionnaire; fetch it again")
+        rows: Any = table.to_pylist()
     else:
         rows = read_json(path)
     if not isinstance(rows, list) or not rows:

@@ -13,7 +13,7 @@ from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.exchange.format import Format, Record, join_criteria, name_answers
 from cxc_eccv.annotation.exchange.instructions import describe_answers
 from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.sources.reading import read_csv, read_lines, shown
+from cxc_eccv.sources.reading import parse_number, read_csv, read_lines, shown
 from cxc_eccv.writing import shield, unshield
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -65,9 +65,7 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
             where,
             {
                 **{name: unshield(row[name]) for name in TEXTS},
-                **{
-                    name: int(row[name]) if row[name].isascii() and row[name].isdigit() else row[name] for name in WHOLE
-                },
+                **{name: parse_number(row[name]) for name in WHOLE},
                 "worker": row["worker"],
                 "answer": _answer(path, where, row, scheme, separator),
                 "details": {own.name: _ticks(row[own.name]) for own in scheme.details},

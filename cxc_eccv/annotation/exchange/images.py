@@ -20,6 +20,9 @@ __all__ = ["COCO", "find_images"]
 COCO = "coco"
 """Names the official addresses."""
 
+LONGEST_FORM = 4
+"""Characters of a format, as ``012d``: COCO writes ids with twelve digits."""
+
 FIELDS = ("image_id", "file_name", "folder")
 """What a pattern of addresses may hold."""
 
@@ -69,11 +72,15 @@ def find_images(
 
 def _check_pattern(text: str) -> None:
     try:
-        fields = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
-        text.format(image_id=1, file_name="a.jpg", folder="b")
+        parts = [part for part in Formatter().parse(text) if part[1] is not None]
+        fields = {name for _, name, _, _ in parts}
+        # A width of a hundred million digits would be an address of a hundred megabytes.
+        is_plain = all(len(form or "") <= LONGEST_FORM and "{" not in (form or "") for _, _, form, _ in parts)
+        if is_plain:
+            text.format(image_id=1, file_name="a.jpg", folder="b")
     except (ValueError, LookupError, AttributeError):
-        fields = set()
-    if not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
+        fields, is_plain = set(), False
+    if not is_plain or not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
         raise InvalidOption(f"pattern {text}: give {{file_name}} or {{image_id}}, and {{folder}} where it matters")
 
 

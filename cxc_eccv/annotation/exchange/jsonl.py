@@ -10,7 +10,7 @@ from cxc_eccv.annotation.asking.questionnaire import Asked
 from cxc_eccv.annotation.asking.schemes import Scheme
 from cxc_eccv.annotation.exchange.format import Format, Record
 from cxc_eccv.annotation.exchange.instructions import describe_answers
-from cxc_eccv.sources.reading import parse_json, read_lines, require_keys
+from cxc_eccv.sources.reading import read_json_lines
 
 EMPTY: Record = {"worker": None, "answer": None, "details": {}, "remark": "", "seconds": None}
 
@@ -23,9 +23,8 @@ def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every line."""
-    for number, line in enumerate(read_lines(path), start=1):
-        where = f"line {number}"
-        yield where, require_keys(path, where, parse_json(line, path, number), ())
+    for number, record in read_json_lines(path):
+        yield f"line {number}", record
 
 
 FORMAT = Format(

@@ -61,6 +61,6 @@ def check(
 def _read_sheet(option: str, text: str) -> tuple[int, str]:
     """Number of a sheet and its worker, whose name may have colons of its own."""
     sheet, colon, worker = text.partition(":")
-    if not (sheet.isdecimal() and sheet.isascii() and colon and worker):
+    if not (sheet.isdecimal() and sheet.isascii() and len(sheet) < 19 and colon and worker):
         raise InvalidOption(f"{option} {text}: name a sheet and its worker, as 3:ann")
     return int(sheet), worker

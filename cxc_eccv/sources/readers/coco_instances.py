@@ -178,7 +178,7 @@ def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
             require_keys(path, place, record, numbers)
             for name in numbers:
                 integer(path, f"{place}.{name}", record[name])
-    for key in ("images", "annotations", "categories"):
+    for key in NUMBERS:
         ids = np.array([record["id"] for record in data[key]], dtype=np.int64)
         twice = first_duplicate(ids)
         if twice is not None:

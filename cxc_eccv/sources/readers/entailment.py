@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import integer, parse_json, read_csv, read_lines, shown
+from cxc_eccv.sources.reading import integer, parse_json, read_csv, read_json_lines, shown, text
 
 __all__ = ["EntailmentPairs", "read_entailment"]
 
@@ -92,12 +92,7 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, record in enumerate(read_csv(path).to_pylist()):
             yield f"line {number + 2}", {key: _cell(path, number + 2, key, value) for key, value in record.items()}
         return
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            continue
-        record = parse_json(line, path, number)
-        if not isinstance(record, dict):
-            raise MalformedSource(path, f"line {number}", shown(record), "a JSON object")
+    for number, record in read_json_lines(path):
         yield f"line {number}", record
 
 
@@ -114,27 +109,29 @@ def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
         if not present and name in ("image", "hypothesis", "label"):
             raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
         found[name] = record[present[0]] if present else None
-    gold = (_name(path, f"{place}, label", found["label"]) or "").strip().lower()
+    gold = _name(path, f"{place}, label", str(found["label"]) if type(found["label"]) is bool else found["label"])
+    gold = (gold or "").strip().lower()
     if gold not in LABELS and gold != "-":
         raise MalformedSource(path, place, f"label {shown(found['label'])}", f"one of {sorted(LABELS)} or '-'")
-    for name in ("image", "hypothesis", "pair_id"):
+    for name in ("image", "pair_id"):
         found[name] = _name(path, f"{place}, {name}", found[name])
+    text(path, f"{place}, hypothesis", found["hypothesis"])
     for name in ("image_id", "hypothesis_id"):
         value = found[name]
         if value is not None:
             written = isinstance(value, str) and DIGITS.fullmatch(value)
             found[name] = integer(path, f"{place}, {name}", int(value) if written else value)
-    for name in ("premise", "votes"):
-        value = found[name] or []
+    for name, read in (("premise", text), ("votes", _name)):
+        value = [] if found[name] is None else found[name]
         items = value if isinstance(value, list) else [value]
-        found[name] = [_name(path, f"{place}, {name}", item) for item in items]
+        found[name] = [read(path, f"{place}, {name}", item) for item in items]
     return found | {"label": LABELS.get(gold), "gold_label": gold}
 
 
 def _name(path: Path, place: str, value: object) -> str | None:
-    """A text, or the text of a number: files name images and annotators in both ways."""
+    """A text, or the text of a number from 0 on: files name images and annotators in both ways."""
     if value is None or isinstance(value, str):
         return value
-    if type(value) not in (int, bool):
-        raise MalformedSource(path, place, shown(value), "a text")
-    return str(value)
+    if type(value) is not int or value < 0:
+        raise MalformedSource(path, place, shown(value), "a text, or a number from 0 on")
+    return str(integer(path, place, value))

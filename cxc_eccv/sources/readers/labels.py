@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
-from cxc_eccv.parquet import read_parquet, write_parquet
-from cxc_eccv.sources.reading import shown
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.reading import parse_metadata, read_table, shown
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["LABELS_FACTS", "LABELS_FORMAT", "LABELS_SCHEMA", "LabelFile", "read_labels", "write_labels"]
@@ -119,17 +119,9 @@ def read_labels(path: Path) -> LabelFile:
     """The labels in a Parquet file that ``cxc-eccv annotate merge`` wrote."""
     if not path.is_file():
         raise SourceMissing(f"{path}: there is no such label file; cxc-eccv annotate merge writes one")
-    try:
-        table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", str(error), "labels, as cxc-eccv annotate merge writes them") from None
-    try:
-        facts = json.loads((table.schema.metadata or {})[LABELS_FACTS])
-    except (KeyError, ValueError):
-        raise MalformedSource(
-            path, "metadata", "nothing that says whose labels these are", "a file that cxc-eccv annotate merge wrote"
-        ) from None
-    return _check(path, table, facts)
+    table = read_table(path, "labels, as cxc-eccv annotate merge writes them")
+    expected = "whose labels these are, in a file that cxc-eccv annotate merge wrote"
+    return _check(path, table, parse_metadata(path, table, LABELS_FACTS, expected))
 
 
 def _check(path: Path, table: pa.Table, facts: Any) -> LabelFile:  # noqa: ANN401 - what a file says

@@ -5,7 +5,6 @@ A Parquet file with a pair per row; its metadata says what mined it, by what rul
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
-from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.readers.karpathy import SPLITS
-from cxc_eccv.sources.reading import shown
+from cxc_eccv.sources.reading import parse_metadata, read_table, shown
 
 __all__ = ["MINED_FACTS", "MINED_FORMAT", "MINED_SCHEMA", "MinedPairs", "read_mined"]
 
@@ -80,10 +78,7 @@ def read_mined(path: Path) -> MinedPairs:
     """The weak positives in a Parquet file that ``cxc-eccv mine`` wrote."""
     if not path.is_file():
         raise SourceMissing(f"{path}: there is no such file of weak positives; cxc-eccv mine --output writes one")
-    try:
-        table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", str(error), "weak positives, as cxc-eccv mine writes them") from None
+    table = read_table(path, "weak positives, as cxc-eccv mine writes them")
     facts = _facts(path, table)
     for field in MINED_SCHEMA:
         if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
@@ -97,16 +92,10 @@ def read_mined(path: Path) -> MinedPairs:
 
 
 def _facts(path: Path, table: pa.Table) -> dict[str, Any]:
-    try:
-        facts: dict[str, Any] = json.loads((table.schema.metadata or {})[MINED_FACTS])
-    except (KeyError, ValueError):
-        raise MalformedSource(
-            path, "metadata", "nothing that says how it was mined", "a file that cxc-eccv mine wrote"
-        ) from None
+    facts = parse_metadata(path, table, MINED_FACTS, "how it was mined, in a file that cxc-eccv mine wrote")
     for name, kind in FACTS.items():
-        if not isinstance(facts, dict) or not isinstance(facts.get(name), kind):
-            found = shown(facts.get(name) if isinstance(facts, dict) else facts)
-            raise MalformedSource(path, f"metadata, {name}", found, f"a value of kind {kind.__name__}")
+        if not isinstance(facts.get(name), kind):
+            raise MalformedSource(path, f"metadata, {name}", shown(facts.get(name)), f"a value of kind {kind.__name__}")
     if facts["schema"] != MINED_FORMAT:
         raise MalformedSource(
             path, "metadata, schema", shown(facts["schema"]), f"{MINED_FORMAT}, which this version reads"

@@ -104,7 +104,7 @@ def _read_object(
 
 def _first_text(path: Path, place: str, values: Any) -> str | None:  # noqa: ANN401 - JSON holds anything
     """The first of a list of texts, None where it is empty or missing."""
-    if not values:
+    if values is None or (isinstance(values, list) and not values):
         return None
     if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
         raise MalformedSource(path, place, shown(values), "a list of texts")

@@ -293,3 +293,11 @@ class TestImages:
             find_images(tmp_path, sheets, sample_library, "test")
         with pytest.raises(InvalidOption, match="is not a folder"):
             find_images(tmp_path / "none", sheets, sample_library, "test")
+
+
+def test_a_pattern_with_a_width_of_megabytes_is_refused(sample_library):
+    with pytest.raises(InvalidOption, match="pattern images/"):
+        find_images("images/{image_id:>100000000}", [[]], sample_library, "test")
+    with pytest.raises(InvalidOption, match="pattern images/"):
+        find_images("images/{image_id:{image_id}}", [[]], sample_library, "test")
+    assert find_images("images/{image_id:012d}.jpg", [[]], sample_library, "test") == {}

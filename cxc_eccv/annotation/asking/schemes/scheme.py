@@ -119,8 +119,10 @@ class Scheme:
             >>> SCHEME.check_details("mostly_no", {"shortcomings": ["grammar"]})
             {'shortcomings': ['grammar']}
         """
-        if not isinstance(details, dict) or not all(isinstance(ticks, list) for ticks in details.values()):
-            raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list")
+        groups = details.values() if isinstance(details, dict) else [details]
+        if not all(isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks) for ticks in groups):
+            raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list of texts")
+        assert isinstance(details, dict)  # noqa: S101 - for mypy: a list of texts is no details
         ticked = {name: ticks for name, ticks in details.items() if ticks}
         wanted = self.wanted_details(answer, ticked)
         for name in ticked.keys() - {own.name for own in wanted}:
