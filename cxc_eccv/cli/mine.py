@@ -108,7 +108,7 @@ def mine(
     check_mining(announced, library, **options)
     loading: dict[str, Any] = {"device": device, "dtype": dtype}
     how: dict[str, Any] = {"model": model, "library": library, "images": images, "encoding": {"batch_size": batch_size}}
-    run = None if retriever is None else load_run(retriever)
+    run: Run | None = None if retriever is None else load_run(retriever)
     judge = load_classifier(classifier, **loading)
     run = _encode(part, **how, **loading) if run is None else run
     of_labelled = part if labelled is None else labelled_part(options["labelled"], library)
